@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.commands.inner_commands import inner_commands
+from whisper_tui.policy.commands.unwrap import inner_commands
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rule, Rules

@@ -10,9 +10,8 @@ from whisper_tui.model.decision import Decider, Grant, ToolScope
 from whisper_tui.model.edits import DeleteFile, EditCell, EditMode, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.verdict import EDITS_RULE, SUBAGENT_RULE, Resolved, Verdict
 from whisper_tui.policy.rules.grants import saved_tool_rules, scope_problem
-from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rule import Rule, Rules, literal_pattern
 from whisper_tui.policy.rules.rules_toml import read_rules
-from whisper_tui.policy.rules.tool_targets import literal_pattern
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question
 

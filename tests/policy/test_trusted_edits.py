@@ -2,7 +2,7 @@
 
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.policy.rules.rule import Rules
-from whisper_tui.supervisor.rule_trust import EDITS_ASKED, as_trusted, marks_of
+from whisper_tui.supervisor.rule_book import EDITS_ASKED, as_trusted, marks_of
 
 
 def changed(entries: tuple[str, ...], trusted: tuple[str, ...]) -> RulesChanged:

@@ -13,7 +13,7 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.journal.store import AT_ONCE
-from whisper_tui.tools.agent_notes import failure_of
+from whisper_tui.tools.agent_text import failure_of
 
 PUBLISH = ("npm", "publish")
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.tools.recorded import Recorded, session
-from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.ai_tool import ArgumentError, check_arguments
 from whisper_tui.tools.execute_command import ExecuteCommandTool
 from whisper_tui.tools.supervised_tool import ToolContext
 

@@ -8,7 +8,7 @@ import pytest
 from tests.tools.recorded import Recorded
 from tests.tools.test_execute_command import tool_over
 from whisper_tui.tools import RunShellCommandTool
-from whisper_tui.tools.output_text import OutputBudget, shortened
+from whisper_tui.tools.agent_text import OutputBudget, shortened
 
 
 def in_room(tool, room):

@@ -4,8 +4,8 @@ import pytest
 
 from tests.tools.recorded import Recorded
 from tests.tools.test_execute_command import tool_over
-from whisper_tui.tools import output_text
-from whisper_tui.tools.output_text import captured_texts
+from whisper_tui.tools import agent_text
+from whisper_tui.tools.agent_text import captured_texts
 
 
 async def captured(supervision, limit=10_000, stream="out"):
@@ -16,7 +16,7 @@ async def captured(supervision, limit=10_000, stream="out"):
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7])
 async def test_a_character_on_the_border_of_two_pieces_is_whole(monkeypatch, piece):
-    monkeypatch.setattr(output_text, "PIECE", piece)
+    monkeypatch.setattr(agent_text, "PIECE", piece)
     text = "añ€😀" * 5
     assert await captured(Recorded(out=text.encode())) == text
 

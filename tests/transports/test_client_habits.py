@@ -5,7 +5,7 @@ import pytest
 from whisper_tui.agents.profile import LONG_WAIT_S, UNKNOWN_WAIT_S
 from whisper_tui.agents.profile import SMALLEST_BUDGET as SMALLEST
 from whisper_tui.model.call import ClientInfo
-from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.transports.mcp.mcp_calls import output_budget, wait_limit
 
 SMALLEST_BUDGET = OutputBudget(*SMALLEST)

@@ -53,8 +53,7 @@ from whisper_tui.agents.own_rules import (
 from whisper_tui.agents.probe import canaries_of, numbers, prove_hook
 from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.policy.rules.rule import Effect, Rule
-from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
+from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
 NAME = "claude"
 TITLE = "Claude Code"

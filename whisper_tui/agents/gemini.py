@@ -43,9 +43,8 @@ from whisper_tui.agents.own_rules import (
 )
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
-from whisper_tui.policy.rules.rule import Effect, Rule
+from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
-from whisper_tui.policy.rules.tool_targets import EDIT, SUBAGENT, WEB
 
 NAME = "gemini"
 TITLE = "Gemini CLI"

@@ -39,8 +39,7 @@ from whisper_tui.agents.own_rules import (
 from whisper_tui.agents.probe import Canary, Seen, ask_hook, canaries_of, denied_by_supervisor, last_line, prove, run
 from whisper_tui.agents.profile import AnswerBudget, ClientProfile, ServerTable, WaitLimit
 from whisper_tui.model.call import Shell
-from whisper_tui.policy.rules.rule import Effect, Rule
-from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB
+from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
 NAME = "opencode"
 TITLE = "OpenCode"

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whisper_tui.model.verdict import client_rule_name
-from whisper_tui.policy.rules.broad_prefixes import is_too_broad
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules
-from whisper_tui.policy.rules.tool_targets import EDIT, SUBAGENT, WEB, host_problem, path_problem
+from whisper_tui.policy.rules.grants import is_too_broad
+from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule, Rules, host_problem, path_problem
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
 
 

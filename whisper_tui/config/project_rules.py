@@ -16,7 +16,7 @@ from whisper_tui.model.verdict import PROJECT_PREFIX
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.policy.rules.rules_toml import read_rules
 from whisper_tui.supervisor.keeper.run_files import stamp
-from whisper_tui.supervisor.rule_trust import RuleTrust
+from whisper_tui.supervisor.rule_book import RuleTrust
 from whisper_tui.system.state_directory import Directories
 
 TRUST_FILE = "trusted-rules.json"

@@ -23,7 +23,7 @@ from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
 from whisper_tui.policy.read_only.read_only_list import listed_commands
 from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
-from whisper_tui.supervisor.rule_trust import RuleTrust, mark_of, marks_of
+from whisper_tui.supervisor.rule_book import RuleTrust, mark_of, marks_of
 from whisper_tui.system.state_directory import Directories
 
 RULES_FILE = "rules.toml"

@@ -20,8 +20,14 @@ from whisper_tui.policy.rules.grants import (
     same_files,
     suggested_prefixes,
 )
-from whisper_tui.policy.rules.matching import applies, mentioned, reaches
-from whisper_tui.policy.rules.permissions import READ_ONLY, READ_ONLY_WITHOUT_SANDBOX, Permissions
+from whisper_tui.policy.rules.matching import (
+    READ_ONLY,
+    READ_ONLY_WITHOUT_SANDBOX,
+    Permissions,
+    applies,
+    mentioned,
+    reaches,
+)
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.policy.shell.static_expansion import expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain

@@ -14,8 +14,7 @@ from whisper_tui.policy.read_only.private_paths import contains_home
 from whisper_tui.policy.risks.call_risks import risks_of
 from whisper_tui.policy.rules.grants import grant_holds, is_exact
 from whisper_tui.policy.rules.matching import applies, reaches
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules
-from whisper_tui.policy.rules.tool_targets import SUBAGENT, WEB, file_matches, host_matches, tool_names
+from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule, Rules, file_matches, host_matches, tool_names
 from whisper_tui.policy.view import Question, view
 
 COMMAND_NAMES = frozenset({"command", "commands", "cmd", "cmdline", "command_line", "shell_command", "script"})

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
 from whisper_tui.model.edits import EditMode
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.commands.inner_commands import MOST, InnerCommand, inner_commands, inner_commands_of_argv
+from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_commands, inner_commands_of_argv
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
 from whisper_tui.policy.risks.danger import Danger
 from whisper_tui.policy.shell.bash_reader import read_script, steps_of

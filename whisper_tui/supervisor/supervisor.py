@@ -41,8 +41,7 @@ from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.parts import assemble
-from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations
-from whisper_tui.supervisor.rule_trust import RuleTrust
+from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations, RuleTrust
 from whisper_tui.supervisor.runs.executor import Executor, RunControl
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.sessions import CockpitPresences

@@ -1,8 +1,7 @@
 """The tools that agents see, with exact schemas and results."""
 
-from whisper_tui.tools.agent_notes import DuplicateTool, ToolFailure, UnknownTool, agent_note
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.arguments import ArgumentError
+from whisper_tui.tools.agent_text import DuplicateTool, ToolFailure, UnknownTool, agent_note
+from whisper_tui.tools.ai_tool import AITool, ArgumentError
 from whisper_tui.tools.asked_tool import AskedTool
 from whisper_tui.tools.exec_command import (
     ExecCommandTool,

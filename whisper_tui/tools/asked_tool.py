@@ -11,9 +11,8 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Function
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.tools.agent_notes import ToolFailure, agent_note, failure_of
-from whisper_tui.tools.ai_tool import AITool, run_tool
-from whisper_tui.tools.arguments import check_arguments
+from whisper_tui.tools.agent_text import ToolFailure, agent_note, failure_of
+from whisper_tui.tools.ai_tool import AITool, check_arguments, run_tool
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContext
 
 

@@ -8,9 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
 from whisper_tui.model.errors import InvalidRequest, WhisperError
-from whisper_tui.tools.agent_notes import DuplicateTool, UnknownTool
-from whisper_tui.tools.ai_tool import AITool, run_tool
-from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.agent_text import DuplicateTool, UnknownTool
+from whisper_tui.tools.ai_tool import AITool, ArgumentError, check_arguments, run_tool
 from whisper_tui.tools.asked_tool import AskedTool
 from whisper_tui.tools.exec_command import (
     ExecCommandTool,

@@ -9,8 +9,7 @@ from typing import Any
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools.ai_tool import prompt_block
-from whisper_tui.tools.arguments import ArgumentError
+from whisper_tui.tools.ai_tool import ArgumentError, prompt_block
 from whisper_tui.tools.supervised_tool import CommandTool, Ran, ToolContext
 
 MARK = {"ASIMI_CLI": "1"}

@@ -17,10 +17,8 @@ from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.tools.agent_notes import ToolFailure, agent_note, failure_of
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.arguments import check_arguments
-from whisper_tui.tools.output_text import OutputBudget, captured_texts, fitted
+from whisper_tui.tools.agent_text import OutputBudget, ToolFailure, agent_note, captured_texts, failure_of, fitted
+from whisper_tui.tools.ai_tool import AITool, check_arguments
 
 KNOWN_SHELLS = frozenset({"bash", "zsh", "sh"})
 

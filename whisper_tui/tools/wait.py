@@ -7,7 +7,7 @@ from typing import Any, Literal
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.errors import UnknownCall
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Unjudged, Waiting
-from whisper_tui.tools.agent_notes import ToolFailure
+from whisper_tui.tools.agent_text import ToolFailure
 from whisper_tui.tools.ai_tool import AITool, prompt_block
 from whisper_tui.tools.supervised_tool import SupervisedTool, ToolContext
 

@@ -13,9 +13,8 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.present.told_text import Told, ToldPart, object_part
 from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, ToolFailure, ToolRegistry, UnknownTool
-from whisper_tui.tools.agent_notes import agent_note, failure_of
+from whisper_tui.tools.agent_text import OutputBudget, agent_note, captured_texts, failure_of
 from whisper_tui.tools.exec_command.exec_tool import ExecArguments, ExecCommandTool
-from whisper_tui.tools.output_text import OutputBudget, captured_texts
 from whisper_tui.tools.wait import request_of
 from whisper_tui.transports.hook.exec_endpoint import QUEUED_S, program_end
 from whisper_tui.transports.hook.hook_endpoint import AS_SENT

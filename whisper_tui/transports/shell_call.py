@@ -14,7 +14,7 @@ from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.value import Value
 from whisper_tui.tools import Answer, ArgumentError, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
-from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.tools.agent_text import OutputBudget
 
 T = TypeVar("T")
 

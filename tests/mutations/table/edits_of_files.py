@@ -86,7 +86,7 @@ EDITS_OF_FILES = (
     ),
     Mutation(
         "a pattern matches the file behind its links",
-        "whisper_tui.policy.rules.tool_targets.file_matches",
+        "whisper_tui.policy.rules.rule.file_matches",
         "any(found) if wide else found[0]",
         "any(found)",
         (JUDGED + "test_an_allowed_link_does_not_allow_where_it_leads",),
@@ -110,7 +110,7 @@ EDITS_OF_FILES = (
     ),
     Mutation(
         "the removal of a stricter setting needs trust",
-        "whisper_tui.supervisor.rule_trust.as_trusted",
+        "whisper_tui.supervisor.rule_book.as_trusted",
         "changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries",
         "False",
         (

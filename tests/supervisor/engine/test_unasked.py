@@ -84,7 +84,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 @pytest.fixture
 def no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of commands that only look, as wrong as can be: all that is plain is on it, and nothing is private."""
-    monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
+    monkeypatch.setattr("whisper_tui.policy.rules.matching.only_reads", lambda *_, **__: True)
     monkeypatch.setattr("whisper_tui.policy.evaluate._reads_too_far", lambda *_: False)
     monkeypatch.setattr("whisper_tui.policy.evaluate.names_closed_place", lambda *_: False)
     monkeypatch.setattr("whisper_tui.policy.evaluate.harmless_with_any", lambda *_: True)
@@ -210,7 +210,7 @@ async def test_a_link_that_appears_behind_a_pattern_after_the_judgement_shows_no
 async def test_a_blocked_command_is_recorded_and_asked_the_next_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_tui.policy.rules.permissions.only_reads", lambda *_, **__: True)
+    monkeypatch.setattr("whisper_tui.policy.rules.matching.only_reads", lambda *_, **__: True)
     path = place.elsewhere / "pwn"
     first = await place.unasked(f"touch {path}")
     assert first.blocked is not None
@@ -332,10 +332,10 @@ def test_without_landlock_only_what_plainly_looks_runs_unasked(tmp_path: Path) -
     text = NO_LANDLOCK + (
         "import json, os\n"
         "from whisper_tui.model.call import CommandSpec, Shell\n"
-        "from whisper_tui.policy.rules import permissions\n"
+        "from whisper_tui.policy.rules import matching\n"
         "from whisper_tui.policy.rules.rule import Rules\n"
         "from whisper_tui.supervisor.approvals.judge import judge_alone\n"
-        "permissions.only_reads = lambda *_, **__: True\n"
+        "matching.only_reads = lambda *_, **__: True\n"
         "def kind(text):\n"
         "    spec = CommandSpec(command=Shell(text=text), cwd=sys.argv[2])\n"
         "    verdict, _ = judge_alone(spec, Rules(read_only=True), dict(os.environ), root=sys.argv[2], now=0.0)\n"

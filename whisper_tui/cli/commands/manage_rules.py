@@ -322,7 +322,7 @@ def _list(options: Options) -> int:
 
 
 def _row(rule: "ShownRule", hits: int) -> tuple[str, ...]:
-    from whisper_tui.policy.rules.broad_prefixes import is_too_broad
+    from whisper_tui.policy.rules.grants import is_too_broad
 
     prefix = rule.definition["prefix"]
     wide = rule.effect == "allow" and prefix is not None and is_too_broad(tuple(prefix))

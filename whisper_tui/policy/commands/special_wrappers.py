@@ -2,8 +2,15 @@
 
 from collections.abc import Callable
 
-from whisper_tui.policy.commands.argv import Argv, KnownOptions, Unwrapped, known_options, parse_options, program_name
-from whisper_tui.policy.commands.git_command import unwrap_git
+from whisper_tui.policy.commands.argv import (
+    Argv,
+    KnownOptions,
+    Unwrapped,
+    known_options,
+    parse_options,
+    program_name,
+    unwrap_git,
+)
 
 _GLOBAL = known_options("Dv", "cHl", "debug tls tlsverify", "config context host log-level tlscacert tlscert tlskey "
                 "namespace kubeconfig cluster user server token")  # fmt: skip

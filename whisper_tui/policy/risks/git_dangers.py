@@ -3,8 +3,15 @@
 import re
 from collections.abc import Callable
 
-from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
-from whisper_tui.policy.commands.git_command import parse_git
+from whisper_tui.policy.commands.argv import (
+    Words,
+    before_end_of_options,
+    letters,
+    long_option,
+    operands,
+    parse_git,
+    short_or_long,
+)
 from whisper_tui.policy.risks.danger import Danger
 
 _RUNNING_LONG = (

@@ -13,10 +13,8 @@ from pydantic import ValidationError
 from whisper_tui.model.call import Shell
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.text import replace_hidden
-from whisper_tui.policy.rules.matching import reaches
-from whisper_tui.policy.rules.permissions import Permissions
-from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
-from whisper_tui.policy.rules.tool_targets import host_problem, path_problem
+from whisper_tui.policy.rules.matching import Permissions, reaches
+from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect, host_problem, path_problem
 from whisper_tui.policy.view import view
 
 

@@ -13,7 +13,7 @@ from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.shells import BUILTINS, is_withheld
-from whisper_tui.policy.rules.permissions import READ_ONLY
+from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
 from whisper_tui.supervisor.runs.sandbox_profile import minimal_environment, sandbox_profile_of

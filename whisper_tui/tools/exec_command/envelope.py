@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 from whisper_tui.model.ending import Denied, FailedToStart, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import Unavailable, WhisperError
-from whisper_tui.tools.agent_notes import ToolFailure, UnknownTool, failure_of
-from whisper_tui.tools.ai_tool import AITool
-from whisper_tui.tools.arguments import ArgumentError
+from whisper_tui.tools.agent_text import ToolFailure, UnknownTool, failure_of
+from whisper_tui.tools.ai_tool import AITool, ArgumentError
 
 Kind = Literal[
     "invalid_tool_input",

@@ -14,9 +14,8 @@ from whisper_tui.model.ending import Denied, FailedToStart, HandedOver, Lost, Wi
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.present.ending_text import ending_for_agent
-from whisper_tui.tools.agent_notes import agent_note
-from whisper_tui.tools.ai_tool import prompt_block
-from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.agent_text import agent_note, fitted
+from whisper_tui.tools.ai_tool import ArgumentError, check_arguments, prompt_block
 from whisper_tui.tools.exec_command.envelope import (
     Envelope,
     EnvelopedTool,
@@ -26,9 +25,14 @@ from whisper_tui.tools.exec_command.envelope import (
     render_result,
     success,
 )
-from whisper_tui.tools.exec_command.task import EXEC_COMMAND, task_command, task_handle, task_summary
-from whisper_tui.tools.exec_command.task_output import TaskOutputReader, previews
-from whisper_tui.tools.output_text import fitted
+from whisper_tui.tools.exec_command.task import (
+    EXEC_COMMAND,
+    TaskOutputReader,
+    previews,
+    task_command,
+    task_handle,
+    task_summary,
+)
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
 
 DEFAULT_WINDOW_MS = 10_000

@@ -10,20 +10,20 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import NotRunning, UnknownCall, WhisperError
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, Running
-from whisper_tui.tools.ai_tool import prompt_block
-from whisper_tui.tools.arguments import ArgumentError, check_arguments
+from whisper_tui.tools.agent_text import fitted
+from whisper_tui.tools.ai_tool import ArgumentError, check_arguments, prompt_block
 from whisper_tui.tools.exec_command.envelope import Envelope, EnvelopedTool, ExecFailure, success
 from whisper_tui.tools.exec_command.exec_tool import DEFAULT_TOKENS, MOST_MS
 from whisper_tui.tools.exec_command.task import (
     EXEC_COMMAND,
+    NAMES,
+    TaskOutputReader,
     exit_status,
     task_command,
     task_handle,
     task_state,
     task_summary,
 )
-from whisper_tui.tools.exec_command.task_output import NAMES, TaskOutputReader
-from whisper_tui.tools.output_text import fitted
 from whisper_tui.tools.supervised_tool import ToolContext
 
 TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}

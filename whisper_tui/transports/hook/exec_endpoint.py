@@ -29,7 +29,7 @@ from whisper_tui.model.run import Stream, output_turns
 from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value
 from whisper_tui.present.ending_text import ending_for_agent
-from whisper_tui.tools.agent_notes import limit_note, sandbox_note
+from whisper_tui.tools.agent_text import limit_note, sandbox_note
 from whisper_tui.transports.hook.exec_program import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
 
 REMOVED_AFTER_S = 60.0

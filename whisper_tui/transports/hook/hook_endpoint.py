@@ -35,7 +35,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX
-from whisper_tui.tools.agent_notes import agent_note, command_line, failure_of
+from whisper_tui.tools.agent_text import agent_note, command_line, failure_of
 from whisper_tui.transports.hook.edit_answers import arguments_for
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.shell_call import unless_gone

@@ -189,7 +189,7 @@ class Gateway:
         """Have a call decided; forward it if it is approved, and answer it otherwise."""
         from whisper_tui.model.call import Function
         from whisper_tui.model.state import Ended
-        from whisper_tui.tools.agent_notes import agent_note
+        from whisper_tui.tools.agent_text import agent_note
         from whisper_tui.tools.asked_tool import failure_without_result
 
         try:
@@ -250,7 +250,7 @@ class Gateway:
 
     def _refuse(self, call: HeldCall, error: WhisperError) -> None:
         """Answer a call that was not forwarded."""
-        from whisper_tui.tools.agent_notes import ToolFailure
+        from whisper_tui.tools.agent_text import ToolFailure
 
         says_so = isinstance(error, ToolFailure)
         text = error.sentence() if says_so else f"Error: {error.sentence().rstrip('.')}. Nothing ran."

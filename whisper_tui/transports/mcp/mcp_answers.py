@@ -13,7 +13,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.errors import BrokenHistory, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.tools import AITool, Answer, ArgumentError, ToolFailure
-from whisper_tui.tools.output_text import OutputBudget, as_json, shortened
+from whisper_tui.tools.agent_text import OutputBudget, as_json, shortened
 from whisper_tui.tools.wait import pending, pending_text
 
 COUNTED_EVERY_S = 1.0

@@ -12,7 +12,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended, Running, Starting
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolFailure, ToolRegistry
-from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.tools.wait import own_call, request_of
 
 _OTHERS: Mapping[str, WaitLimit] = {

@@ -21,8 +21,8 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended
 from whisper_tui.model.text import is_sendable
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
-from whisper_tui.tools.arguments import check_arguments
-from whisper_tui.tools.output_text import OutputBudget
+from whisper_tui.tools.agent_text import OutputBudget
+from whisper_tui.tools.ai_tool import check_arguments
 from whisper_tui.tools.wait import WAIT
 from whisper_tui.transports.mcp.mcp_answers import (
     INSTRUCTIONS,
