@@ -1,7 +1,7 @@
 """The worst that each figure may be: what was reached, and for modules the goal, so that features have room."""
 
 BOUNDS: dict[str, float] = {
-    "modules": 362,
+    "modules": 354,
     "median length of a module": 175.0,
     "modules of more than 500 lines": 0,
     "classes of more than 300 lines": 1,
