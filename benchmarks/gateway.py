@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from measure import median, quantile, table
 
-SERVER = """
+ECHO = """
 import json, sys
 for line in sys.stdin:
     message = json.loads(line)
@@ -28,6 +29,10 @@ name = "the tool that is measured"
 tool = "mcp__bench__echo"
 anything = true
 """
+SERVER = [sys.executable, "-c", ECHO]
+WHISPER = [sys.executable, "-m", "whisper_tui"]
+MEMORY = "/dev/shm"
+"""A directory in memory, where Linux has one: there a call waits for no disk."""
 PAUSE_S = 0.02
 """Between two calls, so that none pays for what the other one left to do."""
 
@@ -61,46 +66,90 @@ class LineClient:
         self._process.wait()
 
 
-def compare(direct: LineClient, gateway: LineClient, method: str, params: dict[str, Any], rounds: int) -> list[str]:
-    """Medians of interleaved rounds, their difference and their ratio."""
+class Disk:
+    """What the disk of a directory takes to keep two pages."""
+
+    def __init__(self, directory: str) -> None:
+        self._file = os.open(f"{directory}/flushed", os.O_CREAT | os.O_WRONLY, 0o600)
+        self.taken: list[float] = []
+
+    def flush(self) -> None:
+        """Write and flush, and remember the milliseconds of the flush."""
+        os.write(self._file, b"x" * 8192)
+        begin = time.perf_counter()
+        os.fsync(self._file)
+        self.taken.append((time.perf_counter() - begin) * 1000)
+
+
+def compare(
+    direct: LineClient, gateway: LineClient, method: str, params: dict[str, Any], rounds: int, disk: Disk
+) -> list[str]:
+    """Medians of interleaved rounds, their difference and their ratio, and of a flush of the disk meanwhile."""
     plain, ours = [], []
+    disk.taken.clear()
     for _ in range(rounds):
-        plain.append(direct.milliseconds(method, params))
+        for taken, client in ((plain, direct), (ours, gateway)):
+            taken.append(client.milliseconds(method, params))
+            time.sleep(PAUSE_S)
+        disk.flush()
         time.sleep(PAUSE_S)
-        ours.append(gateway.milliseconds(method, params))
-        time.sleep(PAUSE_S)
-    figures = (median(plain), quantile(plain, 0.95), median(ours), quantile(ours, 0.95), median(ours) - median(plain))
+    added = median(ours) - median(plain)
+    figures = (median(plain), quantile(plain, 0.95), median(ours), quantile(ours, 0.95), added, median(disk.taken))
     return [*(f"{figure:.2f}" for figure in figures), f"{figures[2] / figures[0]:.1f} times"]
+
+
+def instance(directory: str) -> list[str]:
+    """Make an instance whose rules allow the tool. Returns the words that start its gateway."""
+    (Path(directory) / "config").mkdir(mode=0o700)
+    configuration = Path(directory) / "config" / "config.toml"
+    configuration.write_text(CONFIGURATION)
+    configuration.chmod(0o600)
+    return [*WHISPER, "mcp", "--home", directory, "--through", "bench", "--", *SERVER]
 
 
 def main(rounds: int) -> None:
     """Measure both ways to the same server, in one run."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
-        root = Path(directory)
-        (root / "config").mkdir(mode=0o700)
-        (root / "config" / "config.toml").write_text(CONFIGURATION)
-        (root / "config" / "config.toml").chmod(0o600)
-        whisper = [sys.executable, "-m", "whisper_tui"]
-        server = [sys.executable, "-c", SERVER]
+    with ExitStack() as places:
+        on_disk, *in_memory = (
+            places.enter_context(tempfile.TemporaryDirectory(dir=place))
+            for place in (os.environ.get("BENCH_DIRECTORY"), *([MEMORY] if os.path.isdir(MEMORY) else []))
+        )
         begin = time.perf_counter()
-        direct = LineClient(server)
+        direct = LineClient(SERVER)
         direct.milliseconds("ping", {})
         between = time.perf_counter()
-        gateway = LineClient([*whisper, "mcp", "--home", directory, "--through", "bench", "--", *server])
-        gateway.milliseconds("ping", {})
+        gateways = [LineClient(instance(on_disk))]
+        gateways[0].milliseconds("ping", {})
         starts = ((between - begin) * 1000, (time.perf_counter() - between) * 1000)
+        gateways += [LineClient(instance(directory)) for directory in in_memory]
         call = {"name": "echo", "arguments": {"text": "x" * 100}}
-        compare(direct, gateway, "tools/call", call, 5)
-        rows = [
-            ["a call that a rule allows", *compare(direct, gateway, "tools/call", call, rounds)],
-            ["another request", *compare(direct, gateway, "resources/read", {"uri": "mem://a"}, rounds)],
-        ]
-        direct.close()
-        gateway.close()
-        subprocess.run([*whisper, "--home", directory, "stop"], check=True, stdout=subprocess.DEVNULL)
-    head = ("request", "direct ms", "p95", "through the gateway ms", "p95", "added ms", "ratio of medians")
+        disks = [Disk(on_disk), *map(Disk, in_memory)]
+        rows = []
+        for gateway, disk, where in zip(gateways, disks, ("", ", its journal in memory"), strict=False):
+            compare(direct, gateway, "tools/call", call, 5, disk)
+            row = compare(direct, gateway, "tools/call", call, rounds, disk)
+            rows.append([f"a call that a rule allows{where}", *row])
+        another = compare(direct, gateways[0], "resources/read", {"uri": "mem://a"}, rounds, disks[0])
+        rows.append(["another request", *another])
+        for client in (direct, *gateways):
+            client.close()
+        for directory in (on_disk, *in_memory):
+            subprocess.run([*WHISPER, "--home", directory, "stop"], check=True, stdout=subprocess.DEVNULL)
+    head = (
+        "request",
+        "direct ms",
+        "p95",
+        "through the gateway ms",
+        "p95",
+        "added ms",
+        "a flush ms",
+        "ratio of medians",
+    )
     table(f"One request to an MCP server, {rounds} interleaved rounds", head, rows)
-    print(f"\nFrom the start to the first answer: {starts[0]:.0f} ms direct, {starts[1]:.0f} ms through the gateway.")
+    print(
+        "\nA call is flushed to the disk before it reaches the server: `a flush` is what that took in the same rounds."
+    )
+    print(f"From the start to the first answer: {starts[0]:.0f} ms direct, {starts[1]:.0f} ms through the gateway.")
 
 
 if __name__ == "__main__":

@@ -174,6 +174,27 @@ async def test_an_approved_call_reaches_the_server_and_its_result_the_client_unc
         assert (await ended(place, row["id"]))["exit_code"] == 0
 
 
+async def test_a_call_that_a_rule_decides_is_asked_of_nobody_and_recorded(place):
+    rules = "".join(
+        f'[[rules.{effect}]]\nname = "{effect} {tool}"\ntool = "mcp__scripted__{tool}"\nanything = true\n'
+        for effect, tool in (("allow", "echo"), ("deny", "count"))
+    )
+    (place.home / "config" / "config.toml").write_text(rules)
+    (place.home / "config" / "config.toml").chmod(0o600)
+    async with place.lines() as client:
+        for number in range(3):
+            await client.call(number, "echo", {"n": number})
+            assert (await client.until(number))["result"]["structuredContent"] == {"n": number}
+        await client.call("denied", "count")
+        denied = (await client.until("denied"))["result"]
+        assert denied["isError"] and "Nothing ran" in denied["content"][0]["text"]
+        rows = [await ended(place, str(number)) for number in range(1, 5)]
+    assert [(row["ending"], row["exit_code"]) for row in rows] == [("exited", 0)] * 3 + [("denied", None)]
+    assert [json.loads(line)["params"]["arguments"] for line in place.received("tools/call")] == [
+        {"n": number} for number in range(3)
+    ]
+
+
 async def test_a_denial_is_an_error_result_with_the_words_of_the_human(place):
     async with place.client() as client:
         call = asked(client, "echo", {"text": "hi"})
