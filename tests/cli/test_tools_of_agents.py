@@ -88,6 +88,55 @@ def test_an_approved_edit_is_allowed_as_it_was_asked(shell: Shell, makefile: Pat
     assert (shell.row("1")["state"], shell.row("1")["ending"]) == ("ended", "handed_over")
 
 
+def test_an_approval_of_files_covers_later_edits_of_them_and_is_listed(shell: Shell, makefile: Path) -> None:
+    asking = edit(shell, makefile)
+    call = shell.waiting()
+    run = shell.instance.run
+    assert "remember as   /Makefile" in run("show", call).stdout
+    tried = run("approve", call, "--path", "/Makefile", "--dry-run")
+    assert "would have covered 1 of the last 1 calls:" in tried.stdout, tried.stderr
+    given = run("approve", call, "--path", "/Makefile", "--times", "5")
+    assert "Edits of Makefile are made without approval 5 more times." in given.stdout, given.stderr
+    allowed(finished(asking))
+    allowed(finished(edit(shell, makefile, new_string="again")))
+    (grant,) = shell.instance.rows("approvals")
+    assert (grant["target"]["path"], grant["uses"], grant["most_uses"]) == ("/Makefile", 1, 5)
+    assert "edits of Makefile" in run("approvals").stdout
+
+
+def test_the_rule_of_an_approval_is_saved_for_the_workspace(shell: Shell, makefile: Path) -> None:
+    asking = edit(shell, makefile)
+    given = shell.instance.run("approve", shell.waiting(), "--path", "/Makefile", "--save", "project")
+    assert "A rule is saved: edits of Makefile are made without approval in this workspace." in given.stdout
+    allowed(finished(asking))
+    (rule,) = shell.instance.rows("rules", "list")
+    assert (rule["path"], rule["directory"]) == ("/Makefile", str(shell.instance.workspace))
+    allowed(finished(edit(shell, makefile, new_string="again")))
+    # Keys of ssh and the like are asked about whatever a rule allows, and a pattern of them would never hold.
+    asking = edit(shell, shell.instance.workspace / ".git" / "config", old_string="", new_string="x")
+    call = shell.waiting()
+    tried = shell.instance.run("approve", call, "--path", ".git/", "--dry-run")
+    assert "would have covered 0 of the last" in tried.stdout, tried.stderr
+    shell.deny(call, "no")
+    finished(asking)
+
+
+def test_an_approval_that_is_not_about_the_call_is_refused(shell: Shell, makefile: Path) -> None:
+    asking = edit(shell, makefile)
+    call = shell.waiting()
+    for words, sentence in (
+        (["--host", "example.org"], "it does not name the hosts of this call"),
+        (["--of-tool", "Edit"], "it is about a tool, and this call is about files or hosts"),
+        (["--path", "//etc/motd", "--save", "project"], "covers no files outside of it"),
+        (["--path", "!x"], "begins with '!'"),
+        (["--path", "x", "--prefix", "make"], "--prefix and --path exclude each other"),
+    ):
+        answer = shell.instance.run("approve", call, *words)
+        assert answer.returncode != 0 and sentence in answer.stderr, (words, answer.stderr)
+    shell.deny(call, "no")
+    finished(asking)
+
+
 def test_a_denied_edit_reports_the_reason_of_the_human(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     shell.deny(shell.waiting(), "leave the Makefile alone")

@@ -8,7 +8,17 @@ from tests.in_memory.world import InMemoryRules, PlayedWorld, RecordedStreams
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Submission, Supervision, SupervisorStatus
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
-from whisper_tui.model.decision import Approve, Coverage, Decider, Decision, Deny, Grant, Scope, SessionDenial
+from whisper_tui.model.decision import (
+    Approve,
+    Coverage,
+    Decider,
+    Decision,
+    Deny,
+    Grant,
+    Scope,
+    SessionDenial,
+    ToolScope,
+)
 from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
@@ -44,6 +54,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
 
 BATCH = 1000
 """Events in one batch."""
@@ -400,6 +411,11 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Return the calls with the same command, or with the same first words."""
         self.check()
         record = self.known(call_id)
+        if isinstance(scope, ToolScope):
+            spec = edited or record.call.spec
+            check_scope(scope, spec)
+            newest = await self.history(HistoryQuery(limit=LOOKED_AT))
+            return coverage(scope, spec, self.board.sessions[record.call.session_id].root, newest)
         words = getattr(scope, "words", None)
         if words is not None and len(words) < 2:
             raise Refused(f"this cannot be remembered like that: {words[0]!r} is too short", hint="Add a word")

@@ -364,7 +364,7 @@ def test_files_are_remembered_by_a_pattern(workspace: Path):
     assert judge(workspace, write(workspace / "sub" / "Makefile"), memory=(grant,)).kind == "ask"
 
 
-@pytest.mark.parametrize("name", ["a*.py", "[x].py", "!x", "#x", "a?b", "a\\b"])
+@pytest.mark.parametrize("name", ["a*.py", "[x].py", "!x", "#x", "a?b", "a\\b", "abc.py ", "abc.py  "])
 def test_the_pattern_of_one_file_matches_that_file_alone(workspace: Path, name: str):
     rules = Rules(deny=(Rule(name="d", path=literal_pattern(name)),), edits="allow")
     assert judge(workspace, write(workspace / name), rules).kind == "refuse"
@@ -375,7 +375,8 @@ def test_the_pattern_of_one_file_matches_that_file_alone(workspace: Path, name: 
     "scope",
     [
         ToolScope(),
-        ToolScope(tool="mcp__gh__*"),
+        ToolScope(tool="mcp__g__*"),
+        ToolScope(tool="mcp__*"),
         ToolScope(tool="mcp__other__x"),
         ToolScope(hosts=("a.org",)),
         ToolScope(path="**"),
@@ -394,6 +395,118 @@ def test_a_server_cannot_name_a_tool_so_that_its_approval_covers_others(workspac
 
 def test_a_host_with_a_star_cannot_be_remembered(workspace: Path):
     assert scope_problem(ToolScope(hosts=("*.org",)), CommandSpec(command=fetch("*.org"), cwd=str(workspace)))
+
+
+def mcp(server: str, tool: str) -> Function:
+    return Function(tool=f"mcp__{server}__{tool}", arguments={}, about="server", targets=(server, tool))
+
+
+def test_every_tool_of_a_server_is_remembered_by_the_name_of_the_server_alone(workspace: Path):
+    grant = remembered(mcp("gh", "list"), ToolScope(tool="mcp__gh__*"), workspace)
+    assert scope_problem(grant.scope, grant.spec) is None
+    assert judge(workspace, mcp("gh", "delete"), memory=(grant,)).grant_id == "g1"
+    assert judge(workspace, mcp("gh__evil", "delete"), memory=(grant,)).kind == "ask"
+    assert judge(workspace, mcp("git", "list"), memory=(grant,)).kind == "ask"
+
+
+def test_every_host_of_a_domain_is_remembered_but_not_the_domain_itself(workspace: Path):
+    grant = remembered(fetch("docs.a.org"), ToolScope(hosts=("*.a.org",)), workspace)
+    assert scope_problem(grant.scope, grant.spec) is None
+    assert judge(workspace, fetch("x.y.a.org"), memory=(grant,)).kind == "allow"
+    for host in ("a.org", "evil-a.org", "a.org.evil.net", "docs.a.org:8080"):
+        assert judge(workspace, fetch(host), memory=(grant,)).kind == "ask", host
+
+
+@pytest.mark.parametrize("host", ["*.org", "*.co.uk", "*.com.au", "*.github.io", "*.s3.amazonaws.com", "*.0.0.1"])
+def test_hosts_of_many_people_are_not_remembered_together(workspace: Path, host: str):
+    spec = CommandSpec(command=fetch(host.replace("*", "mine")), cwd=str(workspace))
+    assert "may belong to many people" in str(scope_problem(ToolScope(hosts=(host,)), spec))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "targets"),
+    [
+        (("docs.python.org",), ("docs.python.org", "*.python.org")),
+        (("python.org",), ("python.org", "python.org *.python.org")),
+        (("a.b.c.org",), ("a.b.c.org", "*.b.c.org")),
+        (("a.b.org", "c.b.org"), ("a.b.org c.b.org", "*.b.org")),
+        (("a.org", "b.org"), ("a.org b.org",)),
+        (("mine.github.io",), ("mine.github.io",)),
+        (("shop.co.uk",), ("shop.co.uk",)),
+        (("example.org:8080",), ("example.org:8080",)),
+        (("127.0.0.1",), ("127.0.0.1",)),
+        (("localhost",), ("localhost",)),
+        (("*.org",), ()),
+        ((), ()),
+    ],
+)
+def test_a_fetch_offers_its_hosts_and_their_domain(workspace: Path, hosts: tuple[str, ...], targets: tuple[str, ...]):
+    assert judge(workspace, fetch(*hosts)).targets == targets
+
+
+def test_a_tool_of_a_server_offers_itself_and_all_of_its_server(workspace: Path):
+    assert judge(workspace, mcp("gh", "list")).targets == ("mcp__gh__list", "mcp__gh__*")
+    assert judge(workspace, mcp("gh", "*")).targets == ()
+    assert judge(workspace, Function(tool="Camera", arguments={})).targets == ("Camera",)
+
+
+ASKED = Rules(edits="ask")
+
+
+def test_an_edit_offers_its_file_the_files_below_its_directory_and_those_of_its_kind(workspace: Path):
+    def offered(*paths: str) -> tuple[str, ...]:
+        return judge(workspace, write(*(workspace / path for path in paths)), ASKED).targets
+
+    assert offered("src/app.py") == ("/src/app.py", "/src/", "*.py")
+    assert offered("src/app.py", "src/new/x.py") == ("/src/", "*.py")
+    assert offered("src/app.py", "notes.md") == ()
+    assert offered("README") == ("/README",)
+    assert offered("a[1]/b*c.txt ") == ("/a\\[1\\]/b\\*c.txt\\ ", "/a\\[1\\]/")
+
+
+def test_each_offer_covers_the_edit_and_nothing_beside_what_it_says(workspace: Path):
+    asked = write(workspace / "src" / "app.py")
+    others = [write(workspace / name) for name in ("src/b.py", "src/b.txt", "c.py", "c.txt")]
+    covered: dict[str, list[bool]] = {}
+    for target in judge(workspace, asked, ASKED).targets:
+        grant = remembered(asked, ToolScope(path=target), workspace)
+        assert judge(workspace, asked, ASKED, memory=(grant,)).grant_id == "g1"
+        covered[target] = [judge(workspace, other, ASKED, memory=(grant,)).kind == "allow" for other in others]
+    assert covered == {
+        "/src/app.py": [False, False, False, False],
+        "/src/": [True, True, False, False],
+        "*.py": [True, False, True, False],
+    }
+
+
+def test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone(workspace: Path):
+    assert judge(workspace, write(workspace / "Makefile")).targets == ("/Makefile",)
+    assert judge(workspace, write(workspace / "conf" / ".env")).targets == ("/conf/.env",)
+    assert judge(workspace, write(workspace / "conf" / ".env", workspace / "conf" / "x.env")).targets == ()
+
+
+def test_what_is_asked_whatever_is_approved_offers_nothing(workspace: Path):
+    assert judge(workspace, write(workspace / ".git" / "hooks" / "pre-commit")).targets == ()
+    assert judge(workspace, write(workspace / "a.py", content="x = 1 # \u202e\n")).targets == ()
+    assert judge(workspace, write(workspace / "src" / "a.py"), mode="ask").targets == ()
+    ask = Rules(ask=(Rule(name="a", path="src/"),))
+    assert judge(workspace, write(workspace / "src" / "a.py"), ask).targets == ()
+
+
+def test_a_file_outside_is_offered_by_its_full_path_and_never_its_home(workspace: Path, tmp_path: Path):
+    outside = tmp_path / "other" / "notes.txt"
+    outside.parent.mkdir()
+    assert judge(workspace, write(outside)).targets == (f"/{outside}", f"/{outside.parent}/")
+    assert judge(workspace, write(outside), home=str(outside.parent)).targets == (f"/{outside}",)
+    (workspace / "link.txt").symlink_to(outside)
+    assert judge(workspace, write(workspace / "link.txt")).targets == ()
+
+
+def test_a_rule_for_the_workspace_cannot_be_about_files_outside_of_it(workspace: Path, tmp_path: Path):
+    spec = CommandSpec(command=write(tmp_path / "notes.txt"), cwd=str(workspace))
+    scope = ToolScope(path=f"/{tmp_path}/notes.txt", where="project")
+    assert "covers no files outside" in str(scope_problem(scope, spec))
+    assert scope_problem(scope.model_copy(update={"where": "user"}), spec) is None
 
 
 def test_a_saved_rule_is_one_that_the_file_takes(workspace: Path):

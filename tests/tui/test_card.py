@@ -267,7 +267,7 @@ async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> No
         await seat.select("1")
         await seat.sees("Effects")
         await seat.press("l")
-        await seat.sees("No rule is offered for this command; A chooses one.")
+        await seat.sees("No rule is offered for this call; A chooses one.")
         assert isinstance(seat.record("1").state, Waiting)
 
 

@@ -6,10 +6,12 @@ from textual.widgets import Input, OptionList
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
-from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function
+from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope, ToolScope
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.state import Running, Waiting
-from whisper_tui.model.verdict import Verdict
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.present.scope_text import scope_targets
 from whisper_tui.tui.dialogs.drafts import ScopeDraft, scope_of
 
 SPEC = CommandSpec(command=Argv(program="git", args=("push",)), cwd="/srv")
@@ -24,6 +26,27 @@ def with_prefixes(*prefixes: tuple[str, ...]) -> Play:
             play.stage.events[number] = event.model_copy(update={"verdict": verdict})
             record = play.stage.board.calls["1"]
             play.stage.board.calls["1"] = record.model_copy(update={"verdict": verdict})
+    return play
+
+
+FETCH = Function(
+    tool="WebFetch", arguments={"url": "https://docs.python.org/3"}, about="web", targets=("docs.python.org",)
+)
+TOOL = Function(tool="mcp__gh__list", arguments={"page": 1}, about="server", targets=("gh", "list"))
+EDIT = FileEdits(tool="Write", changes=(WriteFile(path="/srv/src/app.py", content="x"),))
+
+
+def spec_of(command: Function | FileEdits) -> CommandSpec:
+    return CommandSpec(command=command, cwd="/srv")
+
+
+def asked_by_agent(command: Function | FileEdits, *targets: str) -> Play:
+    """Call 1 is carried out by its agent once it is approved, and the policy suggests these targets."""
+    play = Play.begin()
+    session = play.stage.open("garden agent", "/srv", "claude-code", "2.1.329")
+    spec, tool = spec_of(command), command.tool
+    request = CallRequest(session_id=session.id, tool=tool, arguments={}, spec=spec, ticket="t", by_agent=True)
+    play.stage.ask(request, Verdict(kind="ask", reason="no rule allows it", targets=targets), Resolved(cwd="/srv"))
     return play
 
 
@@ -71,6 +94,139 @@ def test_mistakes_in_a_scope_are_reported(draft: ScopeDraft, problem: str) -> No
     problems: list[str] = []
     assert scope_of(draft, SPEC, problems) is None
     assert problem in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "draft", "scope"),
+    [
+        (FETCH, ScopeDraft("exact", uses="2"), ExactScope(uses=2)),
+        (FETCH, ScopeDraft("session", " a.org  b.org ", "3"), ToolScope(hosts=("a.org", "b.org"), uses=3)),
+        (TOOL, ScopeDraft("project", "mcp__gh__list", uses="x"), ToolScope(tool="mcp__gh__list", where="project")),
+        (TOOL, ScopeDraft("user", "mcp__gh__*", minutes="5"), ToolScope(tool="mcp__gh__*", where="user", minutes=5)),
+        (EDIT, ScopeDraft("session", "/a b/*.py"), ToolScope(path="/a b/*.py")),
+    ],
+)
+def test_a_draft_for_a_tool_is_parsed_into_a_scope(
+    command: Function | FileEdits, draft: ScopeDraft, scope: object
+) -> None:
+    problems: list[str] = []
+    assert scope_of(draft, spec_of(command), problems) == scope
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("command", "draft", "problem"),
+    [
+        (FETCH, ScopeDraft("session", " "), "Type a host."),
+        (EDIT, ScopeDraft("session", ""), "Type a pattern of files."),
+        (TOOL, ScopeDraft("user", ""), "Type the name of the tool."),
+        (EDIT, ScopeDraft("session", "/a\u200b.py"), "an invisible character (U+200B)"),
+    ],
+)
+def test_mistakes_in_a_scope_for_a_tool_are_reported(
+    command: Function | FileEdits, draft: ScopeDraft, problem: str
+) -> None:
+    problems: list[str] = []
+    assert scope_of(draft, spec_of(command), problems) is None
+    assert problem in problems[0]
+
+
+async def test_a_fetch_is_approved_for_its_host_or_its_whole_domain() -> None:
+    async with cockpit(asked_by_agent(FETCH, "docs.python.org", "*.python.org"), size=(140, 40)) as seat:
+        await opened(seat, 1)
+        await seat.sees("Exactly this fetch, in this session", "A saved rule for fetches from these hosts, everywhere")
+        await seat.sees("Covers fetches from docs.python.org.", "Ctrl+N: fetches from every host below python.org.")
+        await seat.sees("Of the last 1 call, 1 would have run without approval:")
+        assert not seat.app.screen.query_one("#choose-sandbox").display
+        await seat.press("ctrl+n")
+        await seat.sees("Covers fetches from every host below python.org.")
+        await seat.press("ctrl+s")
+        await seat.until(lambda: seat.record("1").decision is not None)
+        assert seat.record("1").decision == Approve(remember=ToolScope(hosts=("*.python.org",)))
+        await seat.sees("fetches from every host below python.org are made without approval for the rest of the")
+
+
+async def test_a_tool_is_approved_alone_or_with_all_of_its_server() -> None:
+    async with cockpit(asked_by_agent(TOOL, "mcp__gh__list", "mcp__gh__*"), size=(140, 40)) as seat:
+        await opened(seat, 2)
+        await seat.sees("Covers calls of mcp__gh__list.", "Ctrl+N: calls of every tool of gh (mcp__gh__*).")
+        await seat.press("enter", *["right"] * 20, *["backspace"] * 4, *"show")
+        await seat.sees("'mcp__gh__show' is not the")
+        await seat.press("ctrl+s", "ctrl+n", "ctrl+s")
+        await seat.until(lambda: seat.record("1").decision is not None)
+        assert seat.record("1").decision == Approve(remember=ToolScope(tool="mcp__gh__*", where="project"))
+        await seat.sees("a rule is saved: calls of every tool of gh")
+
+
+async def test_edits_are_approved_by_file_directory_or_kind() -> None:
+    async with cockpit(asked_by_agent(EDIT, "/src/app.py", "/src/", "*.py"), size=(140, 40)) as seat:
+        await opened(seat, 1)
+        await seat.sees(
+            "Files, as in .gitignore", "Covers edits of src/app.py.", "Ctrl+N: edits of every file below src/."
+        )
+        await seat.press("ctrl+n")
+        await seat.sees("Covers edits of every file below src/.", "Ctrl+N: edits of every *.py file in the workspace.")
+        await seat.press("enter", "tab", "2", "ctrl+s")
+        await seat.until(lambda: seat.record("1").decision is not None)
+        assert seat.record("1").decision == Approve(remember=ToolScope(path="/src/", uses=2))
+
+
+async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() -> None:
+    async with cockpit(asked_by_agent(EDIT), size=(140, 40)) as seat:
+        await opened(seat, 1)
+        seat.app.screen.query_one("#words", Input).value = "*.py"
+        await seat.sees("No suggestion: the same call would be asked again.", "Not this one")
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "words", "scope"),
+    [
+        (
+            FETCH,
+            "docs.python.org",
+            "fetches from docs.python.org",
+            ToolScope(hosts=("docs.python.org",), where="project"),
+        ),
+        (TOOL, "mcp__gh__list", "calls of mcp__gh__list", ToolScope(tool="mcp__gh__list", where="project")),
+    ],
+)
+async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
+    command: Function, target: str, words: str, scope: ToolScope
+) -> None:
+    async with cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as seat:
+        await seat.select("1")
+        await seat.sees(f"Always allow {words} in this workspace: covers 1 of the last 1 call")
+        await seat.press("l")
+        await seat.until(lambda: seat.record("1").decision is not None)
+        assert seat.record("1").decision == Approve(remember=scope)
+
+
+async def test_the_card_offers_no_rule_for_the_workspace_for_a_file_outside_of_it() -> None:
+    async with cockpit(asked_by_agent(EDIT, "//etc/motd"), size=(140, 40)) as seat:
+        await seat.select("1")
+        await seat.sees("app.py")
+        await seat.press("l")
+        await seat.sees("No rule is offered for this call; A chooses one.")
+        assert isinstance(seat.record("1").state, Waiting)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/src/a.py", "src/a.py"),
+        ("//etc/motd", "/etc/motd"),
+        ("~/notes/", "every file below ~/notes/"),
+        ("/a\\[1\\]/b\\*c", "a[1]/b*c"),
+        ("Makefile", "every file named Makefile in the workspace"),
+        ("build/", "every file below a directory named build/ in the workspace"),
+        ("/src/", "every file below src/"),
+        ("*.py", "every *.py file in the workspace"),
+        ("//srv/**/x", "files that match //srv/**/x"),
+        ("/a?b", "files that match /a?b in the workspace"),
+    ],
+)
+def test_a_pattern_of_files_is_said_in_words(path: str, words: str) -> None:
+    assert scope_targets(ToolScope(path=path)) == f"edits of {words}"
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from typing import Any, assert_never
 
 from whisper_tui.model.call import Argv, Command, FileEdits, Function, Session
-from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope, SessionDenial
+from whisper_tui.model.decision import Approve, ExactScope, Grant, PrefixScope, SessionDenial, ToolScope
 from whisper_tui.model.edits import paths_of
 from whisper_tui.model.ending import (
     Denied,
@@ -119,7 +119,7 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
 
 
 def grant_row(grant: Grant, session: Session | None) -> Row:
-    """Return a remembered approval as `approvals` prints it. `prefix` is null for the approval of one command."""
+    """Return a remembered approval as `approvals` prints it. One command has neither `prefix` nor `target`."""
     scope = grant.scope
     return {
         "id": grant.id,
@@ -131,8 +131,9 @@ def grant_row(grant: Grant, session: Session | None) -> Row:
         "granted_at": grant.granted_at,
         "uses": grant.uses,
         "prefix": list(scope.words) if isinstance(scope, PrefixScope) else None,
+        "target": scope.model_dump(mode="json") if isinstance(scope, ToolScope) else None,
         "directory": scope.directory if isinstance(scope, PrefixScope) else None,
-        "most_uses": scope.uses if isinstance(scope, ExactScope | PrefixScope) else None,
+        "most_uses": scope.uses if isinstance(scope, ExactScope | PrefixScope | ToolScope) else None,
         "until": grant.until,
     }
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.value import Value
@@ -66,6 +66,23 @@ class ToolScope(Value):
     def is_rule(self) -> bool:
         """True if it is saved as a rule."""
         return self.where != "session"
+
+
+def scope_about(
+    command: CarriedOut,
+    target: str,
+    where: Literal["session", "project", "user"] = "session",
+    *,
+    uses: int | None = None,
+    minutes: float | None = None,
+) -> ToolScope:
+    """Return the scope for a target as it is written: a pattern of files, hosts with blanks between them, or a tool."""
+    limits = ToolScope(where=where, uses=uses, minutes=minutes)
+    if isinstance(command, FileEdits):
+        return limits.model_copy(update={"path": target})
+    if command.about == "web":
+        return limits.model_copy(update={"hosts": tuple(target.split())})
+    return limits.model_copy(update={"tool": target})
 
 
 Scope = (

@@ -92,6 +92,9 @@ class Verdict(Value):
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""
+    targets: tuple[str, ...] = ()
+    """Of a call that its agent carries out: patterns of files, hosts (with blanks between them) or names of tools that
+    may be remembered, the narrowest first, as rules write them. Empty: only exactly as it is."""
 
 
 class Redirect(Value):

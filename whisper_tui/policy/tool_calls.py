@@ -5,16 +5,26 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Shell
-from whisper_tui.model.decision import Grant, ToolScope
+from whisper_tui.model.decision import Grant, ToolScope, scope_about
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import CLIENT_PREFIX, EDITS_RULE, SUBAGENT_RULE, Risk, Verdict
 from whisper_tui.policy.evaluate import asked_anyway, by_grant, denied_by_rule
 from whisper_tui.policy.read_only.private_paths import contains_home
 from whisper_tui.policy.risks.call_risks import risks_of
-from whisper_tui.policy.rules.grants import grant_holds, is_exact
+from whisper_tui.policy.rules.grants import grant_holds, is_exact, suggested_targets
 from whisper_tui.policy.rules.matching import applies, reaches
-from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule, Rules, file_matches, host_matches, tool_names
+from whisper_tui.policy.rules.rule import (
+    SUBAGENT,
+    WEB,
+    Effect,
+    Rule,
+    Rules,
+    file_matches,
+    host_matches,
+    server_pattern,
+    tool_names,
+)
 from whisper_tui.policy.view import Question, view
 
 COMMAND_NAMES = frozenset({"command", "commands", "cmd", "cmdline", "command_line", "shell_command", "script"})
@@ -50,7 +60,14 @@ def evaluate_carried_out(question: Question, command: CarriedOut, rules: Rules, 
     for grant in memory:
         if grant_holds(grant, question.session_id, question.now) and _covers(grant, question, command):
             return by_grant(grant, risks)
-    return _without_rule(question, command, rules, risks)
+    verdict = _without_rule(question, command, rules, risks)
+    return verdict if verdict.kind != "ask" else verdict.model_copy(update={"targets": _targets(question, command)})
+
+
+def _targets(question: Question, command: CarriedOut) -> tuple[str, ...]:
+    """Return the targets of which an approval would cover this call if it were made again."""
+    suggested = suggested_targets(command, question.resolved.edits, question.home)
+    return tuple(text for text in suggested if scope_covers(scope_about(command, text), question, command))
 
 
 def _without_rule(question: Question, command: CarriedOut, rules: Rules, risks: tuple[Risk, ...]) -> Verdict:
@@ -200,7 +217,7 @@ def _covers(grant: Grant, question: Question, command: CarriedOut) -> bool:
 
 def scope_covers(scope: ToolScope, question: Question, command: CarriedOut) -> bool:
     """True if a scope covers a call."""
-    return bool(_allowing(question, command, rules_of_scope(scope, tool_names(command))))
+    return bool(_allowing(question, command, rules_of_scope(scope, command)))
 
 
 def tool_rule_matches(effect: Effect, rule: Rule, question: Question, command: CarriedOut) -> bool:
@@ -210,11 +227,15 @@ def tool_rule_matches(effect: Effect, rule: Rule, question: Question, command: C
     return bool(_allowing(question, command, (rule,))) if effect == "allow" else _reaches(rule, question, command)
 
 
-def rules_of_scope(scope: ToolScope, tools: Iterable[str]) -> tuple[Rule, ...]:
-    """Return the rules that stand for a scope, for a tool with these names."""
+def rules_of_scope(scope: ToolScope, command: CarriedOut) -> tuple[Rule, ...]:
+    """Return the rules that stand for a scope, for the tool of a call."""
     if scope.tool:
-        # A name, never a pattern: brackets and stars in the name of a tool are the server's.
-        return (Rule(name=scope.tool, anything=True, tool=scope.tool),) if scope.tool in tuple(tools) else ()
+        # Names, never patterns: brackets and stars in the name of a tool are the server's. Every tool of a server is
+        # known by the name of the server alone, because `mcp__a__b__*` may mean the server `a` as well as `a__b`.
+        names = tool_names(command)
+        if isinstance(command, Function) and command.about == "server" and command.targets:
+            names = (*names, server_pattern(command.targets[0]))
+        return (Rule(name=scope.tool, anything=True, tool=scope.tool),) if scope.tool in names else ()
     if scope.path:
         return (Rule(name=scope.path, path=scope.path),)
     return tuple(Rule(name=host, host=host) for host in scope.hosts)

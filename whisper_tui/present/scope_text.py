@@ -1,5 +1,6 @@
 """The scope of a standing approval in words."""
 
+import re
 import shlex
 import time
 
@@ -8,6 +9,10 @@ from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import LONGEST_TEXT
+
+_ESCAPED = re.compile(r"\\(.)")
+_WILD = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
+_KIND = re.compile(r"\*\.[A-Za-z0-9]+")
 
 
 def approved_scope(scope: Scope) -> str:
@@ -24,19 +29,50 @@ def approved_scope(scope: Scope) -> str:
             return f"a rule is saved: commands starting with {_said(words)} run without approval {place}{until}"
         case ToolScope():
             until = _duration(scope.uses, scope.minutes)
-            place = {"session": "", "project": " in this workspace", "user": " everywhere"}[scope.where]
-            lasting = f"a rule is saved: {_targets(scope)} without approval{place}" if scope.is_rule else ""
-            return lasting or f"{_targets(scope)} without approval {until}"
+            if not scope.is_rule:
+                return f"{scope_targets(scope)} are made without approval {until}"
+            ends = f", for {limit(scope.minutes * 60)}" if scope.minutes is not None else ""
+            place = "in this workspace" if scope.where == "project" else "everywhere"
+            return f"a rule is saved: {scope_targets(scope)} are made without approval {place}{ends}"
         case _:
             return "the same command runs without approval for the rest of the session"
 
 
-def _targets(scope: ToolScope) -> str:
+def rule_words(scope: RuleScope | ToolScope) -> str:
+    """Return the calls that a saved rule would cover; of commands, their first words."""
+    return scope_targets(scope) if isinstance(scope, ToolScope) else visible(shlex.join(scope.words))
+
+
+def scope_targets(scope: ToolScope) -> str:
+    """Return the calls that a scope for a tool, hosts or files covers, as a clause without a verb."""
     if scope.tool:
-        return f"every call of {visible(scope.tool)} is made"
+        return f"calls of {_tool(visible(scope.tool))}"
     if scope.path:
-        return f"every edit of {visible(scope.path)} is made"
-    return f"every fetch from {visible(', '.join(scope.hosts))} is made"
+        return f"edits of {_files(visible(scope.path))}"
+    return f"fetches from {' and '.join(map(_host, scope.hosts))}"
+
+
+def _tool(name: str) -> str:
+    return f"every tool of {name[5:-3]} ({name})" if name.startswith("mcp__") and name.endswith("__*") else name
+
+
+def _host(host: str) -> str:
+    return f"every host below {visible(host[2:])}" if host.startswith("*.") else visible(host)
+
+
+def _files(pattern: str) -> str:
+    plain = _ESCAPED.sub(r"\1", pattern)
+    # `//` begins at the root of the file system, `/` at the workspace: the sentence says where a file is.
+    shown = plain[1:] if plain.startswith("/") else plain
+    if _WILD.search(pattern):
+        kind = _KIND.fullmatch(pattern)
+        where = "" if pattern.startswith(("//", "~/")) else " in the workspace"
+        return f"every {pattern} file{where}" if kind else f"files that match {pattern}{where}"
+    # Without a slash before the end, .gitignore means the name in any directory.
+    anywhere = "/" not in pattern.rstrip("/")
+    if pattern.endswith("/"):
+        return f"every file below {f'a directory named {shown} in the workspace' if anywhere else shown}"
+    return f"every file named {shown} in the workspace" if anywhere else shown
 
 
 def _duration(uses: int | None, minutes: float | None) -> str:
@@ -59,7 +95,7 @@ def scope_reach(scope: Scope) -> str:
         case RuleScope():
             return "a rule in the rules file"
         case ToolScope():
-            return f"{_targets(scope)} in the session"
+            return f"{scope_targets(scope)}, in the session"
         case _:
             return "exactly this command in this directory, for its session"
 

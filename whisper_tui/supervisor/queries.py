@@ -181,7 +181,8 @@ class Queries:
         session = self._store.session(record.call.session_id)
         records = await self.history(HistoryQuery(limit=LOOKED_AT))
         # Evaluating the policy for 500 calls takes a fraction of a second, in which the event loop must serve others.
-        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records)
+        home = self._environment_of(record.call.session_id).get("HOME", "")
+        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records, home)
 
     async def past_calls(self) -> tuple[PastCall, ...]:
         """The newest calls with their sessions, on which a draft of a rule is tried."""

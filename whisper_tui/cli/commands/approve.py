@@ -41,7 +41,16 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
     )
     scope.add_argument("--within", metavar="DIR", help="with --prefix: only in this directory and below")
     scope.add_argument(
-        "--save", choices=("project", "user"), help="with --prefix: save it as a rule, for this workspace or everywhere"
+        "--path", metavar="PATTERN", help="every edit of these files, as in .gitignore; show offers some"
+    )
+    scope.add_argument("--host", nargs="+", metavar="HOST", help="every fetch from these hosts, or *.example.org")
+    scope.add_argument(
+        "--of-tool", metavar="NAME", help="every call of this tool, or mcp__SERVER__* for all of a server"
+    )
+    scope.add_argument(
+        "--save",
+        choices=("project", "user"),
+        help="save the prefix, files, hosts or tool as a rule, for this workspace or everywhere",
     )
     scope.add_argument("--for", dest="minutes", type=float, metavar="MINUTES", help="only for so many minutes")
     scope.add_argument("--times", type=int, metavar="N", help="only for so many more calls")
@@ -53,6 +62,9 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
 def scope_of(options: Options) -> Scope:
     """Return the scope that the options choose. Raises `InvalidRequest` for what does not go together."""
     _check(options)
+    if target := _target(options):
+        limits = {"uses": options.times, "minutes": options.minutes}
+        return {"kind": "tool", **target, "where": options.save or "session", **limits}
     if options.prefix is None:
         limits = {"uses": options.times, "minutes": options.minutes}
         if any(limit is not None for limit in limits.values()):
@@ -75,10 +87,14 @@ def _check(options: Options) -> None:
         raise InvalidRequest(f"--times must be at least 1, not {options.times}")
     if options.minutes is not None and not 0 < options.minutes < float("inf"):
         raise InvalidRequest(f"--for must be more than 0 minutes, not {options.minutes:g}")
-    if options.save is not None and options.prefix is None:
+    named = {"--prefix": options.prefix, "--path": options.path, "--host": options.host, "--of-tool": options.of_tool}
+    given = [name for name, value in named.items() if value]
+    if len(given) > 1:
+        raise InvalidRequest(f"{' and '.join(given)} exclude each other", hint="Leave all but one of them out")
+    if options.save is not None and not given:
         raise InvalidRequest(
-            "a rule needs the beginning of its commands",
-            hint=f"Name it with --prefix; whisper-tui show {options.ids[0]} offers some",
+            "a rule needs the beginning of its commands, or its files, hosts or tool",
+            hint=f"Name them with --prefix, --path, --host or --of-tool; whisper-tui show {options.ids[0]} offers some",
         )
     if options.save is not None and options.times is not None:
         raise InvalidRequest(
@@ -90,8 +106,14 @@ def _check(options: Options) -> None:
         )
     if options.session and options.save is not None:
         raise InvalidRequest("--session and --save exclude each other", hint="Leave one of them out")
-    if options.dry_run and not (options.session or options.prefix or options.minutes or options.times):
+    if options.dry_run and not (options.session or given or options.minutes or options.times):
         raise InvalidRequest("--dry-run tests an approval that is remembered", hint="Use it with --session or --prefix")
+
+
+def _target(options: Options) -> dict[str, Any]:
+    """Return the files, hosts or tool that an approval is about, as fields of its scope. Empty: none are named."""
+    named = {"path": options.path, "hosts": options.host, "tool": options.of_tool}
+    return {key: value for key, value in named.items() if value}
 
 
 def _words(given: list[str]) -> list[str]:
@@ -121,6 +143,9 @@ def meant(scope: Scope) -> str:
     """Return the remembered approval as one sentence."""
     if scope is None or isinstance(scope, str):
         return f"The same command in the same directory is allowed for the session. {_SAME_FILES}"
+    if scope["kind"] == "tool":
+        text = approved_target(scope)
+        return f"{text[0].upper()}{text[1:]}."
     minutes = f" for {scope['minutes']:g} minutes" if scope["minutes"] else ""
     times = f", {scope['uses']} more times" if scope.get("uses") else ""
     if scope["kind"] == "exact":
@@ -131,6 +156,16 @@ def meant(scope: Scope) -> str:
         return f"A rule allows commands that begin with {shown} {where}{minutes}."
     place = f" in {command_line([scope['directory']])}" if scope["directory"] else ""
     return f"Commands that begin with {shown} are allowed{place}{minutes or ' for the session'}{times}."
+
+
+def approved_target(scope: dict[str, Any], *, short: bool = False) -> str:
+    """Return what an approval of files, hosts or a tool allows, as a clause. `short`: only what it is about."""
+    # Only these approvals need the model, which takes longer to load than everything else here.
+    from whisper_tui.model.decision import ToolScope
+    from whisper_tui.present.scope_text import approved_scope, scope_targets
+
+    known = ToolScope.model_validate(scope)
+    return scope_targets(known) if short else approved_scope(known)
 
 
 def add_decisions(verbs: Subcommands) -> None:
@@ -394,13 +429,20 @@ def _approvals(options: Options) -> int:
                 str(row["uses"]) + (f" of {row['most_uses']}" if row["most_uses"] else ""),
                 time.strftime("%H:%M:%S", time.localtime(row["until"])) if row["until"] else "its session ends",
                 visible(row["session"]),
-                f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"]),
-                visible((row["directory"] or "anywhere") if row["prefix"] else row["cwd"]),
+                _approved(row),
+                visible((row["directory"] or "anywhere") if row["prefix"] or row.get("target") else row["cwd"]),
             )
             for row in rows
         ],
     )
     return 0
+
+
+def _approved(row: dict[str, Any]) -> str:
+    # A supervisor of an earlier version sends no target.
+    if row.get("target"):
+        return approved_target(row["target"], short=True)
+    return f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"])
 
 
 def _print_denials(rows: list[dict[str, Any]]) -> None:

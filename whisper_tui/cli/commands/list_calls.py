@@ -373,6 +373,8 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "risk", f"not inspected: {code['name']}, {code['why']}"
         for prefix in row["verdict"]["prefixes"]:
             yield "remember as", f"{command_line(prefix)} …"
+        for target in row["verdict"].get("targets", ()):
+            yield "remember as", target
     if row["returned_because"]:
         yield "asked again", row["returned_because"]
     if row["decision"]:

@@ -1,11 +1,13 @@
 """Remembered approvals: their validity and scope, suggested prefixes, and those that are too broad."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from posixpath import commonpath
 from typing import Any
 
 from whisper_tui.model.call import CarriedOut, Command, CommandSpec, FileEdits, Function
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope, ToolScope
+from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
@@ -14,7 +16,16 @@ from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.wrappers import SHELLS, WRAPPERS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
-from whisper_tui.policy.rules.rule import WEB, Rule, host_problem, path_problem, tool_names
+from whisper_tui.policy.rules.rule import (
+    WEB,
+    Rule,
+    host_matches,
+    host_problem,
+    literal_pattern,
+    path_problem,
+    server_pattern,
+    tool_names,
+)
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import view
 
@@ -238,17 +249,38 @@ def _tool_scope_problem(scope: ToolScope, command: Command) -> str | None:
         return "it needs a tool, or hosts, or the pattern of files: one of them"
     if not isinstance(command, CarriedOut):
         return "it is a command, and not a tool of the agent"
+    if scope.path:
+        return _path_scope_problem(scope, command)
     # Servers name their tools and agents their hosts: as a pattern such a name would allow others as well.
-    if any(character in name for name in (scope.tool, *scope.hosts) for character in "*?["):
+    if has_wildcards(command.tool, *(command.targets if isinstance(command, Function) else ())):
         return "a name with *, ? or [ can only be remembered exactly"
-    if scope.tool and (scope.tool not in tool_names(command) or isinstance(command, FileEdits) or command.about == WEB):
-        return f"{scope.tool!r} is not the name of its tool"
-    targets = command.targets if isinstance(command, Function) and command.about == WEB else ()
-    if scope.hosts and (not targets or not set(targets) <= set(scope.hosts)):
-        return "it does not name the hosts of this call"
-    if scope.path and not isinstance(command, FileEdits):
+    return _name_problem(scope.tool, command) if scope.tool else _hosts_problem(scope.hosts, command)
+
+
+def _path_scope_problem(scope: ToolScope, command: CarriedOut) -> str | None:
+    if not isinstance(command, FileEdits):
         return "it is no edit of files"
-    return path_problem(scope.path) or None if scope.path else next(filter(None, map(host_problem, scope.hosts)), None)
+    if scope.where == "project" and scope.path.startswith(("//", "~/")):
+        return "a rule for this workspace covers no files outside of it"
+    return f"the scope {problem}" if (problem := path_problem(scope.path)) else None
+
+
+def _name_problem(name: str, command: CarriedOut) -> str | None:
+    if isinstance(command, FileEdits) or command.about == WEB:
+        return "it is about a tool, and this call is about files or hosts"
+    whole = server_pattern(command.targets[0]) if command.about == "server" and command.targets else ""
+    return None if name in {*tool_names(command), whole} else f"{name!r} is not the name of its tool"
+
+
+def _hosts_problem(hosts: tuple[str, ...], command: CarriedOut) -> str | None:
+    targets = command.targets if isinstance(command, Function) and command.about == WEB else ()
+    if problem := next(filter(None, map(host_problem, hosts)), ""):
+        return f"the scope {problem}"
+    if wide := next((host for host in hosts if host.startswith("*.") and has_many_owners(host[2:])), ""):
+        return f"the hosts of {wide!r} may belong to many people"
+    if not targets or not all(any(host_matches(host, target) for host in hosts) for target in targets):
+        return "it does not name the hosts of this call"
+    return None
 
 
 def saved_tool_rules(scope: ToolScope, *, call_id: str, root: str | None, now: float) -> tuple[Rule, ...]:
@@ -329,3 +361,76 @@ def _prefix(argv: tuple[str, ...]) -> tuple[str, ...] | None:
     if len(argv) < length or "/" in argv[0]:
         return None
     return argv[:length] if all(_VERB.match(word) for word in argv[1:length]) else None
+
+
+_ENDING = re.compile(r"(?<=[^/])\.[A-Za-z0-9]+\Z")
+_REGISTRIES = frozenset("com net org edu gov gob gouv gub mil nom ltd plc sch".split())
+"""Second-level names below which countries register names: `example.com.au`."""
+_SHARED = frozenset(
+    "appspot.com azurewebsites.net blogspot.com cloudfunctions.net deno.dev fastly.net "
+    "firebaseapp.com fly.dev github.io githubusercontent.com gitlab.io googleapis.com googleusercontent.com "
+    "herokuapp.com hf.space myshopify.com netlify.app ngrok-free.app ngrok.app ngrok.io notion.site now.sh "
+    "onrender.com pages.dev r2.dev readthedocs.io render.com repl.co replit.app run.app sharepoint.com "
+    "squarespace.com substack.com supabase.co surge.sh trycloudflare.com tumblr.com vercel.app web.app webflow.io "
+    "wixsite.com wordpress.com workers.dev".split()
+)
+"""Domains of services that give everybody a host."""
+_SHARED_DEEP = frozenset("amazonaws.com cloudapp.net cloudfront.net windows.net".split())
+"""The same, with levels for regions and kinds of service in between."""
+
+
+def suggested_targets(command: CarriedOut, files: Sequence[EditedFile], home: str) -> tuple[str, ...]:
+    """Return what an approval of a call may be about beside this call, the narrowest first, as rules write it."""
+    if isinstance(command, FileEdits):
+        return tuple(dict.fromkeys(_patterns(files, home))) if files else ()
+    if command.about == WEB:
+        return tuple(_host_lists(command.targets))
+    if has_wildcards(command.tool, *command.targets):
+        return ()
+    if command.about == "server" and len(command.targets) == 2:
+        return (tool_names(command)[-1], server_pattern(command.targets[0]))
+    return (command.tool,)
+
+
+def has_wildcards(*names: str) -> bool:
+    """True if a name would mean others as well if it were taken for a pattern."""
+    return any(character in name for name in names for character in "*?[")
+
+
+def _patterns(files: Sequence[EditedFile], home: str) -> Iterator[str]:
+    """Yield the patterns of just this file, of those below its directory, and of those of its kind."""
+    outside = any(file.outside for file in files)
+    slash = "/" if outside else ""
+    paths = [file.real.lstrip("/") if outside else file.inside for file in files]
+    if len(files) == 1:
+        yield slash + literal_pattern(paths[0])
+    # These are named one by one: a pattern that is offered for many files would cover more of them by the way.
+    if any(file.secret or file.runs_later for file in files):
+        return
+    directory = commonpath([path.rpartition("/")[0] for path in paths])
+    if directory and not (outside and ("/" not in directory or f"{home}/".startswith(f"/{directory}/"))):
+        yield f"{slash}{literal_pattern(directory)}/"
+    endings = {_ENDING.search(path) for path in paths}
+    kinds = {found[0] if found else "" for found in endings}
+    if not outside and len(kinds) == 1 and (kind := kinds.pop()):
+        yield f"*{kind}"
+
+
+def _host_lists(hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the hosts of a fetch, and the domain that they are all in."""
+    if not hosts or has_wildcards(*hosts):
+        return
+    yield " ".join(hosts)
+    domains = {host.partition(".")[2] if host.count(".") > 1 else host for host in hosts}
+    domain = domains.pop()
+    if not domains and "." in domain and not has_many_owners(domain):
+        yield f"{domain} *.{domain}" if domain in hosts else f"*.{domain}"
+
+
+def has_many_owners(domain: str) -> bool:
+    """True if the hosts below a domain belong to different people, as far as that is known, or it is an address."""
+    labels = domain.rstrip(".").lower().split(".")
+    if len(labels) < 2 or not re.fullmatch("[a-z]{2,}|xn--[a-z0-9-]+", labels[-1]):
+        return True
+    of_country = len(labels) == 2 and len(labels[1]) == 2 and (labels[0] in _REGISTRIES or len(labels[0]) < 3)
+    return of_country or ".".join(labels) in _SHARED or ".".join(labels[-2:]) in _SHARED_DEEP

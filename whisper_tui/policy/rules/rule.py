@@ -173,6 +173,11 @@ def tool_names(command: CarriedOut) -> tuple[str, ...]:
     return (command.tool, *((command.about,) if command.about in {WEB, SUBAGENT} else ()))
 
 
+def server_pattern(server: str) -> str:
+    """Return the name by which a rule calls every tool of a server."""
+    return f"mcp__{server}__*"
+
+
 def path_problem(pattern: str) -> str:
     """Return why a text cannot be the pattern of a rule for files, as a clause, or an empty text."""
     if not pattern.strip() or "\0" in pattern or "\n" in pattern:
@@ -216,7 +221,8 @@ def _each(pattern: str, base: str, file: EditedFile, wide: bool) -> bool:
 
 def literal_pattern(path: str) -> str:
     """Return the pattern that matches just this path from the workspace on."""
-    return "/" + re.sub(r"([\\*?\[\]!#])", r"\\\1", path).replace("\n", "?")
+    # A blank at the end would be dropped from the pattern, which then means another file.
+    return "/" + re.sub(r"([\\*?\[\]!#]| (?= *\Z))", r"\\\1", path).replace("\n", "?")
 
 
 def _below(path: str, directory: str) -> str:

@@ -8,12 +8,12 @@ from whisper_tui.model.call import CarriedOut, CommandSpec, Session
 from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope, ToolScope
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Resolved
+from whisper_tui.model.verdict import SUBAGENT_RULE, Resolved
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, scope_problem
+from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules, scope_problem
 from whisper_tui.policy.rules.matching import applies, reaches
 from whisper_tui.policy.rules.rule import NO_RULES, Effect, Rule, Rules
-from whisper_tui.policy.tool_calls import scope_covers, tool_rule_matches
+from whisper_tui.policy.tool_calls import evaluate_carried_out, tool_rule_matches
 from whisper_tui.policy.view import Question, view
 
 FIRST_LOOK = 64
@@ -102,22 +102,29 @@ def check_scope(scope: Scope, spec: CommandSpec) -> None:
     """Raise `Refused` for a scope that a command cannot be approved for."""
     problem = scope_problem(scope, spec)
     if problem is not None:
-        raise Refused(f"this cannot be remembered like that: {problem}", hint="Choose a longer beginning, or once")
+        longer = "Choose a longer beginning, or once"
+        hint = "Choose another scope, or once" if isinstance(scope, ToolScope) else longer
+        raise Refused(f"this cannot be remembered like that: {problem}", hint=hint)
 
 
-def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallRecord]) -> Coverage:
-    """Try a scope for `spec` in the workspace `root` on past calls, newest first, as if there were no other rule."""
+def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallRecord], home: str = "") -> Coverage:
+    """Try a scope for `spec` in the workspace `root` on past calls, newest first, as if there were no other rule.
+
+    `home`: the user's home directory, for patterns of files.
+    """
     memory, rules = _given(scope, spec, root)
     looked_at, covered = 0, []
     for record in records:
         command = record.call.spec.command
-        # A scope for tools says nothing about commands, and one of words nothing about tools.
-        if isinstance(command, CarriedOut) is not isinstance(scope, ToolScope):
+        # An approval of a command says nothing about tools, and the other way round.
+        if isinstance(command, CarriedOut) is not isinstance(spec.command, CarriedOut):
             continue
         looked_at += 1
-        question = _question(record, root)
+        question = replace(_question(record, root), home=home)
         if isinstance(command, CarriedOut):
-            allowed = isinstance(scope, ToolScope) and scope_covers(scope, question, command)
+            verdict = evaluate_carried_out(question, command, rules, memory)
+            # What is allowed without this approval says nothing about it.
+            allowed = verdict.kind == "allow" and verdict.rule != SUBAGENT_RULE
         else:
             allowed = evaluate(question, rules, memory).kind == "allow"
         if allowed:
@@ -157,6 +164,9 @@ def _given(scope: Scope, spec: CommandSpec, root: str) -> tuple[tuple[Grant, ...
     if isinstance(scope, RuleScope):
         rule = saved_rule(scope, spec, call_id="", root=root if scope.where == "project" else None, now=0.0)
         return (), Rules(allow=(rule,))
+    if isinstance(scope, ToolScope) and scope.is_rule:
+        where = root if scope.where == "project" else None
+        return (), Rules(allow=saved_tool_rules(scope, call_id="", root=where, now=0.0))
     # The limits are for the future; the preview asks which calls the words would have matched.
     unlimited = scope if isinstance(scope, str) else scope.model_copy(update={"uses": None, "minutes": None})
     by = Decider(surface="memory")

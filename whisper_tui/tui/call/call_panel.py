@@ -1,6 +1,5 @@
 """The middle of the cockpit: the heading of a call, the call in full, and the buttons that decide about it."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -9,8 +8,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.css.query import NoMatches
 
-from whisper_tui.model.call import FileEdits, Session
-from whisper_tui.model.decision import Coverage, RuleScope
+from whisper_tui.model.call import Session
+from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Waiting
@@ -18,6 +17,7 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.present.call_text import card, describe, further_details, heading
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.quantities import count
+from whisper_tui.present.scope_text import rule_words
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.present.told_text import AnswerReader, Told, told_paragraphs
 from whisper_tui.tui.call.edit_diff import EditFacts
@@ -52,7 +52,7 @@ class CardFacts:
         self.asking = False
         """True until the supervisor has answered."""
         self._effects: tuple[Paragraph, ...] = ()
-        self._offer: tuple[RuleScope, Coverage] | None = None
+        self._offer: Offer | None = None
 
     def effects(self, record: CallRecord) -> tuple[Paragraph, ...]:
         """Return the effects of a waiting call as paragraphs; empty until they are known."""
@@ -64,12 +64,14 @@ class CardFacts:
         if self._offer is None or not self._is_about(record):
             return ()
         scope, coverage = self._offer
-        words = Span(shlex.join(scope.words), "command")
-        past = f": covers {len(coverage.calls):,} of the last {count(coverage.looked_at, 'call')}"
-        line = (Span("Always allow ", "muted"), words, Span(f" … in this workspace{past}", "muted"))
+        dots = "" if isinstance(scope, ToolScope) else " …"
+        past = (
+            f"{dots} in this workspace: covers {len(coverage.calls):,} of the last {count(coverage.looked_at, 'call')}"
+        )
+        line = (Span("Always allow ", "muted"), Span(rule_words(scope), "command"), Span(past, "muted"))
         return (Paragraph(line, margin=(Span(f" {key} ", "strong"),)),)
 
-    def offered(self, record: CallRecord) -> RuleScope | None:
+    def offered(self, record: CallRecord) -> RuleScope | ToolScope | None:
         """Return the rule whose offer is on the screen."""
         return self._offer[0] if self._offer is not None and self._is_about(record) else None
 
@@ -77,10 +79,11 @@ class CardFacts:
         return isinstance(record.state, Waiting) and self._version == (record.id, record.seen_digest())
 
     def _look(self, record: CallRecord) -> None:
-        # The difference of an edit says all that its effects could.
-        if not isinstance(record.state, Waiting) or self.asking or isinstance(record.spec.command, FileEdits):
+        if not isinstance(record.state, Waiting) or self.asking:
             return
-        if self._is_about(record) and self._cockpit.clock() - self._asked_at < FRESH_S:
+        # What an agent carries out itself has no effects that are stated here: only the rule is asked for, once.
+        known = record.function is not None or self._cockpit.clock() - self._asked_at < FRESH_S
+        if self._is_about(record) and known:
             return
         # Once the card is drawn: to ask, and to read the answer, would take its time from the first paint.
         screen = self._cockpit.screen
@@ -111,16 +114,28 @@ class CardFacts:
         risks = record.verdict.risks if record.verdict is not None else ()
         return effect_paragraphs(await self._cockpit.supervision.effects(record.id), risks)
 
-    async def _offer_for(self, record: CallRecord) -> tuple[RuleScope, Coverage] | None:
-        """Return a rule for the first words of the command, if there is one that its risks allow."""
-        prefixes = set(record.verdict.prefixes) if record.verdict is not None else set()
-        if len(prefixes) != 1:
+    async def _offer_for(self, record: CallRecord) -> "Offer | None":
+        """Return a rule for calls like this one, if there is one that its risks allow, and what it would cover."""
+        if (scope := _rule_for(record)) is None:
             return None
-        scope = RuleScope(words=prefixes.pop(), where="project")
         try:
             return scope, await self._cockpit.supervision.would_cover(record.id, scope)
         except Refused:
             return None
+
+
+Offer = tuple[RuleScope | ToolScope, Coverage]
+"""A rule that an approval can save, and the past calls that it would have allowed."""
+
+
+def _rule_for(record: CallRecord) -> RuleScope | ToolScope | None:
+    """Return the narrowest rule of the workspace for the first words of a command, or for the target of a tool."""
+    if record.verdict is None:
+        return None
+    prefixes, targets = set(record.verdict.prefixes), record.verdict.targets
+    if record.function is not None:
+        return scope_about(record.function, targets[0], "project") if targets else None
+    return RuleScope(words=prefixes.pop(), where="project") if len(prefixes) == 1 else None
 
 
 class AnswerFacts:

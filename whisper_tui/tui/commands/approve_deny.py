@@ -47,7 +47,7 @@ COMMANDS: tuple[Command, ...] = (
         "approve-always",
         "l",
         "Always allow",
-        "Run it, and save the rule that the card offers: commands with the same first words, in this workspace.",
+        "Approve, and save the rule that the card offers: the same first words, file, host or tool, in this workspace.",
         "Decide",
         "waiting",
     ),
@@ -264,7 +264,7 @@ class DecisionCommands:
         if (record := self._to_approve()) is None:
             return
         if (scope := self._card.facts.offered(record)) is None:
-            self._cockpit.tell(f"No rule is offered for this command; {self._key('approve-scope')} chooses one.")
+            self._cockpit.tell(f"No rule is offered for this call; {self._key('approve-scope')} chooses one.")
         else:
             self._decide(record, Approve(remember=scope))
 

@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell
-from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Function, Shell
+from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope, scope_about
 from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.shown_rules import RuleDraft, RuleEffect
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
@@ -168,6 +168,40 @@ REACH_WORDS: dict[Reach, str] = {
     "user": "A saved rule for these words, everywhere",
 }
 """The reaches in words, the narrowest first. The first three end with the session."""
+_TOOL_REACHES: tuple[Reach, ...] = ("exact", "session", "project", "user")
+_THIS = {"edits": "edit of a file", "web": "fetch", "tool": "call"}
+_TARGETS = {"edits": "edits of these files", "web": "fetches from these hosts", "tool": "calls of this tool"}
+TARGET_LABELS = {
+    "edits": "Files, as in .gitignore",
+    "web": "Hosts",
+    "tool": "Tool",
+    "command": "First words of the command",
+}
+"""The labels of the field for what an approval is about, by the kind of the call."""
+
+
+def target_kind(command: Command) -> str:
+    """Return the kind of target that an approval of a call names."""
+    if not isinstance(command, CarriedOut):
+        return "command"
+    if isinstance(command, FileEdits):
+        return "edits"
+    return "web" if command.about == "web" else "tool"
+
+
+def reach_words(command: Command) -> dict[Reach, str]:
+    """Return the reaches that a call can be approved for, in words, the narrowest first."""
+    if not isinstance(command, CarriedOut):
+        return REACH_WORDS
+    kind = target_kind(command)
+    targets = _TARGETS[kind]
+    words = (
+        f"Exactly this {_THIS[kind]}, in this session",
+        f"{targets.capitalize()}, in this session",
+        f"A saved rule for {targets}, in this workspace",
+        f"A saved rule for {targets}, everywhere",
+    )
+    return dict(zip(_TOOL_REACHES, words, strict=True))
 
 
 @dataclass(frozen=True)
@@ -176,7 +210,7 @@ class ScopeDraft:
 
     reach: Reach
     words: str = ""
-    """The prefix, in shell quoting."""
+    """The prefix, in shell quoting; of a call that its agent carries out, the target as rules write it."""
     uses: str = ""
     """The number of later calls; empty for any number."""
     minutes: str = ""
@@ -196,6 +230,8 @@ class ScopeDraft:
 def scope_of(draft: ScopeDraft, spec: CommandSpec, problems: list[str]) -> Scope | None:
     """Return the scope of a draft for a command. None if it has problems, which are appended as sentences."""
     before = len(problems)
+    if isinstance(spec.command, CarriedOut) and draft.has_words:
+        return _tool_scope_of(draft, spec.command, problems)
     words = _words(draft.words, problems) if draft.has_words else ()
     uses = _uses(draft.uses, problems) if draft.has_uses else None
     minutes = _minutes(draft.minutes, problems)
@@ -210,6 +246,24 @@ def scope_of(draft: ScopeDraft, spec: CommandSpec, problems: list[str]) -> Scope
             return PrefixScope(words=words, uses=uses, minutes=minutes)
         case "project" | "user":
             return RuleScope(words=words, where=draft.reach, minutes=minutes)
+
+
+def _tool_scope_of(draft: ScopeDraft, command: CarriedOut, problems: list[str]) -> Scope | None:
+    before = len(problems)
+    target = draft.words.strip()
+    problems += unseen_problems("text", target)
+    if not target:
+        problems.append(
+            {"edits": "Type a pattern of files.", "web": "Type a host."}.get(
+                target_kind(command), "Type the name of the tool."
+            )
+        )
+    uses = _uses(draft.uses, problems) if draft.has_uses else None
+    minutes = _minutes(draft.minutes, problems)
+    if len(problems) > before:
+        return None
+    where = draft.reach if draft.reach in {"project", "user"} else "session"
+    return scope_about(command, target, where, uses=uses, minutes=minutes)
 
 
 def _words(text: str, problems: list[str]) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import HistoryQuery
-from whisper_tui.model.call import CommandSpec
-from whisper_tui.model.decision import Approve, Coverage, Scope
+from whisper_tui.model.call import CarriedOut, CommandSpec
+from whisper_tui.model.decision import Approve, Coverage, Scope, scope_about
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.masked_calls import masked_spec
 from whisper_tui.model.run import Sandbox
@@ -24,11 +24,12 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import command_paragraphs, command_title
 from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import why_not_confined
+from whisper_tui.present.scope_text import scope_targets
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.dialogs.drafts import REACH_WORDS, REACHES, ScopeDraft, scope_of
+from whisper_tui.tui.dialogs.drafts import TARGET_LABELS, ScopeDraft, reach_words, scope_of, target_kind
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -119,9 +120,11 @@ class ScopeScreen(Dialog[Approve]):
         self._record = record
         self._edited = edited
         self._spec = edited or record.call.spec
-        # The policy suggested prefixes for the request; they need not fit the edited command.
-        prefixes = record.verdict.prefixes if record.verdict and edited is None else ()
-        self._suggested = tuple(shlex.join(prefix) for prefix in prefixes)
+        # The policy suggested prefixes and targets for the request; they need not fit the edited command.
+        verdict = record.verdict if edited is None else None
+        self._reaches = reach_words(self._spec.command)
+        self._is_tool = isinstance(self._spec.command, CarriedOut)
+        self._suggested = (*map(shlex.join, verdict.prefixes), *verdict.targets) if verdict else ()
         self._next = 0
         self._sandbox: Sandbox | None = None
         self._records: dict[str, CallRecord] | None = None
@@ -134,8 +137,8 @@ class ScopeScreen(Dialog[Approve]):
             dialog.border_title = Content(f"Approve call {self._record.id}, and more")
             with Horizontal(id="scope-body"):
                 with Vertical(id="scope-fields"):
-                    yield OptionList(*(Option(REACH_WORDS[reach], id=reach) for reach in REACHES), id="reach")
-                    yield Label("First words of the command", id="words-label")
+                    yield OptionList(*(Option(words, id=reach) for reach, words in self._reaches.items()), id="reach")
+                    yield Label(TARGET_LABELS[target_kind(self._spec.command)], id="words-label")
                     yield Input(next(iter(self._suggested), ""), id="words", compact=True)
                     with Horizontal(id="scope-limits"):
                         yield Label("Times ", id="uses-label")
@@ -151,6 +154,8 @@ class ScopeScreen(Dialog[Approve]):
         """Highlight the narrowest reach."""
         for field in self.query(Input):
             field.cursor_blink = False
+        # The agent carries it out itself, so no sandbox is around it.
+        self.query_one("#sandbox").display = self.query_one("#choose-sandbox").display = not self._is_tool
         self._show_sandbox()
         reaches = self.query_one(OptionList)
         reaches.highlighted = 0
@@ -161,7 +166,7 @@ class ScopeScreen(Dialog[Approve]):
         """Return the fields as they are now."""
         at = self.query_one(OptionList).highlighted or 0
         words, uses, minutes = (self.query_one(f"#{name}", Input).value for name in ("words", "uses", "minutes"))
-        return ScopeDraft(REACHES[at], words, uses, minutes)
+        return ScopeDraft(tuple(self._reaches)[at], words, uses, minutes)
 
     @on(Input.Changed)
     @on(OptionList.OptionHighlighted)
@@ -198,11 +203,26 @@ class ScopeScreen(Dialog[Approve]):
         return scope
 
     def _about_suggestions(self) -> str:
+        if self._is_tool:
+            return self._about_targets()
         if not self._suggested:
             return "No suggestion: no short prefix of this command tells what it does."
         if len(self._suggested) == 1:
             return ""
         return f"Contains {count(len(self._suggested), 'command')}; this prefix covers one of them, Ctrl+N the next."
+
+    def _about_targets(self) -> str:
+        """Return what the text in the field covers, and what the next suggestion would."""
+        command, typed = self._spec.command, self.query_one("#words", Input).value.strip()
+        if not isinstance(command, CarriedOut) or not typed:
+            return ""
+        covers = f"Covers {scope_targets(scope_about(command, typed))}."
+        if not self._suggested:
+            return f"{covers} No suggestion: the same call would be asked again."
+        following = self._suggested[(self._next + 1) % len(self._suggested)]
+        if following == typed:
+            return covers
+        return f"{covers} Ctrl+N: {scope_targets(scope_about(command, following))}."
 
     async def _look(self, scope: Scope) -> bool:
         """Show the preview of a scope. Returns False if the supervisor refuses the scope."""
@@ -249,7 +269,8 @@ class ScopeScreen(Dialog[Approve]):
         if not self._suggested:
             self.notify("No suggestion: no rule can be made of this command.", markup=False)
         elif not self.draft().has_words:
-            self.notify("A suggestion is for commands that start with some words: choose that first.", markup=False)
+            which = "more than this call" if self._is_tool else "commands that start with some words"
+            self.notify(f"A suggestion is for {which}: choose that first.", markup=False)
         elif words.value == self._suggested[self._next] and len(self._suggested) == 1:
             self.notify("There is no other suggestion.", markup=False)
         else:
