@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model import api, board, event
+from whisper_tui.model import api, board, event, protocol_version
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, judge
 from whisper_tui.supervisor.journal import journal, store
@@ -22,7 +22,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding=
 ROWS = {
     "socket | connections": places.MOST,
     "socket | seconds until the first line": server.HELLO_S,
-    "socket | bytes of a line": protocol.LONGEST_REQUEST,
+    "socket | bytes of a line": protocol_version.LONGEST_REQUEST,
     "socket | requests of a connection that wait for answers": port_door.MOST_IN_FLIGHT,
     "socket | bytes of those requests": port_door.LARGEST_IN_FLIGHT,
     "socket | of those, watchers": port_door.MOST_WATCHES,
@@ -31,6 +31,7 @@ ROWS = {
     "socket | calls in a page of history": api.LARGEST_PAGE,
     "socket | seconds for a client to take its last answer": server.FAREWELL_S,
     "agents | characters of a call, a decision or a session": journal.LARGEST,
+    "agents | characters of an edit, or of a decision about one": journal.LARGEST_OF_EDITS,
     "agents | calls of a session that wait or run": admission.MOST_OF_A_SESSION,
     "agents | calls that wait or run, of all sessions": admission.MOST_CALLS,
     "agents | sessions that are open": admission.MOST_SESSIONS,

@@ -11,9 +11,10 @@ import pytest
 
 from tests.agent_process import AgentProcess
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
-from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.call import CommandSpec, FileEdits
 from whisper_tui.model.call import Shell as ShellCommand
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.wire.client import SupervisorClient
 
 HUMAN = Decider(surface="library", who="tester")
@@ -80,6 +81,17 @@ class Shell:
 
     def approve(self, call_id: str, command: str | None = None, *, cwd: str | None = None) -> None:
         asyncio.run(self._decide(call_id, lambda spec: Approve(edited=_edited(spec, command, cwd))))
+
+    def approve_edit(self, call_id: str, content: str) -> None:
+        """Approve an edit of one file with another result."""
+
+        def changed(spec: CommandSpec) -> Decision:
+            assert isinstance(spec.command, FileEdits)
+            (path,) = {change.path for change in spec.command.changes}
+            command = spec.command.model_copy(update={"changes": (WriteFile(path=path, content=content),)})
+            return Approve(edited=spec.model_copy(update={"command": command}))
+
+        asyncio.run(self._decide(call_id, changed))
 
     def deny(self, call_id: str, reason: str) -> None:
         asyncio.run(self._decide(call_id, lambda _: Deny(reason=reason)))

@@ -13,6 +13,7 @@ from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.cli.conftest import ANSWER_S
 from tests.outside import outside_only
 from whisper_tui.cli.commands.approve import say_approved
+from whisper_tui.model.edits import LARGEST_EDITED
 from whisper_tui.transports.hook.hook_program import LONGEST_INPUT
 
 __all__ = ["shell"]
@@ -149,6 +150,49 @@ def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes)
     out, err = process.communicate(timeout=ANSWER_S)
     assert (process.returncode, out) == (2, b"")
     assert err.startswith(b"whisper_tui: ") and b"Traceback" not in err
+
+
+def wide_text(size: int) -> str:
+    """A text of a number of bytes whose lines JSON has to escape."""
+    line = 'print("päper")\n'
+    return (line * (size // len(line.encode()) + 1)).encode()[:size].decode(errors="replace")
+
+
+def test_a_file_of_two_megabytes_is_written_without_a_question_and_recorded_once(shell: Shell) -> None:
+    path = shell.instance.workspace / "large.py"
+    edit = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": wide_text(2_000_000)}}
+    answer = finished(shell.ask("x", **edit))
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "allow"
+    (row,) = shell.instance.rows("history")
+    (file,) = row["edits"]
+    assert (file["path"], file["added"]) == (str(path), wide_text(2_000_000).count("\n"))
+    kept = sum(file.stat().st_size for file in shell.instance.home.state.glob("journal*"))
+    assert 2_000_000 < kept < 2 * 2_400_000
+
+
+def test_the_largest_edit_is_shown_changed_by_a_human_and_lands_as_changed(shell: Shell) -> None:
+    path = shell.instance.root / "outside.py"
+    old, new = wide_text(LARGEST_EDITED - 10), wide_text(LARGEST_EDITED - 20)
+    path.write_text(old)
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(path), "old_string": old, "new_string": new}}
+    asking = shell.ask("x", **edit)
+    call_id = shell.waiting()
+    shell.approve_edit(call_id, new.replace("print", "write"))
+    changed = finished(asking)["hookSpecificOutput"]["updatedInput"]
+    assert changed["file_path"] == str(path)
+    assert old.replace(changed["old_string"], changed["new_string"]) == new.replace("print", "write")
+
+
+def test_an_edit_beyond_the_bound_is_refused_and_says_how_long_it_is(shell: Shell) -> None:
+    path = shell.instance.workspace / "x"
+    content = "\n" * (LONGEST_INPUT // 2)
+    process = shell.hook(
+        shell.question("x", tool_name="Write", tool_input={"file_path": str(path), "content": content}), "claude"
+    )
+    out, err = process.communicate(timeout=ANSWER_S)
+    assert (process.returncode, out) == (2, b"")
+    assert f"longer than {LONGEST_INPUT:,} bytes" in err.decode()
+    assert shell.instance.rows("history") == []
 
 
 def test_a_question_without_end_is_refused_before_it_is_read_whole(shell: Shell) -> None:

@@ -6,10 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, SessionHello
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, SessionHello
 from whisper_tui.model.decision import Deny
+from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.errors import InvalidRequest
-from whisper_tui.supervisor.journal.journal import LARGEST
+from whisper_tui.supervisor.journal.journal import LARGEST, LARGEST_OF_EDITS
 from whisper_tui.supervisor.sessions import LARGEST_ENVIRONMENT
 
 
@@ -47,6 +48,20 @@ async def test_calls_that_the_journal_cannot_store_are_refused(bench, argument, 
     kept = await ask(bench, nested(100), "y" * 1_000_000)
     await bench.restart()
     assert (await bench.record(kept)).call.arguments == {"value": nested(100)}
+
+
+async def test_an_edit_may_be_longer_than_other_calls_and_has_a_bound_as_well(bench):
+    async def edit(size: int) -> str:
+        change = WriteFile(path=str(bench.workspace / "large"), content="x" * size)
+        spec = CommandSpec(command=FileEdits(tool="Write", changes=(change,)), cwd=str(bench.workspace))
+        request = CallRequest(session_id=await bench.session(), tool="Write", arguments={}, spec=spec)
+        return await bench.supervisor.submit(request)
+
+    with pytest.raises(InvalidRequest, match=f"{LARGEST_OF_EDITS:,}"):
+        await edit(LARGEST_OF_EDITS)
+    call_id = await edit(LARGEST)
+    with pytest.raises(InvalidRequest, match="2,097,152"):
+        await bench.decide(call_id, Deny(reason="x" * LARGEST))
 
 
 async def test_a_reason_that_is_too_large_decides_nothing(bench):

@@ -11,10 +11,10 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.operations import OPERATIONS
-from whisper_tui.wire.protocol import LONGEST_REQUEST
 from whisper_tui.wire.server import serve
 
 

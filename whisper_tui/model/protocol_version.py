@@ -1,4 +1,4 @@
-"""The version of the lines at the supervisor's socket: one number, whatever a connection is used for."""
+"""The lines at the socket of the supervisor: their limit, and their version: one number, whatever they are about."""
 
 VERSION = 2
 """The newest version that this program speaks."""
@@ -12,3 +12,6 @@ HELLO_VERSIONS = {"mcp": 1, "hook": 1, "exec": 1, "call": 2}
 Hooks and relays are started from the installed version while the supervisor of the version before still runs: that
 supervisor refuses every number that it does not know, so none of them says a higher one than it needs.
 """
+
+LONGEST_REQUEST = 16 * 1024 * 1024
+"""The longest line in bytes that a client may send."""

@@ -13,11 +13,12 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError
+from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import Ended, Running
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.operations import OPERATIONS, Operation, error_in, explain, line_of, request_line
-from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, LONGEST_REQUEST, check_greeting, hello
+from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, check_greeting, hello
 from whisper_tui.wire.rendezvous import connect, reach
 
 GREETING_S = 30.0

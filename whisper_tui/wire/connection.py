@@ -10,6 +10,7 @@ from typing import Any
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
+from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.wire.authorization import PeerAuthorizer, RefusalLog
 from whisper_tui.wire.operations import (
     Arguments,
@@ -21,7 +22,7 @@ from whisper_tui.wire.operations import (
     line_of,
     parse_line,
 )
-from whisper_tui.wire.protocol import LONGEST_ANSWER, LONGEST_REQUEST, greeting
+from whisper_tui.wire.protocol import LONGEST_ANSWER, greeting
 from whisper_tui.wire.server_state import Rows, ServerState
 
 MOST_IN_FLIGHT = 10_000

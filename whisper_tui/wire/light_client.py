@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
-from whisper_tui.wire.protocol import HAND_OVER, LONGEST_REQUEST, check_greeting, hello
+from whisper_tui.model.protocol_version import LONGEST_REQUEST
+from whisper_tui.wire.protocol import HAND_OVER, check_greeting, hello
 
 if TYPE_CHECKING:
     # Importing `socket` and `pathlib` takes as long as everything else here.

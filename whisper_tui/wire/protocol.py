@@ -11,9 +11,6 @@ from whisper_tui.model.protocol_version import OLDEST, VERSION
 SOCKET = "supervisor.sock"
 """Name of the socket in the runtime directory."""
 
-LONGEST_REQUEST = 16 * 1024 * 1024
-"""The longest line in bytes that a client may send."""
-
 LONGEST_ANSWER = 256 * 1024 * 1024
 """The longest line in bytes that a client accepts: enough for the largest page of history."""
 

@@ -11,6 +11,8 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import ENDED_KEPT
+from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     EVENT,
@@ -309,17 +311,19 @@ def _session_of(event: Event) -> str | None:
 LARGEST = 2 * 1024 * 1024
 """Characters of one call, decision or session as JSON: no human reads more, and no system starts a longer command."""
 
+LARGEST_OF_EDITS = 12 * 1024 * 1024
+"""The same of a call or a decision about edits of files: room for the old and the new text of the largest file."""
+
 DEEPER = 20
 """Levels around a value in an event, or in an answer on the wire; a reader of JSON goes down 200 in all."""
 
 
 def check_storable(value: Value) -> str:
     """The value as the journal will hold it. Raises `InvalidRequest`."""
-    text = as_stored(value)
-    if len(text) > LARGEST:
+    text, (largest, hint) = as_stored(value), _largest(value)
+    if len(text) > largest:
         raise InvalidRequest(
-            f"the request is {len(text):,} characters long, and one call or decision may have {LARGEST:,}",
-            hint="Write what is long to a file, and name that",
+            f"the request is {len(text):,} characters long, and one call or decision may have {largest:,}", hint=hint
         )
     try:
         # The value will stand deeper in an event, and the reader of JSON limits the depth.
@@ -333,3 +337,12 @@ def check_storable(value: Value) -> str:
             hint="Send no numbers that are not finite, and fewer levels of lists and objects",
         )
     return text
+
+
+def _largest(value: Value) -> tuple[int, str]:
+    """Return how many characters a value may have, and what to do with a longer one."""
+    match value:
+        case ToolCall(spec=CommandSpec(command=FileEdits())) | Approve(edited=CommandSpec(command=FileEdits())):
+            return LARGEST_OF_EDITS, "Make the edit in smaller parts"
+        case _:
+            return LARGEST, "Write what is long to a file, and name that"

@@ -22,6 +22,7 @@ from whisper_tui.model.call import (
     ClientInfo,
     Command,
     CommandSpec,
+    FileEdits,
     Function,
     Session,
     SessionHello,
@@ -202,7 +203,8 @@ class HookQuestion:
         return CallRequest(
             session_id=session.id,
             tool=asked.tool,
-            arguments=asked.tool_input,
+            # Edits have everything in the command, and may be megabytes long.
+            arguments={} if isinstance(command, FileEdits) else asked.tool_input,
             spec=spec,
             description=asked.description,
             # The same nonce after a lost connection is the same call. The same command in a new hook joins it.

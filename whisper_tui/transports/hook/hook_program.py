@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from whisper_tui.agents.known_clients import KNOWN
-from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.protocol_version import HELLO_VERSIONS, LONGEST_REQUEST
 from whisper_tui.model.text import sendable
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ REFUSED = 2
 MARGIN_S = 5.0
 """Seconds that the supervisor may take after the deadline before the program itself denies."""
 
-LONGEST_INPUT = 2 * 1024 * 1024
-"""The longest input in bytes."""
+LONGEST_INPUT = 12 * 1024 * 1024
+"""The longest input in bytes: clients send the old and the new text of a file with an edit."""
 
 RETRY_S = 0.5
 """Seconds before the request is repeated after a lost connection."""
@@ -142,7 +142,10 @@ def _hello(
         "deadline_s": deadline_s,
         "agent_runs": agent_runs,
     }
-    return json.dumps(hello).encode() + b"\n"
+    line = json.dumps(hello, ensure_ascii=False).encode() + b"\n"
+    if len(line) > LONGEST_REQUEST:
+        raise ValueError(f"the request is {len(line):,} bytes long, and {LONGEST_REQUEST:,} can be sent at once")
+    return line
 
 
 def agent_pid(client: str, environ: Mapping[str, str]) -> int:
