@@ -144,6 +144,33 @@ def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_d
     assert answer["decision"] == "allow" and "decided" not in answer
 
 
+def test_a_question_of_codex_is_answered_once_for_what_the_user_has_decided(shell: Shell) -> None:
+    given = {"turn_id": "turn-1", "tool_name": "mcp__docs__find", "tool_input": {"text": "a"}}
+
+    def own_question(**changes: object) -> bytes:
+        process = shell.ask("x", client="codex", **{**given, "hook_event_name": "PermissionRequest", **changes})
+        return process.communicate(timeout=ANSWER_S)[0]
+
+    assert own_question() == b"", "nobody has decided"
+    asking = shell.ask("x", client="codex", **given)
+    shell.approve(shell.waiting())
+    finished(asking)
+    assert own_question(tool_input={"text": "b"}) == b""
+    assert own_question(turn_id="turn-2") == own_question(session_id="agent-2") == b""
+    answer = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
+    assert json.loads(own_question()) == {"hookSpecificOutput": answer}
+    assert own_question() == b"", "one decision answers one question"
+
+
+def test_a_question_of_codex_about_a_patch_that_was_allowed_by_default_stays(shell: Shell) -> None:
+    text = "*** Begin Patch\n*** Add File: notes.txt\n+a\n*** End Patch"
+    given = {"turn_id": "turn-1", "tool_name": "apply_patch", "tool_input": {"command": text}}
+    decision = finished(shell.ask("x", client="codex", **given))["hookSpecificOutput"]
+    assert decision["permissionDecision"] == "allow"
+    own = shell.ask("x", client="codex", **given, hook_event_name="PermissionRequest")
+    assert own.communicate(timeout=ANSWER_S)[0] == b""
+
+
 @pytest.mark.parametrize("text", [b"", b"no json", b'{"tool_name": "Bash"}', b"\xff\xfe"])
 def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes) -> None:
     process = shell.hook(text, "claude")

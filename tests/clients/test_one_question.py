@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.clients import side_server
+from tests.clients import codex_app, side_server
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import PROGRAMS, Program
+from tests.clients.programs.codex import CodexInCodeMode
 from tests.clients.programs.gemini import Gemini
 from tests.clients.scenes import Approved, DeniedFor, NotDecided, Scene
 from tests.clients.stage import Stage
@@ -24,6 +25,7 @@ KEPT = Scene("keep this", Approved())
 REASON = "not outside"
 CLAUDE_AND_OPENCODE = [program for program in PROGRAMS if program.name in {"claude", "opencode"}]
 OPENCODE = CLAUDE_AND_OPENCODE[1:]
+CODEX = [program for program in PROGRAMS if program.name == "codex"]
 GEMINI = [program for program in PROGRAMS if program.name == "gemini"]
 
 
@@ -35,12 +37,31 @@ class AskingGemini(Gemini):
         return [word if word != "yolo" else "default" for word in super().arguments(prompt)]
 
 
+class AskingCodex(CodexInCodeMode):
+    """Codex in an editor, which asks."""
+
+    def configure(self, home: Path, url: str) -> None:
+        """It asks about what lies outside of the workspace, which is below /tmp here."""
+        super().configure(home, url)
+        path = home / ".codex" / "config.toml"
+        limits = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+        path.write_text(path.read_text().replace('"never"', '"on-request"') + f"\n{limits}")
+
+    def environment(self, url: str) -> dict[str, str]:
+        """In a home below the directory for temporary files, Codex offers no apply_patch to its shell."""
+        return {**super().environment(url), "TMPDIR": "/var/tmp"}
+
+    def arguments(self, prompt: str) -> list[str]:
+        """The app server, and a user who declines."""
+        return [sys.executable, codex_app.__file__, prompt]
+
+
 def name_of(program: Program) -> str:
     return program.name
 
 
 def asking(program: Program) -> Program:
-    return AskingGemini() if program.name == "gemini" else program
+    return {"gemini": AskingGemini(), "codex": AskingCodex()}.get(program.name, program)
 
 
 def keep(program: Program, scene: Scene) -> Call:
@@ -50,7 +71,8 @@ def keep(program: Program, scene: Scene) -> Call:
         case "claude":
             return Call(f"mcp__{SERVER}__keep", given)
         case "codex":
-            return Call("keep", given, namespace=f"mcp__{SERVER}")
+            asked = f"await tools.mcp__{SERVER}__keep({json.dumps(given)})"
+            return AskingCodex().script(f"text(JSON.stringify({asked}));")
         case "gemini":
             return Call(f"mcp_{SERVER}_keep", given)
     return Call(f"{SERVER}_keep", given)
@@ -99,13 +121,15 @@ def test_a_tool_behind_the_gateway_is_asked_about_once(program: Program, tmp_pat
     played, kept = call_of_server(program, tmp_path, "--gateway")
     assert played.record(KEPT).decided_by is not None
     assert kept == [{"text": KEPT.command}], played.answer(KEPT).everything
+    assert "QUESTION" not in played.written
 
 
-@pytest.mark.parametrize("program", CLAUDE_AND_OPENCODE, ids=name_of)
+@pytest.mark.parametrize("program", [*CLAUDE_AND_OPENCODE, *CODEX], ids=name_of)
 def test_a_tool_of_another_server_is_asked_about_once(program: Program, tmp_path: Path) -> None:
     played, kept = call_of_server(program, tmp_path)
     assert played.record(KEPT).decided_by is not None
     assert kept == [{"text": KEPT.command}], played.answer(KEPT).everything
+    assert "QUESTION" not in played.written
 
 
 def installed(stage: Stage) -> None:
@@ -206,3 +230,41 @@ def test_the_policy_allows_nothing_without_the_hook(program: Program, tmp_path: 
     assert played.records[asked] == []
     assert "denied by policy" in played.answer(asked).everything
     assert not Path(asked.command).exists()
+
+
+def patch(program: Program, scene: Scene) -> Call:
+    """The model of Codex edits a file with its tool, or with the command of that name."""
+    path = scene.command.removeprefix("shell ")
+    lines = ("*** Begin Patch", f"*** Update File: {path}", "@@", "-there", "+new", "*** End Patch")
+    text = "\n".join(lines)
+    if path == scene.command:
+        return AskingCodex().script(f"text(JSON.stringify(await tools.apply_patch({json.dumps(text)})));")
+    return AskingCodex().shell(f"apply_patch <<'EOF'\n{text}\nEOF\n")
+
+
+@pytest.mark.parametrize("how", ["tool", "shell"])
+@pytest.mark.parametrize("program", CODEX, ids=name_of)
+def test_a_patch_outside_of_the_workspace_is_asked_about_once(
+    program: Program, tmp_path: Path, outside: Path, how: str
+) -> None:
+    path = outside / "there.txt"
+    scene = Scene(f"{'shell ' if how == 'shell' else ''}{path}", Approved())
+    known = Scene(str(path), Approved())
+    played = play(AskingCodex(), [scene], tmp_path / "stage", ask_for=patch, set_up=installed, also=[known])
+    assert played.record(known).decided_by is not None
+    assert path.read_text() == "new\n", played.answers
+    assert "QUESTION" not in played.written
+
+
+@pytest.mark.parametrize("program", CODEX, ids=name_of)
+def test_codex_asks_itself_without_the_hook(program: Program, tmp_path: Path, outside: Path) -> None:
+    scene = Scene(f"{outside}/there.txt", Approved())
+
+    def set_up(stage: Stage) -> None:
+        installed(stage)
+        (stage.user_home / ".codex" / "hooks.json").unlink()
+
+    played = play(AskingCodex(), [scene], tmp_path / "stage", ask_for=patch, set_up=set_up)
+    assert played.records[scene] == []
+    assert (outside / "there.txt").read_text() == "there\n"
+    assert "QUESTION item/fileChange/requestApproval" in played.written

@@ -18,6 +18,28 @@ def configuration(layer: Path) -> dict:
     return tomllib.loads(path.read_text()) if path.exists() else {}
 
 
+def listed(path: Path, event: str, number: int, group: dict, state: dict) -> list[dict]:
+    found = []
+    for place, handler in enumerate(group["hooks"]):
+        snake = "pre_tool_use" if event == "preToolUse" else "permission_request"
+        key = f"{os.path.realpath(path)}:{snake}:{number}:{place}"
+        told = json.dumps([event, group.get("matcher"), handler], sort_keys=True)
+        digest = "sha256:" + hashlib.sha256(told.encode()).hexdigest()
+        trusted = state.get(key, {}).get("trusted_hash") == digest
+        found.append(
+            {
+                "key": key,
+                "eventName": event,
+                "command": handler["command"],
+                "currentHash": digest,
+                "enabled": True,
+                "isManaged": False,
+                "trustStatus": "trusted" if trusted else "untrusted",
+            }
+        )
+    return found
+
+
 def hooks(cwd: Path) -> list[dict]:
     state = configuration(home).get("hooks", {}).get("state", {})
     trusted_project = configuration(home).get("projects", {}).get(str(cwd), {}).get("trust_level") == "trusted"
@@ -28,23 +50,9 @@ def hooks(cwd: Path) -> list[dict]:
         if (layer / "hooks.json").exists():
             sources.append((layer / "hooks.json", json.loads((layer / "hooks.json").read_text())))
         for path, said in sources:
-            for number, group in enumerate(said.get("hooks", {}).get("PreToolUse", [])):
-                for place, handler in enumerate(group["hooks"]):
-                    key = f"{os.path.realpath(path)}:pre_tool_use:{number}:{place}"
-                    told = json.dumps([group.get("matcher"), handler], sort_keys=True)
-                    digest = "sha256:" + hashlib.sha256(told.encode()).hexdigest()
-                    trusted = state.get(key, {}).get("trusted_hash") == digest
-                    found.append(
-                        {
-                            "key": key,
-                            "eventName": "preToolUse",
-                            "command": handler["command"],
-                            "currentHash": digest,
-                            "enabled": True,
-                            "isManaged": False,
-                            "trustStatus": "trusted" if trusted else "untrusted",
-                        }
-                    )
+            for event, name in (("PreToolUse", "preToolUse"), ("PermissionRequest", "permissionRequest")):
+                for number, group in enumerate(said.get("hooks", {}).get(event, [])):
+                    found += listed(path, name, number, group, state)
     return found
 
 

@@ -33,6 +33,13 @@ def test_an_untrusted_hook_of_codex_is_reported(machine: Machine) -> None:
     assert not report.proved
 
 
+def test_a_codex_that_asks_a_second_time_is_reported(machine: Machine) -> None:
+    machine.install("codex")
+    assert "question" not in {check.subject for check in machine.doctor("codex").checks}
+    change(machine, ".codex/hooks.json", "PermissionRequest", "Stop")
+    assert "a second time" in said(machine.doctor("codex"), "question", CheckState.NOTE)
+
+
 def test_a_codex_that_does_not_read_the_project_is_reported(machine: Machine) -> None:
     machine.install("codex", project=True)
     assert "does not read" in said(machine.doctor("codex"), "trust", CheckState.BAD)

@@ -78,9 +78,12 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
         "tool_timeout_sec": 86_400,
         "default_tools_approval_mode": "approve",
     }
-    (state,) = configuration["hooks"]["state"].items()
-    assert state[0] == f"{machine.home}/.codex/hooks.json:pre_tool_use:0:0"
-    assert state[1]["trusted_hash"].startswith("sha256:")
+    state = configuration["hooks"]["state"]
+    hooks = f"{machine.home}/.codex/hooks.json"
+    assert list(state) == [f"{hooks}:pre_tool_use:0:0", f"{hooks}:permission_request:0:0"]
+    assert len({one["trusted_hash"] for one in state.values()}) == 2
+    (asking,) = machine.said(".codex/hooks.json")["hooks"]["PermissionRequest"]
+    assert "exit 2" not in asking["hooks"][0]["command"], "if it fails, Codex asks"
     assert machine.said(".codex/hooks.json")["hooks"]["Stop"] == []
     assert f'["{machine.bin}/whisper-tui", "exec"]' in machine.text(".codex/rules/whisper_tui.rules")
 
@@ -92,7 +95,8 @@ def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) 
     assert ".codex/hooks.json" not in machine.files()
     hooks = tomllib.loads(machine.text(".codex/config.toml"))["hooks"]
     assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^(Bash|apply_patch|.*spawn_agent|mcp__.*)$"]
-    assert list(hooks["state"]) == [f"{machine.home}/.codex/config.toml:pre_tool_use:1:0"]
+    ours = f"{machine.home}/.codex/config.toml"
+    assert list(hooks["state"]) == [f"{ours}:pre_tool_use:1:0", f"{ours}:permission_request:0:0"]
     assert machine.install("codex") == []
     machine.uninstall("codex")
     assert machine.text(".codex/config.toml") == text

@@ -17,7 +17,7 @@ import tomlkit
 
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool
 from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file, shape_error
-from whisper_tui.agents.file_entries import FileEntry, Handler, Member, WrongShape, handlers, value_at
+from whisper_tui.agents.file_entries import FileEntry, Handler, Key, Member, WrongShape, handlers, value_at
 from whisper_tui.agents.findings import (
     Check,
     DoctorContext,
@@ -33,7 +33,7 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
+from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.patch_text import patch_of
@@ -44,11 +44,8 @@ from whisper_tui.policy.rules.rule import Effect, Rule
 PATIENCE_S = 20.0
 """Seconds that Codex has to answer."""
 
-_INITIALIZE_APP_SERVER = {
-    "id": 1,
-    "method": "initialize",
-    "params": {"clientInfo": {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}},
-}
+_CLIENT_INFO = {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}
+_INITIALIZE_APP_SERVER = {"id": 1, "method": "initialize", "params": {"clientInfo": _CLIENT_INFO}}
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class NoAnswer(Exception):
 
 
 def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:
-    """Return the `PreToolUse` hooks that Codex would run in a directory. Raises `NoAnswer`."""
+    """Return the hooks of our events that Codex would run in a directory. Raises `NoAnswer`."""
     program = shutil.which("codex", path=environ.get("PATH"))
     if program is None:
         raise NoAnswer("codex is not on PATH")
@@ -81,7 +78,8 @@ def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float =
         raise NoAnswer("this version of codex does not list its hooks")
     answer = message["result"]
     try:
-        return [_seen(hook) for row in answer["data"] for hook in row["hooks"] if hook["eventName"] == "preToolUse"]
+        listed = [hook for row in answer["data"] for hook in row["hooks"]]
+        return [_seen(hook) for hook in listed if hook["eventName"] in {"preToolUse", "permissionRequest"}]
     except (KeyError, TypeError) as error:
         raise NoAnswer("codex lists its hooks in an unknown format") from error
 
@@ -109,6 +107,9 @@ is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
 TITLE = "Codex"
 EVENT = ("hooks", "PreToolUse")
+QUESTION_EVENT = ("hooks", "PermissionRequest")
+"""The event before Codex asks its user, whatever the hook before the call has answered."""
+_EVENT_NAMES: dict[tuple[Key, ...], str] = {EVENT: "pre_tool_use", QUESTION_EVENT: "permission_request"}
 STATE = ("hooks", "state")
 """The table of trusted hooks; those of a project are in the user's configuration, too."""
 MARK = "# Written by whisper-tui install codex"
@@ -129,6 +130,16 @@ class CodexHook(ClaudeFormat):
     tools: ClassVar[Mapping[str, Tool]] = {"apply_patch": PatchTool("command")}
     hooked_tools = ("apply_patch", SPAWN, "mcp__server__tool")
     quiet_tools = frozenset({"view_image", "update_plan"})
+    question_event = QUESTION_EVENT[1]
+
+    def subject(self, tool: str, tool_input: Content) -> object:
+        """Return the command or patch alone: in its question, Codex adds a description."""
+        return tool_input.get("command") if tool in {self.shell_tool, *self.tools} else tool_input
+
+    def agree(self) -> HookAnswer:
+        """Answer the question in the place of the user."""
+        decision = {"hookEventName": self.question_event, "decision": {"behavior": "allow"}}
+        return printed({"hookSpecificOutput": decision})
 
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return a patch with a new file."""
@@ -172,15 +183,15 @@ def hooks_file(request: InstallRequest) -> tuple[Path, Opener]:
     return layer / "hooks.json", JSON
 
 
-def hook_entry(request: InstallRequest) -> Handler:
-    """Return the hook's entry."""
-    handler = {
-        "type": "command",
-        "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs),
-        "timeout": DAY_S,
-        "statusMessage": "waiting in whisper_tui",
-    }
-    return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
+def hook_entries(request: InstallRequest) -> list[Handler]:
+    """Return the entries of the hook: before each call, and before Codex asks about a call itself."""
+    command = partial(request.launch.hook_text, NAME, agent_runs=request.agent_runs)
+    waits = {"type": "command", "command": command(), "timeout": DAY_S, "statusMessage": "waiting in whisper_tui"}
+    # If it fails, Codex asks.
+    answers = {"type": "command", "command": command(closed=False), "timeout": 60}
+    matcher = MATCHER if request.tools else MATCHER_OF_COMMANDS
+    groups = {EVENT: {"matcher": matcher, "hooks": [waits]}, QUESTION_EVENT: {"matcher": matcher, "hooks": [answers]}}
+    return [Handler(event, group, is_ours) for event, group in groups.items()]
 
 
 def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
@@ -204,13 +215,13 @@ def server_entry(request: InstallRequest) -> Member:
     return Member(("mcp_servers", SERVER), value)
 
 
-def key_of(path: Path, place: tuple[int, int]) -> str:
-    """Return the key by which Codex identifies a hook: its resolved file and its indexes there."""
-    return os.path.realpath(path) + _ending(place)
+def key_of(path: Path, event: tuple[Key, ...], place: tuple[int, int]) -> str:
+    """Return the key by which Codex identifies a hook: its resolved file, its event and its indexes there."""
+    return f"{os.path.realpath(path)}:{_EVENT_NAMES[event]}:{place[0]}:{place[1]}"
 
 
-def _ending(place: tuple[int, int]) -> str:
-    return f":pre_tool_use:{place[0]}:{place[1]}"
+def _ending(key: str) -> str:
+    return ":".join(key.rsplit(":", 3)[1:])
 
 
 def rules_text(request: InstallRequest) -> str:
@@ -234,11 +245,11 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Codex with the content that they should have."""
     behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
-    hook, server = hook_entry(request), server_entry(request)
-    states, notes = _trust(request, path, opener, hook)
+    hooks, server = hook_entries(request), server_entry(request)
+    states, notes = _trust(request, path, opener, hooks)
     files: dict[Path, tuple[Opener, list[FileEntry], list[FileEntry]]] = {}
     for place, kind, entries, wanted in (
-        (path, opener, [hook], request.hook),
+        (path, opener, hooks, request.hook),
         (layer_of(request) / "config.toml", TOML, [server], request.mcp),
         (layer_of(request) / "config.toml", TOML, behind, request.gateway),
         (directory_of(request) / "config.toml", TOML, states, request.hook),
@@ -251,40 +262,39 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     return InstallPlan([*shared, rules], notes + left + _notes(request, rewrites))
 
 
-def _trust(request: InstallRequest, path: Path, opener: Opener, hook: Handler) -> tuple[list[Member], list[str]]:
-    """The entries that make Codex trust the hook, and notes if Codex does not answer."""
+def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Handler]) -> tuple[list[Member], list[str]]:
+    """The entries that make Codex trust the hooks, and notes if Codex does not answer."""
     document = opened(path, opener, read_file(path) or "")
     if not request.hook:
-        states = [Member((*STATE, key_of(path, place)), {}) for place in hook.places(document.plain())]
-        return states, _moved(document.plain())
-    is_there = hook.holds(document.plain())
-    if not is_there:
-        try:
-            hook.write(document)
-        except WrongShape as error:
-            raise shape_error(path, error) from error
-    place = hook.places(document.plain())[0]
-    state = (*STATE, key_of(path, place))
+        keys = [key_of(path, hook.path, place) for hook in hooks for place in hook.places(document.plain())]
+        return [Member((*STATE, key), {}) for key in keys], _moved(document.plain())
+    missing = [hook for hook in hooks if not hook.holds(document.plain())]
     try:
-        return [Member(state, {"trusted_hash": _hash(request, path.name, opener, document.plain(), place)})], []
+        for hook in missing:
+            hook.write(document)
+    except WrongShape as error:
+        raise shape_error(path, error) from error
+    states = [(*STATE, key_of(path, hook.path, hook.places(document.plain())[0])) for hook in hooks]
+    try:
+        hashes = _hashes(request, path.name, opener, document.plain())
+        return [Member(state, {"trusted_hash": hashes[_ending(state[-1])]}) for state in states], []
+    except KeyError:
+        return [], [f"Codex does not see the hook. {UNTRUSTED}"]
     except NoAnswer as problem:
         sentence = f"{str(problem)[:1].upper()}{str(problem)[1:]}"
-        if is_there and value_at(plain_of(directory_of(request) / "config.toml", TOML), state) is not None:
+        user = plain_of(directory_of(request) / "config.toml", TOML)
+        if not missing and all(value_at(user, state) is not None for state in states):
             return [], [f"{sentence}. So it is unknown whether it still trusts the hook; /hooks in Codex shows it"]
         return [], [f"{sentence}. {UNTRUSTED}"]
 
 
-def _hash(request: InstallRequest, name: str, opener: Opener, plain: Any, place: tuple[int, int]) -> str:
-    """The hash under which Codex trusts the hook. Raises `NoAnswer`."""
-    # The hash depends on the hook alone, so Codex is given a configuration with nothing else.
-    only = {"hooks": {EVENT[1]: value_at(plain, EVENT)}}
+def _hashes(request: InstallRequest, name: str, opener: Opener, plain: Any) -> dict[str, str]:
+    """The hashes under which Codex trusts our hooks, by the ends of their keys. Raises `NoAnswer`."""
+    # A hash depends on its hook alone, so Codex is given a configuration with nothing else.
+    only = {"hooks": {event[1]: value_at(plain, event) for event in _EVENT_NAMES}}
     text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
     with isolated_configuration(name, text, request.environ) as environ:
-        seen = hooks_of(environ, Path(environ["CODEX_HOME"]))
-    for one in seen:
-        if one.key.endswith(_ending(place)):
-            return one.hash
-    raise NoAnswer("codex does not see the hook")
+        return {_ending(one.key): one.hash for one in hooks_of(environ, Path(environ["CODEX_HOME"]))}
 
 
 def _moved(plain: Any) -> list[str]:
@@ -325,8 +335,10 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             groups = value_at(plain, EVENT)
             for group, place, handler in handlers(plain, EVENT):
                 if is_ours(handler):
-                    keys[key_of(path, (group, place))] = path
+                    keys[key_of(path, EVENT, (group, place))] = path
                     result.hooks.append(_hook(context, path, groups[group], handler))
+            asks = [(group, at) for group, at, handler in handlers(plain, QUESTION_EVENT) if is_ours(handler)]
+            keys |= {key_of(path, QUESTION_EVENT, place): path for place in asks}
         if isinstance(entry := value_at(configuration, ("mcp_servers", SERVER)), dict):
             result.servers.append(_server(layer / "config.toml", entry))
         if result.hooks and _switched_off(configuration):
@@ -336,6 +348,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if value_at(configuration, ("features", "shell_tool")) is False:
             result.shell_disabled_in.append(layer / "config.toml")
         result.checks.extend(_rule(request, result))
+    if keys and not any(_EVENT_NAMES[QUESTION_EVENT] in key for key in keys):
+        result.checks.append(note("question", "Codex asks a second time about what you have approved", _REINSTALL))
     if version is not None and keys:
         result.checks.extend(_trust_checks(context, keys))
     return result
@@ -372,7 +386,7 @@ def _trust_checks(context: DoctorContext, keys: dict[str, Path]) -> list[Check]:
         seen: dict[str, ListedHook] = {hook.key: hook for hook in hooks_of(context.environ, context.project)}
     except NoAnswer as problem:
         return [bad("trust", f"It is unknown whether Codex trusts the hook: {problem}", "Look at /hooks in Codex")]
-    return [_trusted(path, seen.get(key)) for key, path in keys.items()]
+    return list(dict.fromkeys(_trusted(path, seen.get(key)) for key, path in keys.items()))
 
 
 def _trusted(path: Path, hook: ListedHook | None) -> Check:

@@ -120,6 +120,8 @@ class HookFormat(ABC):
     """The variable in which hooks find the client's workspace."""
     background_key: ClassVar[str] = "run_in_background"
     """The argument of its shell tool that asks for a command in the background."""
+    question_event: ClassVar[str] = ""
+    """The event before it asks its user itself. Empty: no hook can answer its question."""
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
     """Its tools that start each command in the directory in which the last one ended."""
     shows_what_runs: ClassVar[bool] = True
@@ -219,6 +221,14 @@ class HookFormat(ABC):
     @abstractmethod
     def denial_in(self, answer: Content) -> str | None:
         """Return the reason in a parsed answer of `deny`. None: it does not deny."""
+
+    def subject(self, tool: str, tool_input: Content) -> object:
+        """Return the arguments by which the client's own question about a call is known."""
+        return tool_input
+
+    def agree(self) -> HookAnswer:
+        """Answer the client's own question in the place of its user."""
+        return NO_DECISION
 
     def question(self, command: str, cwd: str, call_id: str) -> Content:
         """Return the input that the client would send for a command of its shell tool."""

@@ -75,7 +75,7 @@ export const WhisperTui = async ({ client, directory }) => ({
     servers = Object.keys(config?.mcp ?? {})
   },
   // OpenCode asks about files outside of its workspace, and where its settings say so, after this plugin has answered.
-  // Without an answer from here, its own question stays.
+  // Without an answer from here, its own question stays (decision 28).
   event: async ({ event }) => {
     if (event.type !== "permission.asked") return
     const asked = event.properties

@@ -64,6 +64,10 @@ LONGEST_WAIT_S = 7 * 86400.0
 """The longest time in seconds that a hook waits."""
 
 
+MOST_DECISIONS = 1000
+"""Calls that are remembered. A client asks at once, if it asks."""
+
+
 class HookHello(Value):
     """The hello of the hook program: the client, its request, and the time to answer."""
 
@@ -127,12 +131,33 @@ def _first(error: ValidationError) -> str:
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
+class DecidedCalls:
+    """Calls that the user has decided, and about which their clients may still ask themselves (decision 28)."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+
+    def keep(self, key: str) -> None:
+        """Remember a call; the oldest one is forgotten."""
+        self._keys.pop(key, None)
+        self._keys[key] = None
+        if len(self._keys) > MOST_DECISIONS:
+            del self._keys[next(iter(self._keys))]
+
+    def take(self, key: str) -> bool:
+        """Return True if a call was decided. One decision answers one question."""
+        return self._keys.pop(key, self) is None
+
+
 class HookQuestion:
     """One request of a hook. After `give_up`, the call waits for the agent to ask again."""
 
-    def __init__(self, supervision: Supervision, hello: Content, shell_directory: ShellDirectory) -> None:
+    def __init__(
+        self, supervision: Supervision, hello: Content, shell_directory: ShellDirectory, decisions: "DecidedCalls"
+    ) -> None:
         self._supervision = supervision
         self._following = shell_directory
+        self._decisions = decisions
         self._hello, self._client = checked(hello)
         self._call_id: str | None = None
 
@@ -141,6 +166,9 @@ class HookQuestion:
         content = parsed(self._hello.input)
         if (ran := self._client.ran(content)) is not None:
             return await self._after(ran)
+        if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
+            known = self._decisions.take(self._key(content, content.get("tool_input")))
+            return self._client.agree() if known else NO_DECISION
         asked = self._client.read(content)
         if asked is None:
             return NO_DECISION
@@ -149,7 +177,7 @@ class HookQuestion:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
         if await self._is_asked_by_gateway(asked):
             # Not without a decision: then the client would ask, and the gateway as well.
-            return self._client.allow(replace(asked, decided=True), None, "")
+            return self._allow(replace(asked, decided=True), None, "")
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
             async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
@@ -241,7 +269,7 @@ class HookQuestion:
         asked = replace(asked, decided=_is_users_decision(record))
         match record.state:
             case Held():
-                return self._client.allow(asked, self._running(asked, self._launch(record)), note)
+                return self._allow(asked, self._running(asked, self._launch(record)), note)
             case Ended(ending=HandedOver()) if isinstance(asked.command, Shell):
                 return self._client.allow(asked, self._running(asked, _command_for_agent(record)), note)
             case Ended(ending=HandedOver()):
@@ -263,12 +291,26 @@ class HookQuestion:
         if isinstance(command, Function):
             if record.edited and not self._client.takes_result:
                 return self._client.deny("the agent's program takes no other arguments than its own")
-            return self._client.allow(asked, command.arguments if record.edited else None, note)
+            return self._allow(asked, command.arguments if record.edited else None, note)
         try:
             arguments, change = await asyncio.to_thread(arguments_for, self._client, asked, record)
         except WhisperError as error:
             return self._client.deny(f"Approved, but not done: {error.sentence()}")
-        return self._client.allow(asked, arguments, change or note)
+        return self._allow(asked, arguments, change or note)
+
+    def _allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Let the agent's program go on. Its own question about the same call is answered like this one."""
+        if asked.decided and self._client.question_event:
+            given = asked.tool_input if arguments is None else arguments
+            self._decisions.keep(self._key(parsed(self._hello.input), given))
+        return self._client.allow(asked, arguments, note)
+
+    def _key(self, content: Content, tool_input: object) -> str:
+        """Return the text by which a client's own question is known to be about the same call."""
+        tool = str(content.get("tool_name"))
+        subject = self._client.subject(tool, tool_input) if isinstance(tool_input, dict) else tool_input
+        turn = [self._client.name, content.get("session_id"), content.get("turn_id")]
+        return digest(json.dumps([*turn, tool, subject], sort_keys=True))
 
     async def _deny_at_deadline(self, asked: HookRequest) -> HookAnswer:
         """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 17)."""
@@ -313,12 +355,13 @@ class HookEndpoint:
     def __init__(self, supervision: Supervision, shell_directory: ShellDirectory) -> None:
         self._supervision = supervision
         self._following = shell_directory
+        self._decisions = DecidedCalls()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. If it ends before the answer, the agent has stopped waiting."""
         asking: HookQuestion | None = None
         try:
-            asking = HookQuestion(self._supervision, hello, self._following)
+            asking = HookQuestion(self._supervision, hello, self._following, self._decisions)
             said = await unless_gone(asking.answer(), reader)
         except WhisperError as error:
             said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)
