@@ -73,7 +73,7 @@ def servers(machine: Machine, client: str) -> dict[str, Any]:
     text = (machine.home / FILES[client]).read_text()
     if client == "codex":
         return dict(tomllib.loads(text)["mcp_servers"])
-    from whisper_tui.agents.json_document import read_json
+    from whisper_tui.agents.documents import read_json
 
     return dict(read_json(text, comments=True).value["mcp" if client == "opencode" else "mcpServers"])
 

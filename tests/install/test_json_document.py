@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whisper_tui.agents.documents import JsonDocument, JsonProblem, read_json
 from whisper_tui.agents.file_entries import WrongShape
-from whisper_tui.agents.json_document import JsonDocument, JsonProblem, read_json
 
 GROUP = {"matcher": "Bash", "hooks": [{"type": "command"}]}
 

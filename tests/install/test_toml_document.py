@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
+from whisper_tui.agents.documents import TomlDocument
 from whisper_tui.agents.file_entries import WrongShape
-from whisper_tui.agents.toml_document import TomlDocument
 
 GROUP = {"matcher": "^Bash$", "hooks": [{"type": "command", "command": "x y", "timeout": 86400}]}
 SERVER = {"command": "/a b/whisper-tui", "args": ["mcp"], "required": True}

@@ -12,9 +12,8 @@ from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
 from whisper_tui.present.quantities import clock_time
 from whisper_tui.tui.queue.call_list import CallList, ListLayout
-from whisper_tui.tui.queue.call_roster import FOUND, CallRoster
+from whisper_tui.tui.queue.call_roster import FOUND, SECTIONS, CallRoster, RowPlace
 from whisper_tui.tui.queue.grouped_rows import OrderedTickets
-from whisper_tui.tui.queue.sections import SECTIONS, RowPlace
 
 
 def many(count: int) -> Play:

@@ -13,8 +13,7 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.tui.cockpit.status_bars import Banner
 from whisper_tui.tui.queue.call_list import CallList
-from whisper_tui.tui.queue.call_roster import CallRoster
-from whisper_tui.tui.queue.sections import RowPlace
+from whisper_tui.tui.queue.call_roster import CallRoster, RowPlace
 
 GONE = Unavailable("The supervisor cannot be reached", hint="Start it with whisper-tui")
 

@@ -11,9 +11,8 @@ from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.tui.queue.call_list import CallList, ListLayout
-from whisper_tui.tui.queue.call_roster import CallRoster
+from whisper_tui.tui.queue.call_roster import GROUPINGS, CallRoster, RowPlace, similarity_key
 from whisper_tui.tui.queue.grouped_rows import SPARE, FenwickTree, GroupedTickets
-from whisper_tui.tui.queue.sections import GROUPINGS, RowPlace, similarity_key
 
 
 def asked(play: Play, text: str, session: str = "s1") -> str:

@@ -6,7 +6,7 @@ from tests.tui.cockpit import cockpit
 from tests.tui.test_output_pane import running
 from whisper_tui import __version__
 from whisper_tui.model.errors import OtherVersion, Unavailable
-from whisper_tui.tui.messages import Connected, EventsLost
+from whisper_tui.tui.cockpit_context import Connected, EventsLost
 
 DIFFERENT = ("The supervisor is whisper_tui stage", f"this cockpit is {__version__}", "V replaces the supervisor")
 

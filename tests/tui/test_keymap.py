@@ -7,9 +7,8 @@ import pytest
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, workday
 from whisper_tui.config.configuration import CockpitSettings
-from whisper_tui.tui.command_definition import read_key, written
+from whisper_tui.tui.command_definition import KEY_SETS, RESERVED, SETS, read_key, written
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, OTHER_SCREENS, keymap
-from whisper_tui.tui.keymap import KEY_SETS, RESERVED, SETS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from whisper_tui.model.call import Argv, CallRequest, Command, CommandSpec, Shel
 from whisper_tui.model.decision import Decider, Deny, SessionDenial, beginnings
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Verdict
-from whisper_tui.tui.commands.session_denials import suggested_words
+from whisper_tui.tui.commands.several_calls import suggested_words
 
 
 def ask(play: Play, command: Command, session_id: str = "s1", *meanings: Meaning) -> str:

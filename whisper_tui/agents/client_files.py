@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.agents.documents import JsonDocument, JsonProblem, TomlDocument
 from whisper_tui.agents.file_entries import Document, FileEntry, WrongShape
-from whisper_tui.agents.json_document import JsonDocument, JsonProblem
-from whisper_tui.agents.toml_document import TomlDocument
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.text import visible
 

@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
 from whisper_tui.model.edits import EditMode
 from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.argv import Danger
 from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_commands, inner_commands_of_argv
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
-from whisper_tui.policy.risks.danger import Danger
 from whisper_tui.policy.shell.bash_reader import read_script, steps_of
 from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain, read_steps
 from whisper_tui.policy.shell.syntax import Script, ShellStep

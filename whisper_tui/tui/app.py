@@ -29,16 +29,14 @@ from whisper_tui.present.told_text import AnswerReader
 from whisper_tui.tui.call.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.follower import Reconnect
-from whisper_tui.tui.command_bars import EVERYTHING
-from whisper_tui.tui.command_definition import Command, available, written
-from whisper_tui.tui.command_screen import CommandScreen, KeyedScreen
+from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened
+from whisper_tui.tui.command_definition import Command, Keymap, available, in_force, written
+from whisper_tui.tui.command_screen import EVERYTHING, CommandScreen, KeyedScreen
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
 from whisper_tui.tui.commands.takeover_commands import TakeOver, TakeoverCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.dialogs.help_dialog import dialog_help
-from whisper_tui.tui.keymap import Keymap, in_force
-from whisper_tui.tui.messages import Connected, EventsLost, Opened
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.settings_screen import SettingsScreen

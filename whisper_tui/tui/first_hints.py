@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from textual.widget import Widget
 
 from whisper_tui.model.state import CallRecord, Running
-from whisper_tui.tui.keymap import Keymap, in_force
+from whisper_tui.tui.command_definition import Keymap, in_force
 
 Hint = Literal["undo", "terminal", "always-allow"]
 HINTS: tuple[Hint, ...] = get_args(Hint)

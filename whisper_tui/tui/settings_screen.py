@@ -18,9 +18,8 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_bars import KeyFooter
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.command_screen import CommandScreen
+from whisper_tui.tui.command_screen import CommandScreen, KeyFooter
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView

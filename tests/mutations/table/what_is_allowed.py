@@ -153,7 +153,7 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "the place of a hook",
-        "whisper_tui.cli.supervisor_connection.of_agents",
+        "whisper_tui.cli.subcommand.of_agents",
         '{"HOME": environ["HOME"]} if environ.get("HOME") else {}',
         "dict(environ)",
         ("tests/install/test_place.py::test_the_variables_of_a_project_do_not_move_the_hook",),

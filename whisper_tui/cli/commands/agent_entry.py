@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from whisper_tui.agents.known_clients import KNOWN
-from whisper_tui.cli import supervisor_connection
+from whisper_tui.cli import subcommand
 from whisper_tui.cli.subcommand import (
     DONE,
     Options,
@@ -15,8 +15,8 @@ from whisper_tui.cli.subcommand import (
     home_of,
     home_options,
     launcher,
+    of_agents,
 )
-from whisper_tui.cli.supervisor_connection import of_agents
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.hook_program import run_hook
 from whisper_tui.wire.light_client import usual_directories
@@ -174,7 +174,7 @@ def _hook(options: Options) -> int:
     usual = usual_directories(environ)
     return run_hook(
         options.client,
-        lambda: supervisor_connection.reach(places, environ),
+        lambda: subcommand.reach(places, environ),
         deadline_s=KNOWN[options.client].deadline_s if options.deadline is None else options.deadline,
         agent_runs=options.agent_runs,
         launcher=launcher(),
@@ -192,7 +192,7 @@ def _exec(options: Options) -> int:
     def connection() -> "Connection | None":
         nonlocal tried
         again, tried = tried, True
-        find = supervisor_connection.reach_again if again else supervisor_connection.reach
+        find = subcommand.reach_again if again else subcommand.reach
         return find(places, environ)
 
     return run_ticket(options.ticket, connection)

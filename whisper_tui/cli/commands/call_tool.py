@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from whisper_tui.cli.output_format import print_json, print_table
-from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, home_options
-from whisper_tui.cli.supervisor_connection import home_at, reach
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_at, home_of, home_options, reach
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import sendable, visible

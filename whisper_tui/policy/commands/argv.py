@@ -1,9 +1,20 @@
-"""The words of a command: its program, its options, what a wrapper leaves of them, and git's options and aliases."""
+"""The words of a command: its program, its options (and git's own), what a wrapper leaves of them, and a danger."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
+
+
+class Danger(NamedTuple):
+    """A dangerous word of a command. A rule covers it only if it names it (decision 9)."""
+
+    id: str
+    sentence: str
+    """For the human who decides. Empty: a rule must name the word, but it is no risk to show."""
+    word: int
+    """Index of the word that makes it dangerous."""
+
 
 Argv = tuple[str | None, ...]
 """The words of a command; None stands for one that is not known before it runs."""

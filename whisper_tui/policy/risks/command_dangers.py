@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-from whisper_tui.policy.commands.argv import Words, program_name
+from whisper_tui.policy.commands.argv import Danger, Words, program_name
 from whisper_tui.policy.commands.shells import RUNS_FILE, StandardInput
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import SHELLS
@@ -11,7 +11,6 @@ from whisper_tui.policy.risks import code_execution, git_dangers, host_access
 from whisper_tui.policy.risks import destructive as file_commands
 from whisper_tui.policy.risks import destructive as systems
 from whisper_tui.policy.risks import host_access as network
-from whisper_tui.policy.risks.danger import Danger
 from whisper_tui.policy.risks.dangerous_options import dangerous_options, options_that_rules_must_name
 from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.shell.syntax import Script

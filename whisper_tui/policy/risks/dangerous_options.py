@@ -2,8 +2,7 @@
 
 import re
 
-from whisper_tui.policy.commands.argv import Words, letters, operands
-from whisper_tui.policy.risks.danger import Danger
+from whisper_tui.policy.commands.argv import Danger, Words, letters, operands
 
 _RUNS = """
 kubectl oc : --kubeconfig

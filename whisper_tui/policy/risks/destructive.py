@@ -4,8 +4,15 @@ import fnmatch
 import re
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
-from whisper_tui.policy.risks.danger import Danger
+from whisper_tui.policy.commands.argv import (
+    Danger,
+    Words,
+    before_end_of_options,
+    letters,
+    long_option,
+    operands,
+    short_or_long,
+)
 
 SYSTEM_PLACES = re.compile(
     r"/+(?:(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|System|Library)/*)?(?:\*|\.)?\Z"

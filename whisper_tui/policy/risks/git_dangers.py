@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from whisper_tui.policy.commands.argv import (
+    Danger,
     Words,
     before_end_of_options,
     letters,
@@ -12,7 +13,6 @@ from whisper_tui.policy.commands.argv import (
     parse_git,
     short_or_long,
 )
-from whisper_tui.policy.risks.danger import Danger
 
 _RUNNING_LONG = (
     "upload-pack", "receive-pack", "exec", "ext-diff", "textconv", "open-files-in-pager", "extcmd", "edit-description",

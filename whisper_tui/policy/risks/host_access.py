@@ -3,9 +3,16 @@
 import posixpath
 import re
 
-from whisper_tui.policy.commands.argv import Words, before_end_of_options, letters, long_option, operands, short_or_long
+from whisper_tui.policy.commands.argv import (
+    Danger,
+    Words,
+    before_end_of_options,
+    letters,
+    long_option,
+    operands,
+    short_or_long,
+)
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
-from whisper_tui.policy.risks.danger import Danger
 
 NETWORK = frozenset(
     "curl wget ssh scp sftp rsync nc ncat netcat socat telnet ftp ping ping6 dig host nslookup whois traceroute "

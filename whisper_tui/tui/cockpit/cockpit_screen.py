@@ -30,20 +30,7 @@ from whisper_tui.tui.cockpit.status_bars import (
     StatusBar,
     TooSmall,
 )
-from whisper_tui.tui.command_bars import KeyFooter
-from whisper_tui.tui.command_definition import available, why_not
-from whisper_tui.tui.command_screen import KeyedScreen, PaneZoom
-from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
-from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.commands.edit_commands import EditCommands
-from whisper_tui.tui.commands.marked_calls import MarkCommands
-from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
-from whisper_tui.tui.commands.output_commands import OutputCommands
-from whisper_tui.tui.commands.rerun import RerunCommands, RetryCommands
-from whisper_tui.tui.commands.run_commands import InputCommands, SignalCommands
-from whisper_tui.tui.commands.session_denials import SessionDenialCommands
-from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
-from whisper_tui.tui.messages import (
+from whisper_tui.tui.cockpit_context import (
     BoardChanged,
     CallSelected,
     CommandRequested,
@@ -51,6 +38,16 @@ from whisper_tui.tui.messages import (
     EventsLost,
     Opened,
 )
+from whisper_tui.tui.command_definition import available, why_not
+from whisper_tui.tui.command_screen import KeyedScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
+from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.edit_commands import EditCommands
+from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
+from whisper_tui.tui.commands.output_commands import OutputCommands
+from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
+from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
+from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.output.painter import Pens

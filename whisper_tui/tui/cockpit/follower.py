@@ -22,8 +22,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.run import NO_STALL, Stall, StallNews
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.messages import BoardChanged, Connected, EventsLost
+from whisper_tui.tui.cockpit_context import BoardChanged, CockpitContext, Connected, EventsLost
 
 Reconnect = Callable[[], Awaitable[Supervision]]
 

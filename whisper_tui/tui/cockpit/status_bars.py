@@ -26,13 +26,12 @@ from whisper_tui.present.risk_text import blocked_sentence
 from whisper_tui.present.security_text import refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
-from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
+from whisper_tui.tui.command_definition import in_force
 from whisper_tui.tui.first_hints import FirstHints
-from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView
-from whisper_tui.tui.messages import CommandRequested
 from whisper_tui.tui.output.ansi import plain_with_colours
-from whisper_tui.tui.queue.sections import Section
+from whisper_tui.tui.queue.call_roster import Section
 
 BLOCKED_SHOWN = 2
 """Calls that get a toast each; of further ones only the number is shown, and the list marks them."""

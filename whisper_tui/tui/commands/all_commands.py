@@ -2,32 +2,39 @@
 
 from collections.abc import Sequence
 
-from whisper_tui.tui.command_definition import Command, Group
+from whisper_tui.tui.command_definition import (
+    KEY_SETS,
+    PANE_KEYS,
+    SETS,
+    Command,
+    Group,
+    Keymap,
+    KeySet,
+    Remaps,
+    build_keymap,
+)
 from whisper_tui.tui.commands import (
     approve_deny,
     edit_commands,
-    marked_calls,
     navigation,
     output_commands,
-    rerun,
     run_commands,
-    session_denials,
+    several_calls,
     takeover_commands,
     undo_approval,
 )
 from whisper_tui.tui.history.history_screen import HISTORY
-from whisper_tui.tui.keymap import KEY_SETS, PANE_KEYS, SETS, Keymap, KeySet, Remaps, build_keymap
 from whisper_tui.tui.rules.rules_screen import RULES
 from whisper_tui.tui.settings_screen import SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
-    *session_denials.COMMANDS,
+    *several_calls.NEVER,
     *undo_approval.COMMANDS,
-    *marked_calls.COMMANDS,
+    *several_calls.MARKS,
     *navigation.CONVERSATION,
 )
-RUN = (*run_commands.INPUT, *run_commands.SIGNALS, *rerun.COMMANDS, *run_commands.LEFT_BEHIND)
+RUN = (*run_commands.INPUT, *run_commands.SIGNALS, *run_commands.AGAIN, *run_commands.LEFT_BEHIND)
 COCKPIT = (*navigation.SCREENS, *takeover_commands.COMMANDS, *navigation.GENERAL)
 
 COMMANDS: tuple[Command, ...] = (

@@ -20,7 +20,7 @@ from whisper_tui.tui.output.scrolled import Scrolled
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.queue.call_list import CallList, FilterBar
-from whisper_tui.tui.queue.sections import GROUPINGS, Section
+from whisper_tui.tui.queue.call_roster import GROUPINGS, Section
 from whisper_tui.tui.rules.rule_dialogs import WhyScreen
 from whisper_tui.tui.rules.rules_screen import RulesScreen
 

@@ -10,8 +10,7 @@ from whisper_tui.model.errors import OtherVersion, WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.command_definition import Command, in_force
 
 COMMANDS: tuple[Command, ...] = (
     Command(

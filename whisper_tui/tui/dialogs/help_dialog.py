@@ -16,9 +16,8 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from whisper_tui.present.quantities import count
-from whisper_tui.tui.command_definition import Command, Place, written
+from whisper_tui.tui.command_definition import PANE_KEYS, Command, Keymap, Place, in_force, written
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.keymap import PANE_KEYS, Keymap, in_force
 
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("◆", "waiting", "Waiting for your decision."),

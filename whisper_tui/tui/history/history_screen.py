@@ -27,16 +27,14 @@ from whisper_tui.tui.call.call_panel import answer_paragraphs
 from whisper_tui.tui.call.edit_diff import EditFacts
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_bars import KeyFooter
-from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.command_screen import CommandScreen, PaneZoom
-from whisper_tui.tui.commands.rerun import request_of, why_not_again
+from whisper_tui.tui.command_definition import Command, in_force
+from whisper_tui.tui.command_screen import CommandScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.history.past_calls import AHEAD, NEXT, FilterButtons, Filters, PastCalls, PastList, know_session
 from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
-from whisper_tui.tui.keymap import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens

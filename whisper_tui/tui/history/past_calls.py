@@ -24,9 +24,9 @@ from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.quantities import history_column
 from whisper_tui.present.spans import Line, Span
-from whisper_tui.tui.keymap import in_force
+from whisper_tui.tui.cockpit_context import CommandRequested
+from whisper_tui.tui.command_definition import in_force
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, fitted, width_of
-from whisper_tui.tui.messages import CommandRequested
 
 VerdictIs = Literal["any", "allowed", "asked", "refused"]
 EndingIs = Literal["any", "exit 0", "failed", "denied", "withdrawn", "lost", "still open"]

@@ -11,7 +11,7 @@ from whisper_tui.present.risk_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
 from whisper_tui.tui.lines import fitted, width_of
-from whisper_tui.tui.queue.sections import Grouping, Section
+from whisper_tui.tui.queue.call_roster import Grouping, Section
 
 TITLES: dict[Section, str] = {
     "waiting": "Waiting for you",
