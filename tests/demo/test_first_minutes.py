@@ -11,14 +11,14 @@ from tests.demo.instance import a_supervisor
 from tests.tui.cockpit import Cockpit
 from whisper_tui.demo import scripted_agents
 from whisper_tui.demo.scripted_agents import captions, play_agent, temporary_workspace
-from whisper_tui.demo.story import SCENES, StoryScene
-from whisper_tui.model.ending import Denied, Exited
+from whisper_tui.demo.story import SCENES, WANTED, StoryScene
+from whisper_tui.model.ending import Denied, Exited, HandedOver
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.call.call_panel import Guidance
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 
-PLAYED = ("hours", "clean", "clean-by-name", "release", "build", "test", "fix", "test-again")
+PLAYED = ("hours", "clean", "makefile", "clean-by-name", "release", "build", "test", "fix", "test-again", "price")
 
 
 @dataclass
@@ -89,6 +89,15 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         await seat.press("a")
         await person.over("clean-by-name")
 
+        await person.reach("makefile")
+        await seat.sees("mkdir -p build", "./release.sh production", "runs later")
+        await seat.press("e")
+        await seat.sees("Content of Makefile")
+        await seat.press(*["backspace"] * len("\t./release.sh production\n"), "ctrl+s")
+        edited = await person.over("makefile")
+        assert isinstance(edited.state, Ended) and edited.state.ending == HandedOver()
+        assert [change.content for change in edited.spec.command.changes] == [WANTED]  # type: ignore[union-attr]
+
         await person.reach("release")
         await seat.press("e", *["backspace"] * len("production"), *"staging", "ctrl+s")
         released = await person.over("release")
@@ -109,6 +118,13 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         await seat.press("a")
         again = await person.over("test-again")
         assert again.decided_by is not None and again.decided_by.surface == "memory"
+
+        await person.reach("price")
+        await seat.sees("shop", "set_price", "Always allow calls of mcp__shop__set_price")
+        await seat.press("A", "down")
+        await seat.sees("Ctrl+N: calls of every tool of shop")
+        await seat.press("ctrl+s")
+        await person.over("price")
         await seat.sees("whisper-tui install claude")
 
 
@@ -121,6 +137,6 @@ async def test_an_approval_of_the_demo_can_be_undone(monkeypatch: pytest.MonkeyP
         await person.reach("hours")
 
 
-def test_the_first_calls_are_a_change_with_a_diff_and_a_real_risk() -> None:
+def test_the_first_calls_are_a_change_with_a_diff_a_real_risk_and_an_edit() -> None:
     first = [scene.id for scene in sorted(SCENES, key=lambda scene: scene.pause_s) if scene.follows is None][:3]
-    assert first == ["hours", "clean", "release"]
+    assert first == ["hours", "clean", "makefile"]

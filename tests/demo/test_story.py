@@ -11,9 +11,11 @@ from whisper_tui.demo.story import (
     BUILD,
     CRAWL_LINES,
     END,
+    MAKEFILE,
     SCENES,
     TEST_FAILS,
     TEST_PASSES,
+    WANTED,
     Move,
     Printed,
     crawl_line,
@@ -66,6 +68,16 @@ def test_the_noisy_command_prints_what_the_story_says(workspace: Workspace) -> N
     assert (code, len(lines), len(printed.out)) == (0, CRAWL_LINES, BY_ID["crawl"].out_bytes)
     assert lines[0] == crawl_line(1) and lines[-1] == crawl_line(CRAWL_LINES)
     assert printed.out.startswith(BY_ID["crawl"].printed.out)
+
+
+def test_the_edit_fits_the_file_and_its_last_line_would_release(workspace: Workspace) -> None:
+    makefile = workspace.root / "Makefile"
+    assert makefile.read_text() == MAKEFILE
+    edit = BY_ID["makefile"].arguments
+    asked = MAKEFILE.replace(edit["old_string"], edit["new_string"])
+    assert MAKEFILE.count(edit["old_string"]) == 1 and asked != MAKEFILE
+    assert asked.removesuffix("\t./release.sh production\n") == WANTED == BY_ID["makefile"].move.content  # type: ignore[union-attr]
+    assert "release" not in WANTED
 
 
 def test_the_risk_is_real_and_the_other_wording_deletes_the_cache_alone(workspace: Workspace) -> None:

@@ -1,7 +1,9 @@
 """The agents of the demo, and their workspace: they submit the calls of the story and wait like real agents."""
 
 import asyncio
+import json
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -13,9 +15,10 @@ from typing import Any
 
 from whisper_tui.demo.story import BUILDER, END, RELEASER, SCENES, Agent, Denies, StoryScene
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import ClientInfo, CommandSpec, SessionHello
-from whisper_tui.model.ending import Denied
-from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
+from whisper_tui.model.call import CallRequest, CarriedOut, ClientInfo, CommandSpec, FileEdits, Function, SessionHello
+from whisper_tui.model.edits import ReplaceText, WriteFile
+from whisper_tui.model.ending import Denied, HandedOver
+from whisper_tui.model.state import CallRecord, Ended, Held, Running, Unjudged, Waiting
 from whisper_tui.tools import (
     Answer,
     CommandTool,
@@ -26,6 +29,7 @@ from whisper_tui.tools import (
     ToolRegistry,
     UnknownTool,
 )
+from whisper_tui.tools.agent_text import agent_note
 
 PROJECT = Path(__file__).with_name("project")
 USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -106,6 +110,51 @@ class TerminalTool(ExecuteCommandTool):
         return super().spec(arguments).model_copy(update={"tty": True, "accepts_input": True, "timeout_s": None})
 
 
+class OwnTools:
+    """The tools that an agent carries out itself once they are approved: it edits files, and asks another server."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def request(self, scene: StoryScene, session_id: str) -> CallRequest | None:
+        """Return the request for the call of a scene. None: it is a command, which the supervisor runs."""
+        arguments = {key: value for key, value in scene.arguments.items() if key != "description"}
+        command: CarriedOut
+        if scene.tool == "Edit":
+            arguments["file_path"] = path = str(self._root / arguments["file_path"])
+            change = ReplaceText(path=path, old=arguments["old_string"], new=arguments["new_string"])
+            command = FileEdits(tool=scene.tool, changes=(change,))
+        elif scene.tool.startswith("mcp__"):
+            targets = tuple(scene.tool.split("__")[1:])
+            command = Function(tool=scene.tool, arguments=arguments, about="server", targets=targets)
+        else:
+            return None
+        return CallRequest(
+            session_id=session_id,
+            tool=scene.tool,
+            arguments=arguments,
+            spec=CommandSpec(command=command, cwd=str(self._root)),
+            description=scene.arguments.get("description", ""),
+            ticket=secrets.token_hex(8),
+            by_agent=True,
+        )
+
+    def carry_out(self, command: CarriedOut) -> str:
+        """Do what was approved. Returns the answer of the tool: the content of the file that it has changed."""
+        if isinstance(command, Function):
+            path = self._root / "shop.json"
+            item, price = command.arguments["item"], command.arguments["price"]
+            path.write_text(json.dumps({item: f"{price} {command.arguments['currency']}"}) + "\n")
+            return path.read_text()
+        for change in command.changes:
+            path = Path(change.path)
+            if isinstance(change, WriteFile):
+                path.write_text(change.content)
+            elif isinstance(change, ReplaceText):
+                path.write_text(path.read_text().replace(change.old, change.new, 1))
+        return path.read_text()
+
+
 @dataclass(frozen=True)
 class DemoAgent:
     """One connected agent of the story."""
@@ -113,18 +162,36 @@ class DemoAgent:
     supervision: Supervision
     session_id: str
     tools: ToolRegistry
+    own: OwnTools
 
     async def ask(self, scene: StoryScene) -> str:
         """Submit the call of a scene. Returns its id."""
-        return await self.supervision.submit(self._tool(scene).request(scene.arguments))
+        own = self.own.request(scene, self.session_id)
+        return await self.supervision.submit(own or self._tool(scene).request(scene.arguments))
 
     async def hear(self, scene: StoryScene, call_id: str) -> Answer | ToolFailure:
-        """Wait for the end of the call, and return the answer to the agent."""
-        record = await self.supervision.outcome(call_id)
+        """Wait for the end of the call, carry out what the agent does itself, and return the answer to the agent."""
+        record = await self.finish(call_id)
         try:
-            return await self._tool(scene).answer(record)
+            if record.function is None:
+                return await self._tool(scene).answer(record)
+            ending = record.state.ending if isinstance(record.state, Ended) else None
+            if not isinstance(ending, HandedOver):
+                return ToolFailure(ending.reason if isinstance(ending, Denied) else "the call was not approved")
+            said = await asyncio.to_thread(self.own.carry_out, record.function)
+            return Answer({"stdout": said, "stderr": ""}, said, agent_note(record))
         except ToolFailure as failure:
             return failure
+
+    async def finish(self, call_id: str) -> CallRecord:
+        """Wait for the end of a call; one that the agent carries out itself is handed over to it first."""
+        while True:
+            record = await self.supervision.decided(call_id)
+            if isinstance(record.state, Held) and record.call.by_agent:
+                record = await self.supervision.hand_over(call_id, record.call.ticket or "")
+            # A file that has changed since the approval is asked about again.
+            if not isinstance(record.state, Unjudged | Waiting):
+                return await self.supervision.outcome(call_id)
 
     def _tool(self, scene: StoryScene) -> CommandTool:
         tool = self.tools.get_tool_by_name(scene.tool)
@@ -150,7 +217,7 @@ async def _connect(supervision: Supervision, workspace: Workspace, agent: Agent)
     # The usual tools come from the same classes as a real agent's, so that the demo shows the real answers.
     context = ToolContext(supervision, session)
     tools = ToolRegistry((ExecuteCommandTool(context), RunShellCommandTool(context), TerminalTool(context)))
-    return DemoAgent(supervision=supervision, session_id=session.id, tools=tools)
+    return DemoAgent(supervision, session.id, tools, OwnTools(workspace.root))
 
 
 async def play_agent(
@@ -188,6 +255,7 @@ async def _play(
     await asyncio.sleep(scene.pause_s)
     call_id = await demo_agent.ask(scene)
     submitted[call_id] = scene
+    await demo_agent.hear(scene, call_id)
     record = await demo_agent.supervision.outcome(call_id)
     over[scene.id].set_result(record)
 

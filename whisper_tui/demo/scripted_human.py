@@ -17,14 +17,16 @@ from whisper_tui.demo.story import (
     Edits,
     IsNotAsked,
     Move,
+    Rewrites,
     StoryScene,
     crawl_line,
 )
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv
+from whisper_tui.model.call import Argv, FileEdits
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.ending import Exited
+from whisper_tui.model.edits import WriteFile
+from whisper_tui.model.ending import Exited, HandedOver
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.model.text import visible
@@ -144,6 +146,8 @@ def _about_denial(move: Denies, record: CallRecord, heard: Answer | ToolFailure)
 
 def _about_ending(scene: StoryScene, record: CallRecord) -> list[str]:
     ending = record.state.ending if isinstance(record.state, Ended) else None
+    if scene.exit_code is None:
+        return [] if ending == HandedOver() else [f"its agent should have carried it out: {ending!r}"]
     if ending != Exited(code=scene.exit_code or 0):
         return [f"it should have ended with exit code {scene.exit_code}, not as {ending!r}"]
     return []
@@ -235,10 +239,21 @@ class _ScriptedHuman:
         self._say("asks", f"{scene.tool}: {asked.call.spec.command.text}")
         if asked.call.description:
             self._say("says", asked.call.description)
+        # An agent waits from the beginning: what it carries out itself ends only when it has taken it over.
+        hearing = asyncio.create_task(player.hear(scene, call_id))
+        try:
+            return await self._decided(scene, call_id, hearing)
+        finally:
+            hearing.cancel()
+
+    async def _decided(
+        self, scene: StoryScene, call_id: str, hearing: "asyncio.Task[Answer | ToolFailure]"
+    ) -> list[str]:
+        """Decide about a call as the story says, and return how it deviates from that."""
         await self._decide(scene.move, call_id)
         await self._type(scene, call_id)
         record = await self._observer.see(call_id, lambda seen: isinstance(seen.state, Ended), "to have its ending")
-        heard = await player.hear(scene, call_id)
+        heard = await hearing
         self._tell(record, heard)
         complaints = await deviations(scene, record, heard, self._supervision)
         if scene.leaves:
@@ -281,7 +296,11 @@ class _ScriptedHuman:
         if not isinstance(record.state, Ended):
             return
         sizes = record.state.output
-        self._say("told", f"{ending_words(record)}; {sizes.out:,} bytes of output, {sizes.err:,} of errors")
+        carried_out = isinstance(record.state.ending, HandedOver)
+        if carried_out:
+            self._say("told", "to go on: its own tool does it, and this is the file now")
+        else:
+            self._say("told", f"{ending_words(record)}; {sizes.out:,} bytes of output, {sizes.err:,} of errors")
         for line in last_lines(str(heard.result["stdout"])) + last_lines(str(heard.result["stderr"])):
             self._say("", f"| {line}")
         if heard.told:
@@ -304,7 +323,7 @@ class _ScriptedHuman:
         self._write(f"      {who:<6} {visible(words)}")
 
 
-def decision_of(move: Approves | Edits | Denies, record: CallRecord) -> tuple[Decision, str]:
+def decision_of(move: Approves | Edits | Rewrites | Denies, record: CallRecord) -> tuple[Decision, str]:
     """Return the human's decision about a waiting call, and its description."""
     match move:
         case Approves(for_session=True):
@@ -320,6 +339,14 @@ def decision_of(move: Approves | Edits | Denies, record: CallRecord) -> tuple[De
             edited = spec.command.model_copy(update={"args": args})
             change = spec.model_copy(update={"command": edited})
             return Approve(edited=change), f"changes it to {edited.text}, and approves that"
+        case Rewrites(content=content):
+            spec = record.call.spec
+            if not isinstance(spec.command, FileEdits):
+                raise StoryFailed(f"call {record.id} edits no file")
+            changes = (WriteFile(path=spec.command.changes[0].path, content=content),)
+            result = spec.command.model_copy(update={"changes": changes})
+            edited_file = spec.model_copy(update={"command": result})
+            return Approve(edited=edited_file), "takes a line out of the result, and approves that"
         case _:
             assert_never(move)
 

@@ -25,6 +25,13 @@ class Edits:
 
 
 @dataclass(frozen=True)
+class Rewrites:
+    """The human changes the content that an edit leaves in its file, and approves that."""
+
+    content: str
+
+
+@dataclass(frozen=True)
 class Denies:
     """The human denies the call, with a reason."""
 
@@ -36,12 +43,12 @@ class IsNotAsked:
     """An earlier approval for the session allows the call."""
 
 
-Move = Approves | Edits | Denies | IsNotAsked
+Move = Approves | Edits | Rewrites | Denies | IsNotAsked
 
 
 @dataclass(frozen=True)
 class Printed:
-    """The expected output of a scene's command, byte for byte as UTF-8."""
+    """The expected output of a scene's command, byte for byte as UTF-8; of an agent's own tool, what it answers."""
 
     out: str = ""
     err: str = ""
@@ -70,7 +77,7 @@ class StoryScene:
     """Advice while the command runs."""
     printed: Printed = Printed()
     exit_code: int | None = 0
-    """None: it never runs."""
+    """None: it never runs, or the agent's own tool does what was approved."""
     told: str | None = None
     """Words that the answer must contain beside the result."""
     typed: tuple[tuple[str, str], ...] = ()
@@ -112,6 +119,17 @@ TEST_PASSES = Printed(
     out=f"{_CHECKS}\x1b[32mPASS\x1b[0m prices include the tax\n\x1b[1;32m4 checks, all good\x1b[0m\n",
 )
 
+MAKEFILE = """\
+# What the agents and you run by hand: make site, make check.
+site:
+	./build.sh
+
+check: site
+	./test.sh
+"""
+"""The file of the project that an agent edits; its new last line is what the human takes out."""
+WANTED = MAKEFILE.replace("\t./build.sh\n", "\tmkdir -p build\n\t./build.sh\n")
+
 CRAWL_LINES = 400_000
 
 
@@ -152,6 +170,26 @@ SCENES: tuple[StoryScene, ...] = (
         otherwise="It ran, and the drafts are gone (the demo's). d denies and says why.",
         exit_code=None,
         pause_s=1.2,
+    ),
+    StoryScene(
+        id="makefile",
+        agent=BUILDER,
+        tool="Edit",
+        arguments={
+            "file_path": "Makefile",
+            "old_string": MAKEFILE[MAKEFILE.index("site:") :],
+            "new_string": WANTED[WANTED.index("site:") :] + "\t./release.sh production\n",
+            "description": "Make the directory before the build",
+        },
+        title="edit the Makefile, which then also releases to production",
+        move=Rewrites(content=WANTED),
+        caption="An edit: each check would also go live! Press e, delete the last line, Ctrl+S.",
+        after="The agent's own tool wrote your version, and the agent knows. n: next call.",
+        otherwise="The file is as it was, and the agent was told your reason. n: next call.",
+        printed=Printed(out=WANTED),
+        exit_code=None,
+        told="The human changed the edit",
+        pause_s=1.6,
     ),
     StoryScene(
         id="clean-by-name",
@@ -234,6 +272,20 @@ SCENES: tuple[StoryScene, ...] = (
         printed=TEST_PASSES,
         told="approved this same command for the session",
         follows="fix",
+        pause_s=1.0,
+    ),
+    StoryScene(
+        id="price",
+        agent=BUILDER,
+        tool="mcp__shop__set_price",
+        arguments={"item": "rake", "price": 120, "currency": "EUR"},
+        title="set a price in the shop, by the tool of another server",
+        move=Approves(),
+        caption="A tool of another server, with its arguments. a once; A for all such calls.",
+        after="The agent called its tool, and the shop has the price. n: next call.",
+        printed=Printed(out='{"rake": "120 EUR"}\n'),
+        exit_code=None,
+        follows="test-again",
         pause_s=1.0,
     ),
     StoryScene(

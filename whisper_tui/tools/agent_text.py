@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import CommandSpec, Function
+from whisper_tui.model.call import CommandSpec, FileEdits, Function
 from whisper_tui.model.call_rows import broken_limit
 from whisper_tui.model.ending import Denied, HandedOver, Lost, TimedOut, Withdrawn
 from whisper_tui.model.errors import Refused, WhisperError
@@ -92,6 +92,8 @@ def _edit(record: CallRecord) -> str | None:
     if not record.edited:
         return None
     asked, ran = record.call.spec, record.spec
+    if isinstance(ran.command, FileEdits):
+        return "The human changed the edit before it was made."
     if isinstance(ran.command, Function):
         return f"The human changed the arguments before the tool was called. It was called with: {ran.command.text}."
     sentence = f"The human changed the command before it ran. What ran: {command_line(ran)}"
