@@ -41,6 +41,8 @@ class Played:
     workspace: Path
     records: dict[Scene, list[CallRecord]]
     """What the cockpit knew about each scene's commands, oldest first."""
+    calls: list[CallRecord]
+    """All calls, oldest first."""
     sessions: list[Session]
     answers: list[Answer | None]
     """What the model was told after each call, in the order of the scenes."""
@@ -106,6 +108,7 @@ async def _play(
                     scenes=scenes,
                     workspace=stage.workspace,
                     records={scene: human.records(scene) for scene in (*scenes, *also)},
+                    calls=list(human.board.calls.values()),
                     sessions=list(human.board.sessions.values()),
                     answers=[model.answer(index) for index in range(len(scenes))],
                     exit_code=exit_code,

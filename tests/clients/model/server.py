@@ -10,6 +10,8 @@ from tests.clients.model.dialect import Dialect
 from tests.clients.model.script import Answer, Call, Part, Say, Turn, answer_to, call_id, turn_due
 
 AFTER_THE_SCRIPT = Say("The script is over.")
+SUB_AGENT = "You are the sub-agent of the tests."
+"""The beginning of a sub-agent's prompt. Its model says one sentence, and is not part of the conversation."""
 
 
 class ScriptedModel:
@@ -60,8 +62,11 @@ class ScriptedModel:
         """The turn that is due in this conversation, and the id for its call."""
         if not self.dialect.offers_tools(body):
             return Say("A title"), call_id(0)
+        parts = self.dialect.conversation(body)
+        if any(part.kind == "text" and SUB_AGENT in part.text for part in parts):
+            return Say("The sub-agent is done."), call_id(0)
         self.requests.append(body)
-        due = turn_due(self.dialect.conversation(body))
+        due = turn_due(parts)
         return (self.turns[due] if due < len(self.turns) else AFTER_THE_SCRIPT), call_id(due)
 
     def all_told(self) -> bool:
