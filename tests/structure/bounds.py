@@ -1,12 +1,12 @@
 """The worst that each figure may be: what was reached, and for modules the goal, so that features have room."""
 
 BOUNDS: dict[str, float] = {
-    "modules": 354,
+    "modules": 344,
     "median length of a module": 175.0,
     "modules of more than 500 lines": 0,
-    "classes of more than 300 lines": 1,
-    "functions of more than 40 lines": 1,
-    "modules with one public name": 34,
+    "classes of more than 300 lines": 0,
+    "functions of more than 40 lines": 0,
+    "modules with one public name": 24,
     "modules in the largest folder": 21,
     "modules with exactly one importer": 60,
     "of these, below 60 lines": 0,
@@ -20,6 +20,6 @@ BOUNDS: dict[str, float] = {
     "decision records that no code cites": 0,
     # A task in the background may pass one more file while these are recorded.
     "files that an approved call passes in the supervisor": 60,
-    "files with its MCP connection and `whisper-tui approve`": 132,
-    "files from the key `a` to the supervisor": 17,
+    "files with its MCP connection and `whisper-tui approve`": 100,
+    "files from the key `a` to the supervisor": 10,
 }

@@ -18,9 +18,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
 )
-from whisper_tui.model.run import (
-    Limits,
-)
+from whisper_tui.model.run import Limits
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
 from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
@@ -138,13 +136,12 @@ def assemble(
     fail: Callable[[], None],
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
-    board, own = store.board, tuple(str(directory) for directory in home)
-    environments = Environments(Path(home.state) / "environments", os.environ)
-    judge = Judge(board, environments, rules, clock, clients_rules, own=own)
-    orders = StartOrders(board, environments, settings, limits, own)
+    environments, own = Environments(Path(home.state) / "environments", os.environ), tuple(map(str, home))
+    judge = Judge(store.board, environments, rules, clock, clients_rules, own=own)
+    orders = StartOrders(store.board, environments, settings, limits, own)
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
-    unguarded, edits = UnguardedAgents(gaps, board, environments.of), EditHistory(str(Path(home.state) / "edits"))
+    unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
     pool = Pool(store=store, executor=executor, judge=judge, orders=orders, clock=clock, requeue=requeue, fail=fail)
     return Parts(
         store=store,

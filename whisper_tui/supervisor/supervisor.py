@@ -6,32 +6,23 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Submission, SupervisorStatus
+from whisper_tui.model.api import Presence, Pruned, SettingList, Submission, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, ToolCall
-from whisper_tui.model.decision import Coverage, Decider, Decision, Grant, Scope, SessionDenial
-from whisper_tui.model.edits import EditMode, FileVersions
-from whisper_tui.model.effects import Effects
+from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello, ToolCall
+from whisper_tui.model.decision import Decider, Decision
+from whisper_tui.model.edits import EditMode
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
     AttemptRefused,
     EditModeSet,
     EditReverted,
     Event,
-    RulesChanged,
     Started,
 )
 from whisper_tui.model.run import (
     NO_LIMITS,
-    Echo,
     Limits,
-    OutputChunk,
-    OutputSpan,
     SignalTarget,
-    Stall,
-    Stream,
-    TerminalSize,
-    UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
@@ -41,6 +32,7 @@ from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.parts import assemble
+from whisper_tui.supervisor.queries import Queries
 from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations, RuleTrust
 from whisper_tui.supervisor.runs.executor import Executor, RunControl
 from whisper_tui.supervisor.runs.retention import Retention
@@ -81,8 +73,7 @@ class Supervisor:
         Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._settings = settings or SupervisorSettings()
         store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
-        self.rule_trust = RuleTrust(store, clock)
-        self.presences = CockpitPresences()
+        self.rule_trust, self.presences = RuleTrust(store, clock), CockpitPresences()
         parts = self._parts = assemble(
             store,
             executor,
@@ -97,9 +88,20 @@ class Supervisor:
             rule_book=rule_book,
             fail=self.stopped.set,
         )
-        self.queries, self.stall_monitor = parts.queries, parts.stall_monitor
+        self.stall_monitor = parts.stall_monitor
+        self._take_queries(parts.queries)
         self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
+
+    def _take_queries(self, queries: Queries) -> None:
+        """Have the queries themselves answer what only reads; the API documents each."""
+        self.queries = queries
+        self.session, self.history, self.rule_files = queries.session, queries.history, queries.rule_files
+        self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
+        self.effects, self.file_versions = queries.effects, queries.file_versions
+        self.read_output, self.output_file = queries.read_output, queries.output_file
+        self.read_timeline, self.terminal_sizes = queries.read_timeline, queries.terminal_sizes
+        self.usage, self.stalls, self.echo = queries.usage, queries.stalls, queries.echo
 
     @property
     def board(self) -> Board:
@@ -328,66 +330,6 @@ class Supervisor:
             await self._parts.pool.end_all(within_s=END_S)
         self.stopped.set()
 
-    async def session(self, session_id: str) -> Session:
-        """Return any session of the journal. Raises `Refused`."""
-        return await self.queries.session(session_id)
-
     async def record(self, call_id: str) -> CallRecord:
         """Return any call of the journal. Raises `UnknownCall`."""
         return self._store.call(call_id)
-
-    async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
-        """Calls that match a query, newest first."""
-        return await self.queries.history(query)
-
-    async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """The remembered approvals that are in force."""
-        return await self.queries.grants(session_id)
-
-    async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
-        """Try a scope on the newest calls."""
-        return await self.queries.would_cover(call_id, scope, edited)
-
-    async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:
-        """The session denials that are in force."""
-        return await self.queries.denials(session_id)
-
-    async def effects(self, call_id: str) -> Effects:
-        """State what a call that has not started would change."""
-        return await self.queries.effects(call_id)
-
-    async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
-        """Return the contents of the files of an edit before and after it."""
-        return await self.queries.file_versions(call_id)
-
-    async def rule_files(self) -> tuple[RulesChanged, ...]:
-        """Return the newest event about each rule file."""
-        return await self.queries.rule_files()
-
-    async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """Return a part of the recorded output."""
-        return await self.queries.read_output(call_id, stream, offset, limit)
-
-    async def output_file(self, call_id: str, stream: Stream) -> str | None:
-        """Path of the file that holds all of a stream. None: no file does."""
-        return await self.queries.output_file(call_id, stream)
-
-    async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Rows of the time index of the output."""
-        return await self.queries.read_timeline(call_id, after, limit)
-
-    async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
-        """The sizes that the terminal of a command had, oldest first."""
-        return await self.queries.terminal_sizes(call_id)
-
-    async def usage(self, call_ids: tuple[str, ...]) -> dict[str, UsageSample]:
-        """Measure the living processes of calls."""
-        return await self.queries.usage(call_ids)
-
-    async def stalls(self) -> dict[str, Stall]:
-        """The runs that are stopped or need input."""
-        return await self.queries.stalls()
-
-    async def echo(self, call_id: str) -> Echo | None:
-        """Return the echo of the terminal of a running command."""
-        return await self.queries.echo(call_id)

@@ -242,9 +242,8 @@ class EditFacts:
         return self._drawn[1]
 
     def is_missing(self, record: CallRecord) -> bool:
-        """True if the difference of a waiting edit is not on the screen yet."""
-        edit = isinstance(record.spec.command, FileEdits) and isinstance(record.state, Waiting)
-        return edit and self._version != self._version_of(record, mask=False)
+        """True if the difference of an edit that waits is not on the screen yet."""
+        return isinstance(record.state, Waiting) and self._version != self._version_of(record, mask=False)
 
     def contents(self, record: CallRecord) -> tuple[FileVersions, ...] | None:
         """Return the contents of the files as they are on the screen. None: they are not known."""

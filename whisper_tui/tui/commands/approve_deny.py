@@ -352,7 +352,7 @@ class DecisionCommands:
 
     def unread(self, record: CallRecord, then: str = "approve") -> bool:
         """True if rows of the call were never on the screen. A toast warns once; the second key approves anyway."""
-        if self._card.edits.is_missing(record):
+        if isinstance(record.spec.command, FileEdits) and self._card.edits.is_missing(record):
             self._cockpit.tell("Nothing was decided: the files of this edit are still read. Press again once they are.")
             return True
         rows = self._cockpit.screen.query_one("#call-detail", ParagraphsView).unseen
