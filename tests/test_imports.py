@@ -67,7 +67,7 @@ def test_the_declared_contracts_hold() -> None:
         ("agents", {"agents", "policy", "model"}, DRAWING | PROTOCOLS | {"asyncio"}),
         ("demo", {"demo", "tools", "present", "model"}, DRAWING | PROTOCOLS),
         ("transports", {"transports", "agents", "tools", "present", "model"}, DRAWING),
-        ("export", {"export", "model"}, DRAWING | PROTOCOLS),
+        ("export", {"export", "present", "model"}, DRAWING | PROTOCOLS),
         ("present", {"present", "model"}, DRAWING | PROTOCOLS | {"sqlite3"}),
         ("notify", {"notify", "present", "model"}, DRAWING | PROTOCOLS | {"sqlite3"}),
         ("tui", {"tui", "notify", "present", "export", "model"}, PROTOCOLS | {"sqlite3"}),

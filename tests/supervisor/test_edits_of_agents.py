@@ -9,12 +9,12 @@ import pytest
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.export.markdown import session_report
 from whisper_tui.export.session_story import SessionStory
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
-from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, Function
+from whisper_tui.model.decision import Approve, Deny
+from whisper_tui.model.edits import DeleteFile, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Held, Waiting
 
 TICKET = "0123456789abcdef"
 
@@ -248,11 +248,23 @@ async def test_the_story_of_a_session_names_files_digests_and_differences(
     call_id = await submit(bench, session, change := WriteFile(path=str(file), content="one\n2\n"))
     await make(bench, call_id, change)
     story = await told(bench, session, diffs=True)
-    assert f"{call_id}  edit 1 file  [done by the agent, " in story
+    assert f"{call_id}  edit app.py +1 −1  [done by the agent, " in story
     before, after = (hashlib.sha256(text).hexdigest()[:10] for text in (b"one\ntwo\n", b"one\n2\n"))
     assert f"changes app.py +1 −1  {before} → {after}" in story
     assert "-two\n" in story
     assert "+2\n" in story
+
+
+async def test_the_story_names_both_places_of_a_moved_file_once(bench: Bench, session: str, file: Path) -> None:
+    change = PatchFile(
+        path=str(file), move_to=str(file.with_name("new.py")), hunks=(Hunk(lines=(" one", "-two", "+2")),)
+    )
+    call_id = await submit(bench, session, change)
+    await bench.decide(call_id, Approve())
+    await bench.supervisor.hand_over(call_id, TICKET)
+    story = await told(bench, session)
+    assert "moves new.py from app.py +1 −1  no file → " in story
+    assert "deletes" not in story
 
 
 async def test_the_story_says_where_something_else_has_changed_a_file(bench: Bench, session: str, file: Path) -> None:
@@ -285,8 +297,60 @@ async def test_a_report_of_a_session_has_the_differences_of_its_edits(bench: Ben
     await make(bench, call_id, change)
     opened = await bench.supervisor.session(session)
     report = "".join([part async for part in session_report(bench.supervisor, opened)])
+    assert f"### Call {call_id}: done by the agent\n\n`edit app.py +1 −1`\n\n* Asked " in report
     assert "```diff" in report
     assert "-two\n+2" in report
+
+
+async def told_of(bench: Bench, session: str, command: CarriedOut, decision: Approve | Deny) -> tuple[str, str]:
+    """The story and the report of a session with one such call."""
+    spec = CommandSpec(command=command, cwd=str(bench.workspace))
+    request = CallRequest(session_id=session, tool=command.tool, arguments={}, spec=spec, ticket=TICKET, by_agent=True)
+    call_id = await bench.supervisor.submit(request)
+    if isinstance((await bench.supervisor.record(call_id)).state, Waiting):
+        await bench.decide(call_id, decision)
+    if isinstance((await bench.supervisor.record(call_id)).state, Held):
+        await bench.supervisor.hand_over(call_id, TICKET)
+    report = session_report(bench.supervisor, await bench.supervisor.session(session))
+    return await told(bench, session), "".join([part async for part in report])
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "outcome"),
+    [
+        (
+            Function(tool="WebFetch", arguments={"url": "https://a.org/x"}, about="web", targets=("a.org",)),
+            "fetch a.org/x",
+            "done by the agent",
+        ),
+        (
+            Function(tool="mcp__gh__list", arguments={"page": 2}, about="server", targets=("gh", "list")),
+            "gh · list {page: 2}",
+            "done by the agent",
+        ),
+        (
+            Function(tool="Agent", arguments={"prompt": "Review it"}, about="subagent", targets=("reviewer",)),
+            "start reviewer: Review it",
+            "started by the agent",
+        ),
+    ],
+)
+async def test_story_and_report_say_in_words_what_the_agent_has_carried_out(
+    bench: Bench, session: str, command: Function, line: str, outcome: str
+) -> None:
+    story, report = await told_of(bench, session, command, Approve())
+    assert f"  {line}  [{outcome}, " in story
+    assert f": {outcome}\n\n`{line}`\n\n```json\n" in report
+    assert "its agent runs it itself" not in report
+
+
+async def test_a_denied_edit_is_told_as_what_it_would_have_done(bench: Bench, session: str, file: Path) -> None:
+    command = edit(ReplaceText(path=str(file), old="two", new="2"), cwd=bench.workspace).command
+    assert isinstance(command, FileEdits)
+    story, report = await told_of(bench, session, command, Deny(reason="no"))
+    assert "would change app.py +1 −1\n" in story
+    assert "→" not in story
+    assert '"old": "two"' in report and "SHA-256" not in report
 
 
 async def test_secrets_are_masked_in_the_differences(bench: Bench, session: str, file: Path) -> None:

@@ -236,7 +236,8 @@ class _ScriptedHuman:
         player = self._agents[scene.agent]
         call_id = await player.ask(scene)
         asked = await self._supervision.record(call_id)
-        self._say("asks", f"{scene.tool}: {asked.call.spec.command.text}")
+        text = asked.call.spec.command.text
+        self._say("asks", text if asked.function else f"{scene.tool}: {text}")
         if asked.call.description:
             self._say("says", asked.call.description)
         # An agent waits from the beginning: what it carries out itself ends only when it has taken it over.

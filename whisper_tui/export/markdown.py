@@ -5,10 +5,10 @@ import time
 from collections.abc import AsyncIterator
 
 from whisper_tui.export.call_pages import oldest_first
-from whisper_tui.export.session_story import Statistics, difference
+from whisper_tui.export.session_story import Statistics, difference, outcome, title_of
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
-from whisper_tui.model.call import CommandSpec, Session, Shell
+from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Session, Shell
 from whisper_tui.model.call_rows import call_row
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import HandedOver
@@ -16,6 +16,7 @@ from whisper_tui.model.masked_calls import masked_record
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
+from whisper_tui.present.command_text import whole_text
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]",
@@ -75,8 +76,15 @@ async def call_report(supervision: Supervision, record: CallRecord, session: Ses
     if record.call.description:
         parts.append(f"The agent says: {in_code(record.call.description)}\n\n")
     if record.edited:
-        parts += ["Asked:\n\n", _command(record.call.spec), "\nRan, as a human edited it:\n\n"]
-    parts.append(_command(record.spec))
+        did = "Ran" if record.function is None else "Done"
+        parts += ["Asked:\n\n", _command(record.call.spec), f"\n{did}, as a human edited it:\n\n"]
+    elif isinstance(record.function, CarriedOut):
+        parts.append(f"{in_code(title_of(record, session))}\n")
+    # The differences of an edit that was made say all that its changes do.
+    if not (isinstance(record.function, FileEdits) and _was_made(record)):
+        parts += ["\n" if record.function and not record.edited else "", _command(record.spec)]
+    elif record.edited:
+        parts.append(f"{in_code(title_of(record, session))}\n")
     parts.append("\n" + "".join(f"* {line}\n" for line in _facts(record)))
     parts.append(await _edited_files(supervision, record))
     if await output_was_removed(supervision, record):
@@ -88,17 +96,26 @@ async def call_report(supervision: Supervision, record: CallRecord, session: Ses
 
 async def _edited_files(supervision: Supervision, record: CallRecord) -> str:
     """Return the files of an edit that was made, with digests and differences. Empty: it is another kind of call."""
-    if record.resolved is None or not record.resolved.edits or not isinstance(record.state, Ended):
-        return ""
-    if not isinstance(record.state.ending, HandedOver):
+    if record.resolved is None or not record.resolved.edits or not _was_made(record):
         return ""
     parts = []
-    for versions in await supervision.file_versions(record.id):
+    every = await supervision.file_versions(record.id)
+    moved_away = {versions.file.moved_from for versions in every}
+    for versions in every:
         file = versions.file
-        parts.append(f"\n{file.action.capitalize()} {in_code(file.real)}: +{file.added:,} −{file.removed:,}, SHA-256 ")
-        parts.append(f"{in_code(file.before or 'nothing')} → {in_code(file.after or 'nothing')}\n\n")
+        if file.action == "deletes" and file.real in moved_away:
+            continue
+        moved = f" from {in_code(file.moved_from)}" if file.moved_from else ""
+        counts = f"+{file.added:,} −{file.removed:,}"
+        digests = " → ".join(in_code(digest) if digest else "no file" for digest in (file.before, file.after))
+        parts.append(f"\n{file.action.capitalize()} {in_code(file.real)}{moved}: {counts}, SHA-256 {digests}\n\n")
         parts.append(block("\n".join(difference(versions)), "diff"))
     return "".join(parts)
+
+
+def _was_made(record: CallRecord) -> bool:
+    """True if the agent was let go on with what it carries out itself."""
+    return isinstance(record.state, Ended) and isinstance(record.state.ending, HandedOver)
 
 
 def figures(statistics: Statistics) -> tuple[str, ...]:
@@ -136,11 +153,16 @@ def _outcome(record: CallRecord, session: Session | None) -> str:
             return f"exit code {row['exit_code']}"
         case "signalled":
             return f"ended by {row['signal_name']}"
+        case "handed_over":
+            return outcome(record)
         case kind:
             return str(kind).replace("_", " ")
 
 
 def _command(spec: CommandSpec) -> str:
+    """Return a command, the arguments of a tool, or the changes of an edit as they were asked for."""
+    if isinstance(spec.command, CarriedOut):
+        return block(whole_text(spec.command), "json")
     return block(spec.command.text, "sh" if isinstance(spec.command, Shell) else "text")
 
 
@@ -153,12 +175,14 @@ def _facts(record: CallRecord) -> list[str]:
         word = "Approved" if isinstance(record.decision, Approve) else "Denied"
         by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if record.reverted_by is not None:
+        found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
     if record.sandbox is not None:
         found.append(f"Sandbox: {record.sandbox.words()}")
     if record.blocked is not None:
         found.append(f"Blocked by its sandbox: it {in_code(record.blocked.words())}")
     if isinstance(record.state, Ended):
-        if reason := call_row(record, None)["reason"]:
+        if (reason := call_row(record, None)["reason"]) and not (record.function and _was_made(record)):
             found.append(f"Because: {in_code(reason)}")
         if record.state.usage is not None:
             used = record.state.usage

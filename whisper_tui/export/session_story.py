@@ -9,7 +9,7 @@ from typing import Any
 
 from whisper_tui.export.call_pages import oldest_first
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import FileEdits, Session
+from whisper_tui.model.call import FileEdits, Function, Session
 from whisper_tui.model.call_rows import command_of
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.edits import EditedFile, FileVersions
@@ -18,6 +18,8 @@ from whisper_tui.model.masked_calls import masked_record
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
+from whisper_tui.present.command_text import call_line
+from whisper_tui.present.tool_text import short_path
 
 LONGEST_WORDS = 200
 """Characters of a command in one line of the story."""
@@ -63,6 +65,7 @@ class SessionStory:
             "tool": record.call.tool,
             "asker": record.call.asker,
             "command": command_of(shown.spec.command),
+            "title": title_of(record, self.session),
             "outcome": outcome(record),
             "decided_by": _by(record.decided_by),
             "reverted_by": _by(record.reverted_by),
@@ -83,11 +86,13 @@ class SessionStory:
         found: Row = {
             "action": file.action,
             "path": file.real,
-            "shown": file.inside or file.real,
+            "shown": short_path(file.real, self.session.root),
             "added": file.added,
             "removed": file.removed,
             "before": file.before,
             "after": file.after,
+            "shown_before": short_path(file.moved_from, self.session.root),
+            "made": made,
             "moved_from": file.moved_from,
             "changed_since": None,
             "diff": None,
@@ -104,6 +109,11 @@ class SessionStory:
         return found
 
 
+def title_of(record: CallRecord, session: Session | None) -> str:
+    """Return a call on one line, as lists name it: `edit src/app.py +3 −1`, `fetch example.org`. Secrets are masked."""
+    return visible("".join(span.text for span in call_line(record, session)))
+
+
 def outcome(record: CallRecord) -> str:
     """Return what became of a call, in a word or two."""
     state = record.state
@@ -114,6 +124,8 @@ def outcome(record: CallRecord) -> str:
             return "ran" if code == 0 else f"failed with exit code {code}"
         case Signalled(number=number):
             return f"ended by signal {number}"
+        case HandedOver() if isinstance(record.function, Function) and record.function.about == "subagent":
+            return "started by the agent"
         case HandedOver():
             return "taken back" if record.reverted_by is not None else "done by the agent"
         case Denied():
@@ -145,37 +157,32 @@ def _told(row: Row) -> Iterator[str]:
     """Yield the lines about one call."""
     at = time.strftime("%H:%M:%S", time.localtime(row["at"]))
     by = f", {row['decided_by']}" if row["decided_by"] else ""
-    asker = f" for {visible(row['asker'])}" if row["asker"] else ""
+    asker = f" by the sub-agent {visible(row['asker'])}" if row["asker"] else ""
     human = ", changed by a human" if row["edited_by_human"] else ""
     back = f", taken back by {row['reverted_by']}" if row["reverted_by"] else ""
     files = row["files"]
-    words = f"edit {_counted(len(files))}" if files else _words(row)
+    words = one_line_beginning(row["title"], LONGEST_WORDS)
     yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}]"
+    moved_away = {file["moved_from"] for file in files}
     for file in files:
+        # The line of the move names both places.
+        if file["action"] == "deletes" and file["path"] in moved_away:
+            continue
         if file["changed_since"] is not None:
             yield f"{'':17}! {visible(file['shown'])} was changed by something else after edit {file['changed_since']}"
-        moved = f" from {visible(file['moved_from'])}" if file["moved_from"] else ""
+        moved = f" from {visible(file['shown_before'])}" if file["moved_from"] else ""
+        counts = f"+{file['added']:,} −{file['removed']:,}"
+        if not file["made"]:
+            yield f"{'':17}would {file['action'][:-1]} {visible(file['shown'])}{moved} {counts}"
+            continue
         digests = f"{_short(file['before'])} → {_short(file['after'])}"
-        yield (
-            f"{'':17}{file['action']} {visible(file['shown'])}{moved}"
-            f" +{file['added']:,} −{file['removed']:,}  {digests}"
-        )
+        yield f"{'':17}{file['action']} {visible(file['shown'])}{moved} {counts}  {digests}"
         for line in file["diff"] or ():
             yield f"{'':19}{line}"
 
 
-def _counted(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"
-
-
-def _words(row: Row) -> str:
-    command = row["command"]
-    text = " ".join(command) if isinstance(command, list) else command
-    return one_line_beginning(text, LONGEST_WORDS)
-
-
 def _short(digest: str | None) -> str:
-    return "nothing" if digest is None else digest[:DIGITS]
+    return "no file" if digest is None else digest[:DIGITS]
 
 
 AUTOMATIC = frozenset({"rule", "memory", "agent"})
