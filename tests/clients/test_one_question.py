@@ -5,14 +5,17 @@ a call that was made, and was decided once in whisper_tui, has had one question.
 """
 
 import json
+import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clients import codex_app, side_server
+from tests.clients import codex_app, in_terminal, side_server
 from tests.clients.conversation import Played, play
+from tests.clients.install import directories
 from tests.clients.model.script import Call
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.programs.codex import CodexInCodeMode
@@ -23,6 +26,8 @@ from tests.clients.stage import Stage
 SERVER = "notes"
 KEPT = Scene("keep this", Approved())
 REASON = "not outside"
+LAST = "That was all."
+"""The last words of the model."""
 CLAUDE_AND_OPENCODE = [program for program in PROGRAMS if program.name in {"claude", "opencode"}]
 OPENCODE = CLAUDE_AND_OPENCODE[1:]
 CODEX = [program for program in PROGRAMS if program.name == "codex"]
@@ -35,6 +40,25 @@ class AskingGemini(Gemini):
     def arguments(self, prompt: str) -> list[str]:
         """Without *yolo*."""
         return [word if word != "yolo" else "default" for word in super().arguments(prompt)]
+
+
+class GeminiInTerminal(Gemini):
+    """Gemini CLI in a terminal."""
+
+    def __init__(self, asked: Path) -> None:
+        """`asked`: receives a line for each of its own questions."""
+        self._asked = asked
+
+    def configure(self, home: Path, url: str) -> None:
+        """A hook of the user's own is told about its questions."""
+        super().configure(home, url)
+        tell = {"type": "command", "command": f"tr -d '\\n' >> {self._asked}; echo >> {self._asked}"}
+        change_json(home / ".gemini" / "settings.json", hooks={"Notification": [{"matcher": ".*", "hooks": [tell]}]})
+
+    def arguments(self, prompt: str) -> list[str]:
+        """The command line of its interactive form."""
+        words = ["gemini", "-m", "gemini-2.5-pro", "-i", prompt]
+        return [sys.executable, in_terminal.__file__, str(self._asked), LAST, *words]
 
 
 class AskingCodex(CodexInCodeMode):
@@ -218,6 +242,32 @@ def test_an_edit_is_asked_about_once_and_one_of_a_build_is_left_to_the_client_as
     assert not Path(build.command).exists()
 
 
+@pytest.mark.parametrize(("options", "again"), [((), ["mcp", "edit"]), (("--gateway",), ["edit"])])
+@pytest.mark.parametrize("program", GEMINI, ids=name_of)
+def test_gemini_cli_asks_again_in_a_terminal_only_about_builds_and_servers_without_the_gateway(
+    program: Program, tmp_path: Path, options: tuple[str, ...], again: list[str]
+) -> None:
+    workspace = tmp_path / "stage" / "workspace"
+    key, build = Scene(f"{workspace}/server.pem", Approved()), Scene(f"{workspace}/Makefile", Approved())
+    command = Scene("touch ran", Approved())
+
+    def ask_for(_: Program, scene: Scene) -> Call:
+        if scene is KEPT:
+            return keep(program, scene)
+        return program.shell(scene.command) if scene is command else write(program, scene)
+
+    def set_up(stage: Stage) -> None:
+        add_server(stage)
+        stage.whisper_tui("install", "gemini", "--yes", "--no-mcp", *options)
+
+    asked = tmp_path / "asked"
+    scenes = [key, command, KEPT, build]
+    played = play(GeminiInTerminal(asked), scenes, tmp_path / "stage", ask_for=ask_for, set_up=set_up)
+    assert all(played.record(scene).decided_by for scene in scenes)
+    assert (workspace / "ran").exists() and Path(build.command).exists() and Path(key.command).exists()
+    assert [json.loads(line)["details"]["type"] for line in asked.read_text().splitlines()] == again
+
+
 @pytest.mark.parametrize("program", GEMINI, ids=name_of)
 def test_the_policy_allows_nothing_without_the_hook(program: Program, tmp_path: Path) -> None:
     asked = Scene(f"{tmp_path}/stage/workspace/server.pem", Approved())
@@ -268,3 +318,66 @@ def test_codex_asks_itself_without_the_hook(program: Program, tmp_path: Path, ou
     assert played.records[scene] == []
     assert (outside / "there.txt").read_text() == "there\n"
     assert "QUESTION item/fileChange/requestApproval" in played.written
+
+
+PLUGIN = """
+const { WhisperTui } = await import(process.argv[1])
+const { calls, asked } = JSON.parse(process.argv[2])
+const answered = []
+const client = { postSessionIdPermissionsPermissionId: async ({ path }) => { answered.push(path.permissionID) } }
+const plugin = await WhisperTui({ client, directory: "/work" })
+for (const [callID, tool, args] of calls) {
+  await plugin["tool.execute.before"]({ tool, sessionID: "s", callID }, { args })
+}
+for (const properties of asked) await plugin.event({ event: { type: "permission.asked", properties } })
+process.stdout.write(JSON.stringify(answered))
+"""
+ANSWER = (
+    'let text = ""; process.stdin.on("data", (piece) => text += piece).on("end", () => process.stdout.write('
+    'JSON.stringify({ decision: "allow", arguments: JSON.parse(text).tool_input, decided: true })))'
+)
+MOVE = "*** Begin Patch\n*** Update File: ../a\n*** Move to: /other/b\n@@\n-x\n+y\n*** End Patch"
+CALLS = [
+    ["write", "write", {"filePath": "/out/a", "content": ""}],
+    ["patch", "apply_patch", {"patchText": MOVE}],
+    ["bash", "bash", {"command": "whisper-tui exec 1-a", "workdir": "/out"}],
+    ["fetch", "webfetch", {"url": "http://example.org"}],
+    ["again", "write", {"filePath": "/out/a", "content": ""}],
+    ["again", "read", {"filePath": "/out/a"}],
+]
+
+
+@pytest.mark.parametrize("program", OPENCODE, ids=name_of)
+@pytest.mark.parametrize(
+    ("call", "permission", "metadata", "answered"),
+    [
+        ("write", "external_directory", {"filepath": "/out/a"}, True),
+        ("write", "external_directory", {"filepath": "/out/b"}, False),
+        ("write", "edit", {"filepath": "/out/a"}, True),
+        ("write", "read", {}, False),
+        ("write", "doom_loop", {}, False),
+        ("patch", "external_directory", {"filepath": "/a"}, True),
+        ("patch", "external_directory", {"filepath": "/other/b"}, True),
+        ("patch", "external_directory", {"filepath": "/work/a"}, False),
+        ("bash", "external_directory", {"command": "whisper-tui exec 1-a"}, True),
+        ("bash", "external_directory", {"command": "cat /etc/passwd"}, False),
+        ("bash", "external_directory", {"filepath": "/out"}, False),
+        ("fetch", "webfetch", {}, True),
+        ("fetch", "external_directory", {}, False),
+        ("again", "external_directory", {"filepath": "/out/a"}, False),
+        ("unknown", "edit", {}, False),
+    ],
+)
+def test_the_plugin_answers_only_what_belongs_to_a_decided_call(
+    program: Program, tmp_path: Path, call: str, permission: str, metadata: dict[str, str], answered: bool
+) -> None:
+    node = next(str(place / "node") for place in directories() if (place / "node").exists())
+    text = resources.files("whisper_tui.agents").joinpath("opencode_plugin.js").read_text()
+    plugin = tmp_path / "plugin.mjs"
+    plugin.write_text(text.replace("const HOOK = []", f"const HOOK = {json.dumps([node, '--eval', ANSWER])}"))
+    asked = {"id": "p", "sessionID": "s", "permission": permission, "metadata": metadata, "tool": {"callID": call}}
+    others = [{**asked, "sessionID": "another"}, {**asked, "tool": None}]
+    given = json.dumps({"calls": [one for one in CALLS if one[0] == call], "asked": [*others, asked]})
+    words = [node, "--input-type=module", "--eval", PLUGIN, plugin.as_uri(), given]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == (["p"] if answered else [])
