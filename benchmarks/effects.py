@@ -1,4 +1,4 @@
-"""How long the effects of a command take to state, and what they cost the card and the keys; prints Markdown.
+"""How long the effects of a command take to state, what they and large edits cost the card and the keys; as Markdown.
 
 The baseline of the card is the same cockpit without effects, in the same run and in turn with it.
 """
@@ -19,7 +19,11 @@ from whisper_tui.model.call import Shell
 APP = Path(__file__).with_name("_effects_app.py")
 ROUNDS = 15
 KEYS = 30
+EDITS = 12
+"""Rounds of the cards of edits, each of which waits for the longest difference."""
 SETTLED_S = 0.3
+LAID_OUT_S = 1.5
+"""Seconds after which the longest difference is laid out."""
 UP, DOWN = b"\x1b[A", b"\x1b[B"
 SETUP = r"""
 git init -q -b main; git config user.name Ann; git config user.email ann@example.org
@@ -113,6 +117,36 @@ def keys(workspace: Path) -> None:
     print(row("with effects, until they are there", appeared, painted["without"]))
 
 
+def edits(workspace: Path) -> None:
+    """Print what the card of a large edit costs, beside that of one line of a short file."""
+    names = {"edit": "one line of a short file", "edit-2mb": "one line of 2 MB", "edit-5000": "5,000 lines"}
+    terminals = {how: Terminal([sys.executable, str(APP), how, str(workspace)], b"Call 1") for how in names}
+    painted: dict[str, list[float]] = {how: [] for how in names}
+    busy: dict[str, list[float]] = {how: [] for how in names}
+    there: dict[str, list[float]] = {how: [] for how in names}
+    try:
+        for terminal in terminals.values():
+            terminal.drain(2)
+        for _ in range(EDITS):
+            for how, terminal in terminals.items():
+                painted[how].append(terminal.key(DOWN, b"Call 2"))
+                busy[how].append(terminal.key(UP, b"Call 1"))  # while the difference is compared and laid out
+                terminal.drain(LAID_OUT_S)
+                there[how].append(terminal.key(DOWN, b"marker"))
+                terminal.drain(LAID_OUT_S)
+                terminal.key(UP, b"Call 1")
+                terminal.drain(LAID_OUT_S)
+    finally:
+        for terminal in terminals.values():
+            terminal.close()
+    print("\nFrom a key to the card of an edit on the terminal, in milliseconds:\n")
+    print("| card | median | 95 % | times its baseline |\n|---|---|---|---|")
+    for how, name in names.items():
+        print(row(f"an edit of {name}, first paint{' (baseline)' * (how == 'edit')}", painted[how], painted["edit"]))
+        print(row(f"an edit of {name}, the next key at once", busy[how], painted["edit"]))
+        print(row(f"an edit of {name}, until its difference is there", there[how], painted["edit"]))
+
+
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
@@ -121,6 +155,7 @@ def main() -> None:
         subprocess.run(["bash", "-c", SETUP], cwd=workspace, check=True, stdout=subprocess.DEVNULL)
         stated(workspace)
         keys(workspace)
+        edits(workspace)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """Calls that edit real files, on a stage: what their cards show is read from the disk."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
+from tests.in_memory.world import ASKED
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
+from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, Function
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.event import Decided, Finished
-from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.supervisor.edit_history import current_versions
+from whisper_tui.model.verdict import Resolved, Risk, Verdict
 
 SETTINGS = '''"""The settings of the site."""
 
@@ -49,7 +51,19 @@ EDITED = SETTINGS.replace('"pages": 12', '"pages": 20').replace(
 )
 
 
-def edit(play: Play, root: Path, *changes: FileChange, takes_result: bool = True, by_agent: bool = True) -> str:
+HOME = "/home/me"
+GARDEN = Path(HOME, "garden")
+"""The workspace of scenes whose pictures are compared, as they name it."""
+
+
+def edit(
+    play: Play,
+    root: Path,
+    *changes: FileChange,
+    takes_result: bool = True,
+    by_agent: bool = True,
+    verdict: Verdict = ASKED,
+) -> str:
     """An agent that works in a directory asks to change files."""
     session = play.stage.open("garden agent", str(root), "claude-code", "2.1.329")
     command = FileEdits(tool="Edit", changes=changes, takes_result=takes_result)
@@ -58,8 +72,8 @@ def edit(play: Play, root: Path, *changes: FileChange, takes_result: bool = True
         session_id=session.id, tool="Edit", arguments={}, spec=spec, ticket="t", by_agent=by_agent,
         description="Read the settings as UTF-8",
     )  # fmt: skip
-    files = tuple(each.file for each in current_versions(spec, (str(root),), "/root", ()))
-    return play.stage.ask(request, Verdict(kind="ask", reason="edits are asked"), Resolved(edits=files, cwd=str(root)))
+    files = tuple(each.file for each in play.stage.contents_now(spec, session.id))
+    return play.stage.ask(request, verdict, Resolved(edits=files, cwd=str(root)))
 
 
 def approved(play: Play, call_id: str) -> None:
@@ -73,24 +87,99 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="garden-"))
 
 
+def garden(files: Mapping[str, str] = {}) -> tuple[Play, Path]:
+    """A stage with a workspace of a name that never changes, and the directory with its files on the disk."""
+    play, real = Play.begin(), folder()
+    play.stage.directories = {HOME: str(real)}
+    (real / "garden").mkdir()
+    for name, content in files.items():
+        path = real / "garden" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        path.chmod(0o644)
+    return play, real
+
+
 def one_edit() -> Play:
     """One file of a small project is edited."""
-    play, root = Play.begin(), folder()
-    (root / "settings.py").write_text(SETTINGS)
-    edit(play, root, WriteFile(path=str(root / "settings.py"), content=EDITED))
+    play, _ = garden({"settings.py": SETTINGS})
+    edit(play, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED))
     return play
 
 
 def several_files() -> Play:
     """Three files: one new, one changed, one deleted."""
-    play, root = Play.begin(), folder()
-    (root / "settings.py").write_text(SETTINGS)
-    (root / "old.txt").write_text("one\ntwo\n")
+    play, _ = garden({"settings.py": SETTINGS, "old.txt": "one\ntwo\n"})
     edit(
         play,
-        root,
-        WriteFile(path=str(root / "pages" / "new.md"), content="# Moss\n\nGrows in the shade.\n"),
-        ReplaceText(path=str(root / "settings.py"), old='"pages": 12', new='"pages": 20'),
-        DeleteFile(path=str(root / "old.txt")),
+        GARDEN,
+        WriteFile(path=str(GARDEN / "pages" / "new.md"), content="# Moss\n\nGrows in the shade.\n"),
+        ReplaceText(path=str(GARDEN / "settings.py"), old='"pages": 12', new='"pages": 20'),
+        DeleteFile(path=str(GARDEN / "old.txt")),
     )
     return play
+
+
+def new_file() -> Play:
+    """A file that is not there yet, with a tab, a hidden character and no line feed at its end."""
+    play, _ = garden()
+    text = '#!/bin/sh\n# Waters the \u202egarden\u202c each day.\nfor bed in moss fern; do\n\twater "$bed"\ndone'
+    edit(play, GARDEN, WriteFile(path=str(GARDEN / "bin" / "water"), content=text))
+    return play
+
+
+def granting_file() -> Play:
+    """The settings of an agent: they decide what it may do."""
+    play, _ = garden({".claude/settings.json": '{\n  "permissions": {\n    "ask": ["Bash"]\n  }\n}\n'})
+    path = GARDEN / ".claude" / "settings.json"
+    sentence = "Changes the settings of an agent, and with it what runs later or who may approve: .claude/settings.json"
+    risk = Risk(id="sensitive-write", sentence=sentence)
+    change = ReplaceText(path=str(path), old='"ask": ["Bash"]', new='"allow": ["Bash"]')
+    edit(play, GARDEN, change, verdict=Verdict(kind="ask", reason=sentence, risks=(risk,)))
+    return play
+
+
+def ended_edit() -> Play:
+    """An edit that its agent has made."""
+    play, real = garden({"settings.py": SETTINGS})
+    approved(play, edit(play, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED)))
+    (real / "garden" / "settings.py").write_text(EDITED)
+    return play
+
+
+def _tool(
+    tool: str, about: Literal["web", "server", "subagent"], targets: tuple[str, ...], **arguments: object
+) -> Play:
+    play, _ = garden()
+    session = play.stage.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
+    function = Function(tool=tool, arguments=arguments, about=about, targets=targets)
+    spec = CommandSpec(command=function, cwd=str(GARDEN))
+    request = CallRequest(session_id=session.id, tool=tool, arguments=arguments, spec=spec, ticket="t", by_agent=True)
+    play.stage.ask(request, resolved=Resolved(cwd=str(GARDEN)))
+    return play
+
+
+def a_fetch() -> Play:
+    """A page of a host whose name has letters of another script."""
+    url = "https://\u0440ython.org/3/library/asyncio-task.html?highlight=gather"
+    return _tool("WebFetch", "web", ("\u0440ython.org",), url=url, prompt="How do I wait for several tasks?")
+
+
+def a_servers_tool() -> Play:
+    """A tool of another MCP server, with nested arguments."""
+    return _tool(
+        "mcp__tracker__create_issue",
+        "server",
+        ("tracker", "create_issue"),
+        title="Moss grows on the north side",
+        body="Seen on three beds.\n\nWater less.",
+        labels=["garden", "moss"],
+        where={"beds": [{"number": 3, "shade": True}, {"number": 7, "shade": False}]},
+        assignee=None,
+    )
+
+
+def a_sub_agent() -> Play:
+    """A sub-agent with its prompt."""
+    prompt = "Read the notes about moss in docs/.\n\n* List what helps against it.\n* Change nothing."
+    return _tool("Agent", "subagent", ("reader",), description="Look for notes", prompt=prompt)

@@ -16,6 +16,7 @@ from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.call.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.lines import width_of
+from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 
 def versions(old: str | None, new: str | None, path: str = "/w/a.py") -> FileVersions:
@@ -226,6 +227,24 @@ async def test_a_terminal_that_becomes_wide_shows_the_versions_side_by_side() ->
         await seat.until(
             lambda: any('"pages": 12' in line and '"pages": 20' in line for line in seat.text().splitlines())
         )
+
+
+async def test_a_long_difference_is_laid_out_anew_for_a_narrow_terminal_before_it_counts_as_shown() -> None:
+    play, root = Play.begin(), folder()
+    text = "".join(f"number {number}\n" for number in range(3000))
+    (root / "long.txt").write_text(text)
+    edit(play, root, WriteFile(path=str(root / "long.txt"), content=text.replace("number", "line")))
+    async with cockpit(play, size=(170, 40)) as seat:
+        await seat.sees("− number 0", "+ line 0")
+        await seat.pilot.resize_terminal(100, 40)
+        await seat.sees("− number 1", "not seen yet")
+        assert not any("− number 1" in row and "+ line 1" in row for row in seat.text().splitlines())
+        card = seat.screen.query_one("#call-detail", ParagraphsView)
+        assert card.unseen > 5000 and not seat.screen.card.edits.is_missing(seat.shown)
+        play.clock.advance(1)
+        await seat.press("a")
+        await seat.sees("not on the screen yet")
+        assert isinstance(seat.record("1").state, Waiting)
 
 
 async def test_rows_of_a_difference_have_to_be_seen_before_an_approval() -> None:

@@ -11,6 +11,16 @@ from textual.pilot import Pilot
 
 from tests.pictures import QUIET, Picture, pose, universal_time
 from tests.tui.cockpit import Cockpit
+from tests.tui.edit_scenes import (
+    a_fetch,
+    a_servers_tool,
+    a_sub_agent,
+    ended_edit,
+    granting_file,
+    new_file,
+    one_edit,
+    several_files,
+)
 from tests.tui.past import a_month
 from tests.tui.scenes import Play, building, crowd, long_script, workday
 from tests.tui.test_output_pane import running
@@ -41,6 +51,9 @@ WHOLE = ("step 5 of 5", "at the end")
 REPLAY = ("H", "down", "0", *["right_square_bracket"] * 5)
 SEARCH = ("W", "ctrl+f", "e", "r", "r", "enter")
 TRY = ("L", "slash", *"rm -r x", "enter")
+NEXT_FILE = ("greater_than_sign",)
+EDIT_FILE = (*NEXT_FILE, *["ctrl+d"] * 3, "less_than_sign", "greater_than_sign", "e")
+"""All of the edit has been on the screen before one of its files is edited."""
 
 SCENES = [
     # The queue, and one call of it.
@@ -79,6 +92,17 @@ SCENES = [
     Picture("terminal", asking, None, ("T",), shows=("Ctrl+] exits", "Name of this release:"), screens=1),
     Picture("blocked", blocked, None, shows=("Blocked", "tried to write /home/me/.cache/garden")),
     Picture("left-behind", left_behind, None, ("b",), shows=("Left over from earlier days", "./new-server")),
+    # Edits of files, and other tools of agents.
+    Picture("diff", one_edit, "1", shows=("edit settings.py", "hunk 1")),
+    Picture("diff-light", one_edit, "1", shows=("edit settings.py", "hunk 1"), theme="whisper-light"),
+    Picture("diff-of-files", several_files, "1", NEXT_FILE, shows=("file 2", "edit settings.py"), screens=1),
+    Picture("diff-new", new_file, "1", shows="no line feed at the end", theme="whisper-light"),
+    Picture("diff-grants", granting_file, "1", shows="decides what runs later"),
+    Picture("diff-ended", ended_edit, "1", shows="now as it was approved"),
+    Picture("diff-edited", several_files, "1", EDIT_FILE, shows=("Edit file 2 of 3", "Will be made: as asked")),
+    Picture("web", a_fetch, "1", shows=("Host", "xn--ython-uye.org")),
+    Picture("server", a_servers_tool, "1", shows=("Server", "Moss grows"), theme="whisper-light"),
+    Picture("sub-agent", a_sub_agent, "1", shows=("reader", "Read the notes")),
     # The history and the rules.
     Picture("history", a_month, None, ("H", "down"), shows=WHOLE),
     Picture("history-light", a_month, None, ("H", "down"), shows=WHOLE, theme="whisper-light"),

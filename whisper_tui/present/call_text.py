@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from whisper_tui.model.call import Command, CommandSpec, Session, Shell, Trust
+from whisper_tui.model.call import CarriedOut, Command, CommandSpec, Session, Shell, Trust
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
@@ -327,7 +327,8 @@ def _command(record: CallRecord) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
     asked = record.call.spec
     if not record.edited:
-        return (_caption(_verb(record, "Command"), asked), *command_paragraphs(asked.command, risks))
+        noun = "Call" if isinstance(asked.command, CarriedOut) else "Command"
+        return (_caption(_verb(record, noun), asked), *command_paragraphs(asked.command, risks))
     return (
         _caption("Asked", asked),
         *command_paragraphs(asked.command, risks),

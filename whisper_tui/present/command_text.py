@@ -93,7 +93,7 @@ def command_title(command: Command) -> str:
     if isinstance(command, Argv):
         return "no shell"
     if isinstance(command, Function):
-        kinds = {"web": "from the web", "server": "a tool of an MCP server", "subagent": "a sub-agent"}
+        kinds = {"web": "a request to the web", "server": "a tool of an MCP server", "subagent": "a sub-agent"}
         return f"{kinds.get(command.about, 'a tool of the agent')}, run by the agent itself"
     if isinstance(command, FileEdits):
         return "an edit of files, made by the agent itself"

@@ -203,7 +203,7 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
         (file.through_link, f"reached through a symbolic link: named {file.path}"),
         (file.links > 1, f"has {file.links:,} names (hard links) and changes under each"),
         (file.secret, "by its name a file with secrets"),
-        (bool(file.sensitive), file.sensitive),
+        (bool(file.sensitive), f"decides what runs later or who may approve: {file.sensitive}"),
         (bool(file.runs_later), f"runs later: {file.runs_later}"),
         (bool(file.hidden), f"its new text has a character that deceives: {file.hidden}"),
         (file.binary, "no text"),

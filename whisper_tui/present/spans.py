@@ -58,6 +58,8 @@ class Paragraph:
     """True if this must have been on the screen before an approval (decision 23)."""
     place: HunkPlace | None = None
     """The place in a difference that begins here."""
+    columns: int = 0
+    """The columns for which it was made as one row. 0: it is wrapped."""
 
 
 BLANK = Paragraph(())

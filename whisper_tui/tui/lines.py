@@ -22,6 +22,11 @@ def width_of(line: Line) -> int:
 @lru_cache(maxsize=512)
 def wrap(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
     """The rows of a paragraph, none wider than `width` as long as the margin leaves room."""
+    return rows_of(paragraph, width)
+
+
+def rows_of(paragraph: Paragraph, width: int) -> tuple[Line, ...]:
+    """Return what `wrap` does, for a paragraph that is wrapped once: to remember thousands takes longer."""
     margin_width = width_of(paragraph.margin)
     hanging = paragraph.hanging if paragraph.hanging is not None else (Span(" " * margin_width),)
     text = "".join(span.text for span in paragraph.spans)

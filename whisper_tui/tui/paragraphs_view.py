@@ -1,6 +1,7 @@
 """A text of paragraphs that scrolls, and knows how much of it was never on the screen."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -64,11 +65,11 @@ class TextRow(NamedTuple):
 
 
 def _broken(paragraphs: Paragraphs, width: int) -> list[TextRow]:
-    return [
-        TextRow(line, p.card, p.decides, place=None if number else p.place)
-        for p in paragraphs
-        for number, line in enumerate(wrap(p, max(20, width)))
-    ]
+    found: list[TextRow] = []
+    for p in paragraphs:
+        rows = (p.margin + p.spans,) if 0 < p.columns <= width else wrap(p, max(20, width))
+        found += (TextRow(row, p.card, p.decides, place=None if n else p.place) for n, row in enumerate(rows))
+    return found
 
 
 class Position(NamedTuple):
@@ -87,12 +88,18 @@ class HunkPlaces:
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, HunkPlace]] = []
+        self._at: list[int] = []
+        """The numbers of these rows."""
+        self._hunks: Counter[int] = Counter()
+        """Hunks of each file."""
         self._chosen: tuple[HunkPlace, int] | None = None
         """The place that keys went to, and the first row on the screen then."""
 
     def of(self, rows: Sequence[TextRow]) -> None:
         """These are the rows now; a place that keys went to stays the current one."""
         self._rows = [(at, row.place) for at, row in enumerate(rows) if row.place is not None and not row.place.listed]
+        self._at = [at for at, _ in self._rows]
+        self._hunks = Counter(place.file for _, place in self._rows if place.hunk)
 
     def forget(self) -> None:
         """Let the rows on the screen say which place is the current one."""
@@ -108,16 +115,14 @@ class HunkPlaces:
             return None
         if (chosen := self._chosen_at(top)) is not None:
             return chosen
-        above = [place for row, place in self._rows if row <= top + 1]
-        return self._with_hunk(above[-1] if above else self._rows[0][1])
+        return self._with_hunk(self._rows[max(0, bisect_right(self._at, top + 1) - 1)][1])
 
     def position(self, top: int) -> Position | None:
         """Return the current place and how many there are. None: there is no difference."""
         here = self.at(top)
         if here is None:
             return None
-        hunks = max(place.hunk for _, place in self._rows if place.file == here.file)
-        return Position(here.file, self._rows[-1][1].file, here.hunk, hunks)
+        return Position(here.file, self._rows[-1][1].file, here.hunk, self._hunks[here.file])
 
     def step(self, top: int, direction: int, *, files: bool) -> tuple[int, HunkPlace] | None:
         """Return the next or the previous file or hunk with its row. None: there is no further one."""
@@ -137,13 +142,12 @@ class HunkPlaces:
 
     def _chosen_at(self, top: int) -> HunkPlace | None:
         chosen = self._chosen
-        known = chosen is not None and chosen[1] == top and any(place.file == chosen[0].file for _, place in self._rows)
+        known = chosen is not None and chosen[1] == top and chosen[0].hunk <= self._hunks[chosen[0].file]
         return chosen[0] if chosen is not None and known else None
 
     def _with_hunk(self, place: HunkPlace) -> HunkPlace:
         """Return the first hunk of a file for its heading."""
-        first = place._replace(hunk=1)
-        return first if not place.hunk and any(each == first for _, each in self._rows) else place
+        return place._replace(hunk=1) if not place.hunk and self._hunks[place.file] else place
 
 
 def without(paragraphs: Paragraphs, part: Paragraphs) -> Paragraphs:

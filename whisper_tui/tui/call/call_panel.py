@@ -75,7 +75,9 @@ class CardFacts:
         return self._offer[0] if self._offer is not None and self._is_about(record) else None
 
     def _is_about(self, record: CallRecord) -> bool:
-        return isinstance(record.state, Waiting) and self._version == (record.id, record.seen_digest())
+        # The digest comes last: it takes long where a call has megabytes.
+        known = isinstance(record.state, Waiting) and self._version is not None and self._version[0] == record.id
+        return known and self._version == (record.id, record.seen_digest())
 
     def _look(self, record: CallRecord) -> None:
         if not isinstance(record.state, Waiting) or self.asking:

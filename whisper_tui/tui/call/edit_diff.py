@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby, pairwise, zip_longest
+from itertools import groupby, pairwise, takewhile, zip_longest
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from whisper_tui.present.spans import BLANK, Ground, HunkPlace, Line, Paragraph,
 from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.lines import fitted, wrap
+from whisper_tui.tui.lines import fitted, rows_of
 
 SIDE_BY_SIDE = 100
 """Least columns for both versions side by side."""
@@ -32,6 +32,8 @@ FRESH_S = 2.0
 """Seconds after which the files of a waiting edit are read again: they change while it waits."""
 MOST_TO_MAKE_S = 60.0
 """Seconds in which the files of an edit that was left to its agent are looked at again, until they are as approved."""
+SHORT = 200
+"""Rows of a difference up to which it is laid out for another width at once, and not beside the keys."""
 MOST_COLOURED = 6000
 """Characters of one side of a file whose syntax is coloured. A grammar may take long for a text made for that."""
 TAB = 4
@@ -135,7 +137,9 @@ def _rows(each: ColouredDiff, file: int, width: int) -> Iterator[Paragraph]:
         hunk += 1
         lay_out = _beside if beside else _unified
         lines = lay_out(each, rows, digits, width)
-        yield from (_row(line, None if number else HunkPlace(file, hunk)) for number, line in enumerate(lines))
+        for number, line in enumerate(lines):
+            place = None if number else HunkPlace(file, hunk)
+            yield Paragraph(line, at_words=False, decides=True, place=place, columns=width)
 
 
 def _beside(each: ColouredDiff, rows: Iterable[DiffRow], digits: int, width: int) -> Iterator[Line]:
@@ -174,8 +178,8 @@ def _cell(side: Side | None, colours: Colours, ground: Ground, digits: int, widt
     margin = (Span(f" {side.number:>{digits}} ", "muted", ground), sign)
     hanging = (Span(f" {' ' * digits} ", "muted", ground), Span("┆ ", "frame", ground))
     text = (*_gap(side.before), *_text(side, colours.get(side.number, ()), ground), *_gap(side.after))
-    note = (Span(f"  ⟨{side.note}⟩", "hidden"),) if side.note else ()
-    rows = wrap(Paragraph((*text, *note), margin, hanging, at_words=False), width)
+    note = (Span("  "), Span(f"⟨{side.note}⟩", "hidden")) if side.note else ()
+    rows = rows_of(Paragraph((*text, *note), margin, hanging, at_words=False), width)
     return [_filled(line, ground, width) for line in rows]
 
 
@@ -208,6 +212,32 @@ Version = tuple[str, str, bool]
 """The id of a call, what a person sees of it, and whether secrets are masked."""
 
 
+class Difference(NamedTuple):
+    """The difference of an edit, as the card shows it."""
+
+    record: CallRecord
+    drawn: CallRecord
+    """The call as it is shown: with its secrets masked, if they are to be."""
+    versions: tuple[FileVersions, ...] = ()
+    diffs: tuple[ColouredDiff, ...] = ()
+    problem: str = ""
+    """Why the files are not known, as a sentence. Empty: they are."""
+
+    @property
+    def is_short(self) -> bool:
+        """True if it is laid out quickly enough to be done where keys are read."""
+        asked = self.record.spec.command.changes if isinstance(self.record.spec.command, FileEdits) else ()
+        return sum(len(each.diff.rows) for each in self.diffs) + len(asked) <= SHORT
+
+    def rows(self, width: int) -> tuple[Paragraph, ...]:
+        """Return the difference for a width."""
+        problem = Paragraph(said(self.problem, "risk"), margin=(Span(" ? ", "risk"),), decides=True)
+        rows = (problem,) if self.problem else laid_out(self.diffs, width)
+        whole = self.problem or any(map(_is_partly_hidden, self.versions, self.diffs))
+        asked = _as_asked(self.drawn) if whole else ()
+        return (*_stale(self.record, self.versions), *rows, *asked)
+
+
 class EditFacts:
     """Asks for the contents of the files of the edit on the screen, and compares them beside the keys."""
 
@@ -218,77 +248,97 @@ class EditFacts:
         self._version: Version | None = None
         self._asked_at = float("-inf")
         self.asking = False
-        """True until the supervisor has answered."""
-        self._versions: tuple[FileVersions, ...] = ()
-        self._diffs: tuple[ColouredDiff, ...] = ()
-        self._problem = ""
-        self._drawn: tuple[int, tuple[Paragraph, ...]] = (0, ())
+        """True until the supervisor has answered, and its answer is laid out."""
+        self._difference: Difference | None = None
+        self._width = 0
+        """The columns that there are."""
+        self._rows: tuple[int, tuple[Paragraph, ...]] = (0, ())
+        """The difference as it is laid out, and for how many columns."""
+        self._digest: tuple[CallRecord, str] | None = None
 
     def paragraphs(self, record: CallRecord, drawn: CallRecord, width: int) -> tuple[Paragraph, ...]:
         """Return the difference of an edit for a width; `drawn` is the call as it is shown. Empty: it is no edit."""
         if not isinstance(record.spec.command, FileEdits):
             return ()
+        self._width = width
         version = self._version_of(record, mask=drawn is not record)
-        self._look(record, version)
-        if self._version != version:
+        self._look(record, drawn, version)
+        if self._difference is not None and self._rows[0] != width and self._difference.is_short:
+            self._rows = (width, self._difference.rows(width))
+        if self._version != version or self._is_too_wide():
             words = Span("Reading the files …", "waiting")
             return (Paragraph((words,), margin=(Span(" "),), decides=True),)
-        if self._drawn[0] != width:
-            problem = Paragraph(said(self._problem, "risk"), margin=(Span(" ? ", "risk"),), decides=True)
-            rows = (problem,) if self._problem else laid_out(self._diffs, width)
-            whole = self._problem or any(map(_is_partly_hidden, self._versions, self._diffs))
-            asked = _as_asked(drawn) if whole else ()
-            self._drawn = (width, (*_stale(record, self._versions), *rows, *asked))
-        return self._drawn[1]
+        return self._rows[1]
 
     def is_missing(self, record: CallRecord) -> bool:
         """True if the difference of an edit that waits is not on the screen yet."""
-        return isinstance(record.state, Waiting) and self._version != self._version_of(record, mask=False)
+        missing = self._version != self._version_of(record, mask=False) or self._is_too_wide()
+        return isinstance(record.state, Waiting) and missing
 
     def contents(self, record: CallRecord) -> tuple[FileVersions, ...] | None:
         """Return the contents of the files as they are on the screen. None: they are not known."""
-        known = not self._problem and self._version == self._version_of(record, mask=False)
-        return self._versions if known else None
+        found = self._difference
+        known = found is not None and not found.problem and self._version == self._version_of(record, mask=False)
+        return found.versions if found is not None and known else None
 
     def _version_of(self, record: CallRecord, *, mask: bool) -> Version:
-        state = record.seen_digest() if isinstance(record.state, Waiting) else record.state.kind
-        return record.id, f"{state} {record.reverted_by is not None}", mask
+        # The digest of a call with megabytes takes long, and the card is drawn again every second.
+        if self._digest is None or self._digest[0] is not record:
+            seen = record.seen_digest() if isinstance(record.state, Waiting) else record.state.kind
+            self._digest = (record, f"{seen} {record.reverted_by is not None}")
+        return record.id, self._digest[1], mask
 
-    def _look(self, record: CallRecord, version: Version) -> None:
+    def _look(self, record: CallRecord, drawn: CallRecord, version: Version) -> None:
         fresh = not self._may_change(record) or self._cockpit.clock() - self._asked_at < FRESH_S
-        if self.asking or (self._version == version and fresh):
+        if self.asking or (self._version == version and fresh and self._is_laid_out()):
             return
         self.asking = True
-        self._cockpit.screen.run_worker(self._ask(record, version), name="edit-diff")
+        self._cockpit.screen.run_worker(self._ask(record, drawn, version), name="edit-diff")
+
+    def _is_laid_out(self) -> bool:
+        return self._difference is None or self._difference.is_short or self._rows[0] == self._width
+
+    def _is_too_wide(self) -> bool:
+        """True if a long difference is laid out for more columns than there are: to wrap it would hold up keys."""
+        return self._rows[0] > self._width
 
     def _may_change(self, record: CallRecord) -> bool:
         """True if the files have to be looked at again: the edit waits, or its agent has yet to make it."""
         if isinstance(record.state, Ended):
             just_left = self._cockpit.clock() - record.state.at < MOST_TO_MAKE_S
-            return just_left and any(each.now == "as_before" for each in self._versions)
+            versions = self._difference.versions if self._difference is not None else ()
+            return just_left and any(each.now == "as_before" for each in versions)
         return isinstance(record.state, Waiting)
 
-    async def _ask(self, record: CallRecord, version: Version) -> None:
-        versions, diffs, problem = self._versions, self._diffs, ""
+    async def _ask(self, record: CallRecord, drawn: CallRecord, version: Version) -> None:
+        before, width = self._difference, self._width
+        found = Difference(record, drawn)
         session = self._cockpit.board.sessions.get(record.call.session_id)
         root = session.root if session is not None else record.spec.cwd
+        rows = self._rows
         try:
             versions = await self._cockpit.supervision.file_versions(record.id)
-            if versions != self._versions or version != self._version:
-                # Without the interpreter's lock held for long: comparing and colouring go in small steps.
-                diffs = await asyncio.to_thread(coloured_diffs, versions, root, mask=version[2])
+            known = before is not None and version == self._version and versions == before.versions
+
+            def prepare() -> tuple[Difference, tuple[int, tuple[Paragraph, ...]]]:
+                diffs = before.diffs if before and known else coloured_diffs(versions, root, mask=version[2])
+                made = found._replace(versions=versions, diffs=diffs)
+                return made, rows if known and rows[0] == width else (width, made.rows(width))
+
+            # Without the interpreter's lock held for long: comparing, colouring and laying out go in small steps.
+            found, rows = await asyncio.to_thread(prepare)
         except WhisperError as error:
-            versions, diffs, problem = (), (), error_text(error)
+            found = found._replace(problem=error_text(error))
+            rows = (width, found.rows(width))
         finally:
             self.asking = False
             self._asked_at = self._cockpit.clock()
-        same = (self._version, self._versions, self._problem) == (version, versions, problem)
-        self._version, self._versions, self._diffs, self._problem = version, versions, diffs, problem
+        same = version == self._version and rows == self._rows
+        self._version, self._difference, self._rows = version, found, rows
         if isinstance(record.state, Ended) and self._may_change(record):
             # An ended call is not drawn again by itself.
             self._cockpit.screen.set_timer(FRESH_S, self._draw)
         if not same:
-            self._drawn = (0, ())
             self._draw()
 
     def _draw(self) -> None:
@@ -317,6 +367,10 @@ class EditedResult:
             raise Refused(f"the edit deletes {self.name}, so there is no content to edit", hint=_ANOTHER)
         if len(content) > MOST_CHARACTERS:
             raise Refused(f"the file {self.name} is too long to edit here", hint="Deny the edit and say what to do")
+        lines = zip((versions[file].old or "").split("\n"), content.split("\n"), strict=False)
+        shared = takewhile(lambda pair: pair[0] == pair[1], lines)
+        self.first_changed = sum(1 for _ in shared)
+        """The number of the first line that the agent changes, from 0 on."""
         of = f"file {file + 1} of {len(versions)} of" if len(versions) > 1 else "the result of"
         self.title = f"Edit {of} call {record.id}: {self.name}"
 

@@ -334,7 +334,7 @@ class EditScreen(Dialog[Approve]):
     def compose(self) -> ComposeResult:
         """Build the fields and the two commands."""
         draft = draft_of(self._start, self._file)
-        with Vertical(classes="dialog") as dialog:
+        with Vertical(classes="dialog" if self._result is None else "dialog -file") as dialog:
             title = f"Edit call {self._record.id} before it runs" if self._result is None else self._result.title
             dialog.border_title = Content(title)
             with Horizontal(id="edit-body"):
@@ -373,8 +373,16 @@ class EditScreen(Dialog[Approve]):
             area.cursor_blink = False
             self._colour(area)
             area.focus()
-            area.move_cursor(area.document.end)
+            if self._result is None:
+                area.move_cursor(area.document.end)
+            else:
+                area.move_cursor((self._result.first_changed, 0), center=True)
         self._check()
+
+    def on_resize(self) -> None:
+        """Lay out anew what is laid out for a width."""
+        if self._result is not None:
+            self.call_after_refresh(self._check)
 
     def _colour(self, area: TextArea) -> None:
         """Highlight the syntax of shell text and JSON."""
