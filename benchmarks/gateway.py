@@ -5,11 +5,14 @@ Usage: python benchmarks/gateway.py [ROUNDS]
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,30 +74,35 @@ class Disk:
 
     def __init__(self, directory: str) -> None:
         self._file = os.open(f"{directory}/flushed", os.O_CREAT | os.O_WRONLY, 0o600)
-        self.taken: list[float] = []
 
-    def flush(self) -> None:
-        """Write and flush, and remember the milliseconds of the flush."""
+    def milliseconds(self) -> float:
+        """Write and flush. Returns what the flush took."""
         os.write(self._file, b"x" * 8192)
         begin = time.perf_counter()
         os.fsync(self._file)
-        self.taken.append((time.perf_counter() - begin) * 1000)
+        return (time.perf_counter() - begin) * 1000
 
 
 def compare(
     direct: LineClient, gateway: LineClient, method: str, params: dict[str, Any], rounds: int, disk: Disk
 ) -> list[str]:
     """Medians of interleaved rounds, their difference and their ratio, and of a flush of the disk meanwhile."""
-    plain, ours = [], []
-    disk.taken.clear()
+    plain: list[float] = []
+    ours: list[float] = []
+    flushes: list[float] = []
+    ways: list[tuple[list[float], Callable[[], float]]] = [
+        (plain, partial(direct.milliseconds, method, params)),
+        (ours, partial(gateway.milliseconds, method, params)),
+        (flushes, disk.milliseconds),
+    ]
     for _ in range(rounds):
-        for taken, client in ((plain, direct), (ours, gateway)):
-            taken.append(client.milliseconds(method, params))
+        # A flush also writes what other programs have left since the one before, so none must always come second.
+        random.shuffle(ways)
+        for taken, way in ways:
+            taken.append(way())
             time.sleep(PAUSE_S)
-        disk.flush()
-        time.sleep(PAUSE_S)
     added = median(ours) - median(plain)
-    figures = (median(plain), quantile(plain, 0.95), median(ours), quantile(ours, 0.95), added, median(disk.taken))
+    figures = (median(plain), quantile(plain, 0.95), median(ours), quantile(ours, 0.95), added, median(flushes))
     return [*(f"{figure:.2f}" for figure in figures), f"{figures[2] / figures[0]:.1f} times"]
 
 
