@@ -11,7 +11,7 @@ from pathlib import Path
 
 from terminal import Terminal, peak_mb
 
-from whisper_tui.config.paths import find_directories
+from whisper_tui.config import find_directories
 from whisper_tui.model.call import CallRequest, CommandSpec, Session, SessionHello, Shell, ToolCall
 from whisper_tui.model.decision import Decider, Deny
 from whisper_tui.model.errors import Unavailable

@@ -342,7 +342,7 @@ def home_at(places: Sequence[str], environ: Mapping[str, str] = os.environ) -> "
     """Return the directories that these options choose. Raises `BadConfiguration`."""
     from pathlib import Path
 
-    from whisper_tui.config.paths import find_directories
+    from whisper_tui.config import find_directories
     from whisper_tui.system.state_directory import Directories
 
     if len(places) == 4:

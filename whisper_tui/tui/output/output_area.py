@@ -16,8 +16,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.present.quantities import size
-from whisper_tui.tui.call.usage_line import UsageLine
-from whisper_tui.tui.output.output_bars import OutputBar, RemovedLine, SearchBar
+from whisper_tui.tui.output.output_bars import OutputBar, RemovedLine, SearchBar, UsageLine
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.output_search import Needle
 from whisper_tui.tui.output.painter import Pens
