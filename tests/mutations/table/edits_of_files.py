@@ -94,7 +94,7 @@ EDITS_OF_FILES = (
     Mutation(
         "a name that is remembered is no pattern",
         "whisper_tui.policy.rules.grants._tool_scope_problem",
-        'any(character in name for name in (scope.tool, *scope.hosts) for character in "*?[")',
+        "has_wildcards(command.tool, *(command.targets if isinstance(command, Function) else ()))",
         "False",
         (
             JUDGED + "test_a_server_cannot_name_a_tool_so_that_its_approval_covers_others",

@@ -157,7 +157,7 @@ WHAT_IS_BOUNDED = (
     Mutation(
         "the length of a call",
         "whisper_tui.supervisor.journal.journal.check_storable",
-        "len(text) > LARGEST",
+        "len(text) > largest",
         "False",
         (
             KEEPABLE + "test_calls_that_the_journal_cannot_store_are_refused[large]",
