@@ -162,6 +162,21 @@ def test_a_question_of_codex_is_answered_once_for_what_the_user_has_decided(shel
     assert own_question() == b"", "one decision answers one question"
 
 
+def test_a_question_of_claude_code_is_answered_for_the_edit_that_the_user_has_approved(shell: Shell) -> None:
+    given = {"prompt_id": "p", "tool_name": "Write"}
+    path = str(shell.instance.workspace / ".mcp.json")
+
+    def own_question(content: str) -> bytes:
+        what = {**given, "tool_input": {"file_path": path, "content": content}, "hook_event_name": "PermissionRequest"}
+        return shell.ask("x", **what).communicate(timeout=ANSWER_S)[0]
+
+    asking = shell.ask("x", **given, tool_input={"file_path": path, "content": "{}"})
+    shell.approve(shell.waiting())
+    finished(asking)
+    assert own_question("{ }") == b""
+    assert b'"behavior": "allow"' in own_question("{}")
+
+
 def test_a_question_of_codex_about_a_patch_that_was_allowed_by_default_stays(shell: Shell) -> None:
     text = "*** Begin Patch\n*** Add File: notes.txt\n+a\n*** End Patch"
     given = {"turn_id": "turn-1", "tool_name": "apply_patch", "tool_input": {"command": text}}

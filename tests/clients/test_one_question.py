@@ -187,6 +187,24 @@ def test_an_edit_outside_of_the_workspace_is_asked_about_once(program: Program, 
     assert not Path(denied.command).exists()
 
 
+@pytest.mark.parametrize("program", CLAUDE_AND_OPENCODE[:1], ids=name_of)
+@pytest.mark.parametrize("answers", [True, False], ids=["with its question answered", "with its question open"])
+def test_a_file_that_decides_is_asked_about_once(program: Program, tmp_path: Path, answers: bool) -> None:
+    scenes = [Scene(f"{tmp_path}/stage/{name}", Approved()) for name in ("workspace/.mcp.json", "user/.bashrc")]
+
+    def set_up(stage: Stage) -> None:
+        installed(stage)
+        if not answers:
+            path = stage.user_home / ".claude" / "settings.json"
+            path.write_text(path.read_text().replace("PermissionRequest", "Stop"))
+
+    played = play(program, scenes, tmp_path / "stage", ask_for=write, set_up=set_up)
+    for scene in scenes:
+        assert played.record(scene).decided_by is not None
+        assert Path(scene.command).exists() is answers, played.answer(scene).everything
+        assert answers or "Claude requested permissions" in played.answer(scene).everything
+
+
 @pytest.mark.parametrize("program", OPENCODE, ids=name_of)
 def test_an_edit_that_the_client_should_ask_about_is_asked_about_in_whisper_tui_alone(
     program: Program, tmp_path: Path

@@ -33,11 +33,12 @@ def test_an_untrusted_hook_of_codex_is_reported(machine: Machine) -> None:
     assert not report.proved
 
 
-def test_a_codex_that_asks_a_second_time_is_reported(machine: Machine) -> None:
-    machine.install("codex")
-    assert "question" not in {check.subject for check in machine.doctor("codex").checks}
-    change(machine, ".codex/hooks.json", "PermissionRequest", "Stop")
-    assert "a second time" in said(machine.doctor("codex"), "question", CheckState.NOTE)
+@pytest.mark.parametrize(("client", "file"), [("codex", ".codex/hooks.json"), ("claude", ".claude/settings.json")])
+def test_a_client_that_asks_a_second_time_is_reported(machine: Machine, client: str, file: str) -> None:
+    machine.install(client)
+    assert "question" not in {check.subject for check in machine.doctor(client).checks}
+    change(machine, file, "PermissionRequest", "Stop")
+    assert "a second time" in said(machine.doctor(client), "question", CheckState.NOTE)
 
 
 def test_a_codex_that_does_not_read_the_project_is_reported(machine: Machine) -> None:

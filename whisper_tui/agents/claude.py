@@ -58,12 +58,15 @@ from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 NAME = "claude"
 TITLE = "Claude Code"
 EVENT = ("hooks", "PreToolUse")
+QUESTION_EVENT = ("hooks", "PermissionRequest")
+"""The event before Claude Code asks its user: about some files, whatever the hook before the call has answered."""
 
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
 
 
 SERVER_TOOL = "mcp__server__tool"
+QUESTION_TIMEOUT_S = 60
 
 
 class ClaudeCodeHook(ClaudeFormat):
@@ -75,6 +78,7 @@ class ClaudeCodeHook(ClaudeFormat):
     keeps_directory = frozenset({"Bash"})
     shows_what_runs = False
     root_variable = KNOWN["claude"].project_variable
+    question_event = QUESTION_EVENT[1]
     tools: ClassVar[Mapping[str, Tool]] = {
         "Edit": ReplaceTool("file_path", "old_string", "new_string", "replace_all"),
         # Versions before 2.1 have it.
@@ -173,6 +177,14 @@ def hook_entry(request: InstallRequest) -> Handler:
     return Handler(EVENT, {"matcher": MATCHER if request.tools else MATCHER_OF_COMMANDS, "hooks": [handler]}, is_ours)
 
 
+def question_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that answers questions of Claude Code about calls that the user has decided."""
+    # If it fails, Claude Code asks.
+    command = request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=False)
+    handler = {"type": "command", "command": command, "timeout": QUESTION_TIMEOUT_S}
+    return Handler(QUESTION_EVENT, {**hook_entry(request).group, "hooks": [handler]}, is_ours)
+
+
 def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
     """Yield the tables of MCP servers: the user's, the user's for the project, and the project's own."""
     yield ServerTable(servers_of(request), JSON, ("mcpServers",))
@@ -193,6 +205,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Claude Code with the content that they should have."""
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
+        (question_entry(request), request.hook),
         (Item(("permissions", "allow"), ALLOWED), request.mcp),
         (Setting(NO_SKILL_SHELL, value=True), request.hook),
         (
@@ -256,6 +269,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     if managed.get("allowManagedHooksOnly"):
         result.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
     if result.hooks:
+        result.checks.extend(_second_question(settings))
         result.checks.extend(_skills({**settings, MANAGED: managed}))
         result.checks.extend(_sandbox({**settings, MANAGED: managed}, result.hooks))
     allowed = any(among(plain, ("permissions", "allow"), ALLOWED) for plain in settings.values())
@@ -272,6 +286,15 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
         )
     return result
+
+
+def _second_question(settings: Mapping[Path, Any]) -> list[Check]:
+    """Check that the question of Claude Code about what was approved is answered."""
+    asks = [handler for plain in settings.values() for _, _, handler in handlers(plain, QUESTION_EVENT)]
+    if any(map(is_ours, asks)):
+        return []
+    sentence = "Claude Code asks a second time about some files, after you have approved an edit of them"
+    return [note("question", sentence, _REINSTALL)]
 
 
 def _skills(settings: dict[Path, Any]) -> list[Check]:

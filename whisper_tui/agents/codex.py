@@ -33,7 +33,7 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.patch_text import patch_of
@@ -135,11 +135,6 @@ class CodexHook(ClaudeFormat):
     def subject(self, tool: str, tool_input: Content) -> object:
         """Return the command or patch alone: in its question, Codex adds a description."""
         return tool_input.get("command") if tool in {self.shell_tool, *self.tools} else tool_input
-
-    def agree(self) -> HookAnswer:
-        """Answer the question in the place of the user."""
-        decision = {"hookEventName": self.question_event, "decision": {"behavior": "allow"}}
-        return printed({"hookSpecificOutput": decision})
 
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return a patch with a new file."""

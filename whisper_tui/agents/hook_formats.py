@@ -275,6 +275,11 @@ class ClaudeFormat(HookFormat):
     def _said(self, decision: Content) -> HookAnswer:
         return printed({"hookSpecificOutput": {"hookEventName": self.event, **decision}})
 
+    def agree(self) -> HookAnswer:
+        """Answer the question in the place of the user."""
+        decision = {"hookEventName": self.question_event, "decision": {"behavior": "allow"}}
+        return printed({"hookSpecificOutput": decision})
+
     def denial_in(self, answer: Content) -> str | None:
         """Return the reason of a denial."""
         inner = answer.get("hookSpecificOutput")

@@ -309,7 +309,7 @@ class HookQuestion:
         """Return the text by which a client's own question is known to be about the same call."""
         tool = str(content.get("tool_name"))
         subject = self._client.subject(tool, tool_input) if isinstance(tool_input, dict) else tool_input
-        turn = [self._client.name, content.get("session_id"), content.get("turn_id")]
+        turn = [self._client.name, content.get("session_id"), content.get("turn_id") or content.get("prompt_id")]
         return digest(json.dumps([*turn, tool, subject], sort_keys=True))
 
     async def _deny_at_deadline(self, asked: HookRequest) -> HookAnswer:
