@@ -200,7 +200,7 @@ def test_the_first_program_of_the_library_page_waits_for_a_human_and_prints_the_
 
 @pytest.mark.slow
 def test_the_programs_about_the_library_do_what_they_are_shown_for(tmp_path: Path) -> None:
-    _, supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
+    *_, supervised, own_tool = blocks(ROOT / "docs" / "library.md", "python")
     printed = run(supervised, tmp_path / "home", tmp_path)
     assert "'stdout': 'hello\\n'" in printed
     assert "Reason: nothing is removed here" in printed

@@ -257,7 +257,8 @@ def test_a_tool_of_a_server_behind_our_gateway_is_asked_about_there_alone(shell:
         content = shell.question("", tool_name="mcp__docs__search", tool_input={"query": "x"}, **more)
         return shell.hook(content, "claude", **home)
 
-    assert called().communicate(timeout=ANSWER_S) == (b"", b"")
+    allowed(finished(called()))
+    assert shell.instance.rows("history") == []
     asking = called(mcp_server={"name": "docs", "source": "dynamic"})
     shell.deny(shell.waiting(), "another server of that name")
     assert "another server" in reason(finished(asking))
@@ -277,10 +278,13 @@ def test_a_canary_in_an_edit_or_a_fetch_is_denied_with_nobody_asked(
     assert shell.instance.rows("history") == []
 
 
-def test_an_edit_that_is_too_long_for_the_queue_is_refused_with_words(shell: Shell, makefile: Path) -> None:
-    out, err = edit(shell, makefile, old_string="x" * (1 << 20)).communicate(timeout=ANSWER_S)
-    assert out == b"" and b"characters long" in err and b"Traceback" not in err
-    assert shell.instance.rows("history") == []
+def test_a_megabyte_to_be_replaced_that_is_not_there_is_asked_about_and_writes_nothing(
+    shell: Shell, makefile: Path
+) -> None:
+    asking = edit(shell, makefile, old_string="x" * (1 << 20))
+    shell.deny(shell.waiting(), "it does not fit")
+    assert "it does not fit" in reason(finished(asking))
+    assert makefile.read_text() == MAKE
 
 
 def test_a_patch_with_a_false_context_is_asked_and_nothing_is_written(shell: Shell, makefile: Path) -> None:

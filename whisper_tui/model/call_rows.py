@@ -166,7 +166,8 @@ def _function(command: Command) -> Row | None:
     """A tool that its agent carries out itself. None: it is a command, or an edit of files."""
     if not isinstance(command, Function):
         return None
-    return {"tool": command.tool, "about": command.about, "targets": command.targets, "arguments": command.arguments}
+    # Without the arguments, which may be megabytes: they are in the command's text, and `show` has them in its `spec`.
+    return {"tool": command.tool, "about": command.about, "targets": command.targets}
 
 
 def _edits(record: CallRecord) -> list[Row]:

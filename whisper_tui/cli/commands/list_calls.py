@@ -310,7 +310,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     named = bool(row.get("edits")) or bool((row.get("function") or {}).get("about"))
     yield "command", _words_of(row) if named else _command_in_full(row["command"])
     if named and row.get("function"):
-        yield "arguments", json.dumps(row["function"]["arguments"], ensure_ascii=False, indent=2)
+        yield "arguments", json.dumps(row["spec"]["command"]["arguments"], ensure_ascii=False, indent=2)
     for file in row.get("edits", ()):
         yield "file", _file_in_words(file)
     yield "directory", row["cwd"]
