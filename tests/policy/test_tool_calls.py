@@ -394,7 +394,8 @@ def test_a_server_cannot_name_a_tool_so_that_its_approval_covers_others(workspac
 
 
 def test_a_host_with_a_star_cannot_be_remembered(workspace: Path):
-    assert scope_problem(ToolScope(hosts=("*.org",)), CommandSpec(command=fetch("*.org"), cwd=str(workspace)))
+    spec = CommandSpec(command=fetch("*.example.org"), cwd=str(workspace))
+    assert scope_problem(ToolScope(hosts=("*.example.org",)), spec)
 
 
 def mcp(server: str, tool: str) -> Function:

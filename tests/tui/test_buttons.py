@@ -40,12 +40,13 @@ async def test_toasts_cover_no_button_and_no_command(size: tuple[int, int]) -> N
             seat.app.clear_notifications()
 
 
-async def test_in_one_column_toasts_cover_whole_rows_of_the_header() -> None:
+async def test_in_one_column_toasts_leave_the_first_line_free() -> None:
     async with cockpit(workday(), size=(80, 24)) as seat:
         seat.screen.notify("Call 7 is approved.", timeout=600)
         await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
         (toast,) = seat.screen.query(Toast)
-        assert (toast.region.y, toast.region.right) == (0, 80)
+        assert (toast.region.y, toast.region.right) == (1, 80)
+        assert "waiting" in seat.text().split("\n")[0]
 
 
 async def test_output_is_searched_with_the_mouse() -> None:
