@@ -203,6 +203,23 @@ async def test_where_all_of_an_edit_is_on_the_screen_a_sign_goes_from_hunk_to_hu
         assert [listed.split()[2] for listed, _ in seen] == ["first.txt"] * 3 + ["second.txt"] * 2
 
 
+async def test_the_keys_of_hunks_and_files_work_in_the_history_as_well() -> None:
+    play = many_hunks()
+    approved(play, "1")
+    async with cockpit(play, size=(170, 24)) as seat:
+        await seat.press("H", "down")
+        await seat.sees("history", "file")
+        for key, row in (
+            ("greater_than_sign", "edit second.txt"),
+            ("right_curly_bracket", "second.txt 90 new"),
+            ("left_curly_bracket", "second.txt 20 new"),
+            ("less_than_sign", "edit first.txt"),
+            ("less_than_sign", "This is the first file of the edit"),
+        ):
+            await seat.press(key)
+            await seat.sees(row)
+
+
 async def test_scrolling_by_hand_moves_the_position_on() -> None:
     async with cockpit(many_hunks(), size=(120, 24)) as seat:
         await seat.sees("file 1", "hunk 1")

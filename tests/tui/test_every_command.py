@@ -162,7 +162,8 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
         ways = CommandAccess(seat, screen)
         await ways.by_key(HISTORY)
         await ways.in_the_palette(HISTORY)
-        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help", "history-reveal"}
+        hunks = {f"history-{way}-{what}" for way in ("next", "previous") for what in ("hunk", "file")}
+        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help", "history-reveal", *hunks}
         await ways.in_the_palette_by_mouse(HISTORY, "Footer .-command-palette")
 
 

@@ -130,6 +130,13 @@ EDITS_OF_FILES = (
         (JUDGED + "test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone",),
     ),
     Mutation(
+        "a human's result replaces only content that was judged",
+        "whisper_tui.supervisor.approvals.approval_queue._check_same_files",
+        "before.get(file.real, file.before) != file.before",
+        "False",
+        (MADE + "test_a_humans_result_is_refused_if_the_file_has_changed_since_it_was_judged",),
+    ),
+    Mutation(
         "an edit is taken back only while the file is as it left it",
         "whisper_tui.supervisor.edit_history.EditHistory._before",
         "_digest_on_disk(file.real) != file.after",

@@ -76,6 +76,15 @@ _TOLD: dict[EditMode, str] = {
 }
 
 
+def go_to_place(cockpit: CockpitContext, view: ParagraphsView, direction: int, *, files: bool) -> None:
+    """Scroll to the next or the previous hunk, or file, of a difference; a toast says if there is none."""
+    if view.place is None:
+        cockpit.tell("No difference of files is on the screen.")
+    elif not view.go_to_place(direction, files=files):
+        which = "last" if direction > 0 else "first"
+        cockpit.tell(f"This is the {which} {'file' if files else 'hunk'} of the edit.")
+
+
 class EditCommands:
     """Carries out the commands about edits."""
 
@@ -100,9 +109,9 @@ class EditCommands:
 
     def _go(self, direction: int, *, files: bool) -> None:
         """Scroll the difference on the card. Nothing is decided by it, so no guard is asked."""
-        if not self._cockpit.screen.query_one("#call-detail", ParagraphsView).go_to_place(direction, files=files):
-            which = "last" if direction > 0 else "first"
-            self._cockpit.tell(f"This is the {which} {'file' if files else 'hunk'} of the edit.")
+        go_to_place(
+            self._cockpit, self._cockpit.screen.query_one("#call-detail", ParagraphsView), direction, files=files
+        )
 
     async def _switch(self, mode: EditMode) -> None:
         record = self._cockpit.shown

@@ -29,6 +29,7 @@ from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
 from whisper_tui.tui.command_screen import CommandScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.commands.edit_commands import go_to_place
 from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
@@ -71,6 +72,10 @@ HISTORY: tuple[Command, ...] = (
         "Give the output, or the focused call, the whole right side, then the whole screen.",
         "History",
     ),
+    Command("history-next-hunk", "right_curly_bracket", "Next hunk", "Go to the next hunk of an edit.", "History"),
+    Command("history-previous-hunk", "left_curly_bracket", "Previous hunk", "Go to the previous hunk.", "History"),
+    Command("history-next-file", "greater_than_sign", "Next file", "Go to the next file of an edit.", "History"),
+    Command("history-previous-file", "less_than_sign", "Previous file", "Go to the previous file.", "History"),
     Command("history-again", "r", "Run again", "Ask for it once more, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
     Command("history-why", "Y", "Why", "Show why it was allowed, asked or denied.", "History", in_footer=True),
@@ -218,6 +223,10 @@ class HistoryScreen(CommandScreen):
             "history-begin": lambda: self._replay.to(0),
             "history-finish": lambda: self._replay.to(float("inf")),
             "history-layout": lambda: self.query_one(OutputArea).choose_next(),
+            "history-next-hunk": lambda: self._go(1, files=False),
+            "history-previous-hunk": lambda: self._go(-1, files=False),
+            "history-next-file": lambda: self._go(1, files=True),
+            "history-previous-file": lambda: self._go(-1, files=True),
             "history-again": self._run_again,
             "history-reveal": self._reveal,
             "history-why": self._why,
@@ -228,6 +237,9 @@ class HistoryScreen(CommandScreen):
             "history-leave": self._leave,
         }
         return found | {f"history-{name}": partial(self._choose, name) for name in NEXT}
+
+    def _go(self, direction: int, *, files: bool) -> None:
+        go_to_place(self._cockpit, self.query_one("#past-detail", ParagraphsView), direction, files=files)
 
     def _choose(self, name: str) -> None:
         """Set the next choice of a filter."""
