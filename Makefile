@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-# Tests wait for processes half of the time, so there are two for each processor.
+# Tests spend half of their time waiting for processes, so there are two workers for each processor.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 # Running needs a third of what developing needs, so each has its own mark of completion.
 RUNS := $(VENV)/.runs
@@ -19,27 +19,27 @@ DOCUMENTS := $(VENV)/.documents
 run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
 	@$(BIN)/whisper-tui demo
 
-test: $(DEVELOPS) ## the tests but the slow ones, two at a time on each processor, up to eight
+test: $(DEVELOPS) ## all tests except the slow ones, with two workers for each processor, eight at most
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
-test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs into .clients, once
-	@$(BIN)/python tests/clients/install.py || true # the tests of a client that is not there fail, and name it
+test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs once, into .clients
+	@$(BIN)/python tests/clients/install.py || true # without a client, its tests fail and name it
 	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
 
-check: $(DEVELOPS) ## format, lint, types, layers, and all tests, the slow ones too, but not those with the real agent clients
+check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those with the real agent clients
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-crashtest: $(DEVELOPS) ## kill everything at random, KILLS times (default 300), and see whether anything was lost
+crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
 
-mutations: $(DEVELOPS) ## take away each defence in a copy, and see that its tests then fail
+mutations: $(DEVELOPS) ## remove each defence in a copy, and check that its tests then fail
 	@$(BIN)/python -m tests.mutations
 
-fuzz: $(DEVELOPS) ## throw random requests at every door for SECONDS (default 300)
+fuzz: $(DEVELOPS) ## send random requests to every interface for SECONDS (default 300)
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300)
 
 screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
@@ -48,10 +48,10 @@ screenshots: $(DEVELOPS) ## draw screenshots/*.svg again
 docs: $(DOCUMENTS) ## build the documentation site into build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
 
-bench: $(DEVELOPS) ## measure every promise and write the table in benchmarks/README.md
+bench: $(DEVELOPS) ## measure everything that is promised, and write the tables in benchmarks/README.md
 	@$(BIN)/python benchmarks/run_all.py
 
-bench-peers: $(DEVELOPS) ## measure beside other programs, which are installed into .peers; SIZE=short, usual (12 minutes) or full
+bench-peers: $(DEVELOPS) ## compare with other programs, which are installed into .peers; SIZE=short, usual (12 minutes) or full
 	@$(BIN)/python -m benchmarks.peers --size $(or $(SIZE),usual)
 
 clean: ## remove the virtual environment, the agent clients, the peers, caches and built packages

@@ -113,7 +113,7 @@ def floods(folder: Path) -> None:
     """Print what output that grows costs the one who presses keys."""
     idle = flood(folder, 0)
     head = "| cockpit | median | 95 % | 99 % | worst | times its baseline | frames a second | memory MB |"
-    print("From a key to its effect on the terminal, in milliseconds; a frame of 60 Hz is 17:\n")
+    print("From a key press to its effect on the terminal, in milliseconds; a frame of 60 Hz is 17:\n")
     print(f"{head}\n|---|---|---|---|---|---|---|---|")
     print(f"{row('nothing to do (baseline)', idle[0], idle[0])} {idle[1]:.0f} | {idle[2]:.0f} |")
     for rate in (1, 10, 100):

@@ -67,8 +67,8 @@ BOUNDED = {
 def stated(workspace: Path) -> None:
     """Print how long effects take to state."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(workspace)}
-    print("Effects stated, in milliseconds; ordinary ones within 20, those that look at trees and git within 200:\n")
-    print("| command | median | worst | of its own processor time | bound |\n|---|---|---|---|---|")
+    print("Milliseconds until the effects of a command are stated. Bounds: 20, or 200 where trees or git are read.\n")
+    print("| command | median | worst | processor time | bound |\n|---|---|---|---|---|")
     for table, bound in ((QUICK, 20), (BOUNDED, 200)):
         for name, text in table.items():
             took, used = [], []
@@ -109,7 +109,7 @@ def keys(workspace: Path) -> None:
     finally:
         for terminal in terminals.values():
             terminal.close()
-    print("\nFrom a key to the card of another call on the terminal, in milliseconds:\n")
+    print("\nFrom a key press to the card of another call on the terminal, in milliseconds:\n")
     print("| card | median | 95 % | times its baseline |\n|---|---|---|---|")
     print(row("without effects (baseline)", painted["without"], painted["without"]))
     print(row("with effects, first paint", painted["with"], painted["without"]))
@@ -139,7 +139,7 @@ def edits(workspace: Path) -> None:
     finally:
         for terminal in terminals.values():
             terminal.close()
-    print("\nFrom a key to the card of an edit on the terminal, in milliseconds:\n")
+    print("\nFrom a key press to the card of an edit on the terminal, in milliseconds:\n")
     print("| card | median | 95 % | times its baseline |\n|---|---|---|---|")
     for how, name in names.items():
         print(row(f"an edit of {name}, first paint{' (baseline)' * (how == 'edit')}", painted[how], painted["edit"]))
