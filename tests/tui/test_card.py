@@ -220,6 +220,18 @@ async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -
         await seat.sees("runs ./deploy.sh", "rm -rf ~/important")
 
 
+async def test_the_lines_of_a_script_break_between_words(tmp_path: Path) -> None:
+    words = [f"word{number:02d}" for number in range(24)]
+    (tmp_path / "say.sh").write_text(f"echo {' '.join(words)}\n")
+    async with cockpit(in_directory(tmp_path, "sh ./say.sh"), size=(80, 24)) as seat:
+        await seat.sees("runs sh ./say.sh", words[0])
+        seat.screen.query_one("#call-detail", ParagraphsView).scroll_end(animate=False)
+        await seat.sees(words[-1])
+        shown = seat.text()
+        assert [word for word in words if word not in shown] == []
+        assert "┆ word" in shown
+
+
 async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> None:
     (tmp_path / "deploy.sh").write_text("#!/bin/sh\nrm -rf ~/important\ngit push --force\n")
     (tmp_path / "deploy.sh").chmod(0o755)

@@ -227,7 +227,8 @@ def _block(text: str, most: int, *, cut: bool, role: Callable[[str], Role]) -> I
     lines = text.rstrip("\n").split("\n")
     for line in lines[:most]:
         spans = said(line.replace("\t", "    "), role(line), whole=True)
-        yield Paragraph(spans, margin, (Span("   "), Span("┆ ", "frame")), card=True, at_words=False)
+        # Unlike a command, a script breaks between words: a row that is not full ends with a blank.
+        yield Paragraph(spans, margin, (Span("   "), Span("┆ ", "frame")), card=True)
     if len(lines) > most or cut:
         more = f"… {count(len(lines) - most, 'more line')}" if len(lines) > most else "… more, too long to be shown"
         yield Paragraph((Span(more, "muted"),), margin)
