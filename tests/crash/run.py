@@ -102,7 +102,7 @@ def table(result: Result) -> str:
         ("results that agents were given whole", f"{result.results:,}"),
         ("violations", f"{len(result.violations):,}"),
     ]
-    return "\n".join(["| counted | number |", "|---|---:|", *(f"| {name} | {number} |" for name, number in rows)])
+    return "\n".join(["| figure | number |", "|---|---:|", *(f"| {name} | {number} |" for name, number in rows)])
 
 
 def write(page: Path, command: str, counts: str) -> None:
