@@ -399,6 +399,8 @@ async def test_denials_for_a_session_are_listed_and_lifted() -> None:
         (RuleFields("deny", "text", " a  b ", sandbox="none", name="x"), {"name": "x", "text": " a  b "}),
         (RuleFields("ask", "program", "git", tool="t"), {"name": "git", "program": "git", "tool": "t"}),
         (RuleFields("deny", "anything"), {"name": "anything", "anything": True}),
+        (RuleFields(kind="path", words="/src/", directory="/x"), {"name": "/src/", "path": "/src/", "directory": "/x"}),
+        (RuleFields("ask", "host", "*.a.org", name="a"), {"name": "a", "host": "*.a.org"}),
         (
             RuleFields(kind="pattern", words="git log *", sandbox="workspace network", redirections="yes"),
             {
@@ -433,6 +435,8 @@ def test_the_form_keeps_the_fields_that_it_does_not_show() -> None:
     ("fields", "field", "problem"),
     [
         (RuleFields(), "words", "Type the commands"),
+        (RuleFields(kind="path"), "words", "Type a pattern of the files"),
+        (RuleFields(kind="host"), "words", "Type the host"),
         (RuleFields(words="a 'b"), "words", "unclosed quote"),
         (RuleFields(words="cd x && make"), "words", "never matches"),
         (RuleFields(words="a", options="'"), "options", "unclosed quote"),

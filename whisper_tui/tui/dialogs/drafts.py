@@ -312,9 +312,11 @@ KINDS = (
     ("program", "of this program"),
     ("pattern", "that match this pattern"),
     ("anything", "of any kind"),
+    ("path", "none: edits of these files"),
+    ("host", "none: fetches from this host"),
     ("argv", "of exactly these words, without a shell"),
 )
-"""The fields that say which commands a rule is about."""
+"""The fields that say which commands a rule is about, or which files or host."""
 SANDBOXES = (
     ("", "as the file says, or read-only"),
     ("read-only", "read-only"),
@@ -374,7 +376,8 @@ class RuleFields:
         if unseen := unseen_problems("text", self.words):
             problems["words"] = unseen[0]
         if not self.words.strip():
-            problems["words"] = "Type the commands that the rule is about."
+            nouns = {"path": "a pattern of the files", "host": "the host"}
+            problems["words"] = f"Type {nouns.get(self.kind, 'the commands')} that the rule is about."
         if self.kind not in {"prefix", "argv"}:
             return self.words if self.kind == "text" else self.words.strip()
         words = _split(self.words, "words", problems)

@@ -34,6 +34,8 @@ _HINTS = {
     "program": "pytest",
     "pattern": "git log *",
     "anything": "",
+    "path": "docs/**/*.md",
+    "host": "*.example.org",
     "argv": "git status",
 }
 
