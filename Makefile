@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 # Tests spend half of their time waiting for processes, so there are two workers for each processor.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
-# Running needs a third of what developing needs, so each has its own mark of completion.
+# `run` needs a third of the packages that development needs, so each has its own stamp file.
 RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
@@ -16,7 +16,7 @@ DOCUMENTS := $(VENV)/.documents
 .DEFAULT_GOAL := help
 .PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest mutations fuzz docs
 
-run: $(RUNS) ## the demo: in a terminal the cockpit, without one a printed script
+run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
 
 test: $(DEVELOPS) ## all tests except the slow ones, with two workers for each processor, eight at most
@@ -58,7 +58,7 @@ clean: ## remove the virtual environment, the agent clients, the peers, caches a
 	rm -rf $(VENV) .clients .peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist snapshot_report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1	\2/p' Makefile
 
 $(BIN)/python:

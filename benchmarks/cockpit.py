@@ -129,8 +129,8 @@ def queues(folder: Path, many: int) -> None:
     """Print what very many waiting calls cost, against few."""
     few_found, few_s, *few_mb = queue(folder, FEW)
     found, many_s, *many_mb = queue(folder, many)
-    print(f"\nCalls that wait, {FEW} and {many:,}: a supervisor, a cockpit beside it; median milliseconds:\n")
-    print(f"| what | {FEW} wait | {many:,} wait | 95 % | times |\n|---|---|---|---|---|")
+    print(f"\nA supervisor and a cockpit with {FEW} and with {many:,} waiting calls, median milliseconds:\n")
+    print(f"| action | {FEW} waiting | {many:,} waiting | 95 % | ratio |\n|---|---|---|---|---|")
     for what, took in found.items():
         before, now = statistics.median(few_found[what]), statistics.median(took)
         worst = statistics.quantiles(took, n=20, method="inclusive")[18] if len(took) > 1 else now

@@ -114,7 +114,7 @@ def keys(workspace: Path) -> None:
     print(row("without effects (baseline)", painted["without"], painted["without"]))
     print(row("with effects, first paint", painted["with"], painted["without"]))
     print(row("with effects that take 200 ms, first paint", painted["late"], painted["without"]))
-    print(row("with effects, until they are there", appeared, painted["without"]))
+    print(row("with effects, until they are shown", appeared, painted["without"]))
 
 
 def edits(workspace: Path) -> None:
@@ -144,7 +144,7 @@ def edits(workspace: Path) -> None:
     for how, name in names.items():
         print(row(f"an edit of {name}, first paint{' (baseline)' * (how == 'edit')}", painted[how], painted["edit"]))
         print(row(f"an edit of {name}, the next key at once", busy[how], painted["edit"]))
-        print(row(f"an edit of {name}, until its difference is there", there[how], painted["edit"]))
+        print(row(f"an edit of {name}, until its difference is shown", there[how], painted["edit"]))
 
 
 def main() -> None:

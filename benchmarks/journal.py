@@ -108,13 +108,13 @@ def main() -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        print("### What a fact costs\n")
+        print("### Time to journal an event\n")
         print("| way | median µs | spread between rounds |\n|---|---:|---:|")
         for way, median, spread in costs(place):
             print(f"| {way} | {median:.0f} | {spread:.0f} |")
         took, plain = opening(place)
         print(
-            f"\nTaking up a history of {HISTORY:,} calls: {took:.2f} s (reading it all as plain JSON: {plain:.2f} s)."
+            f"\nLoading a history of {HISTORY:,} calls: {took:.2f} s (reading all of it as plain JSON: {plain:.2f} s)."
         )
 
 

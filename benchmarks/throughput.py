@@ -60,8 +60,8 @@ async def main(mebibytes: int, rounds: int) -> None:
             [name.replace("|", "\\|"), f"{middle:.2f}", f"{mebibytes / middle:.0f}", f"{middle / base:.2f} times"]
         )
     table(f"{mebibytes} MiB from one command, {rounds} interleaved rounds", ("way", "s", "MiB/s", "time"), rows)
-    told = f"grew by {grown / MIB:.1f} MiB meanwhile, and computed for {cpu / rounds:.3f} s a run"
-    print(f"\nThe process of the executor {told}.")
+    used = f"grew by {grown / MIB:.1f} MiB, and it used {cpu / rounds:.3f} s of processor time per run"
+    print(f"\nMeanwhile the memory of the executor's process {used}.")
 
 
 if __name__ == "__main__":

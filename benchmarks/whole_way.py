@@ -78,7 +78,7 @@ async def main(rounds: int) -> None:
         await door.close()
         while (root / "run" / "supervisor.sock").exists():
             await asyncio.sleep(0.05)
-    head = ("command", "subprocess.run ms", "p95", "the whole way ms", "p95", "ratio of medians")
+    head = ("command", "subprocess.run ms", "p95", "whisper_tui ms", "p95", "ratio of medians")
     table(f"From submission to answer over the socket, {rounds} interleaved rounds", head, [row])
     print(f"\n{AT_ONCE} at once on 8 workers: {together:.0f} commands a second.")
 

@@ -29,8 +29,8 @@ async def crowd(field: Field) -> str:
         Column("all answered after s", 2, ratio=True),
     )
     told = (
-        f"{count:,} commands that wait, asked for at once, until all of them run; then all are let go. Memory is what "
-        "the processes of the way grew by, without the commands themselves, divided by their number."
+        f"{count:,} commands are requested at once and block until all of them run; then all are released. Memory is "
+        "the growth of all processes except the commands themselves, divided by the number of commands."
     )
     return section("Many commands at once", told, table(columns, rows + field.absent()))
 

@@ -45,12 +45,12 @@ class Found(NamedTuple):
 _SAID = {
     "gigabytes": "journal, GB",
     "ready_ms": "from the start of a supervisor to its first answer, ms",
-    "recovered_ms": f"the same after `kill -9`, until {_RUNNING} commands are taken back, ms",
+    "recovered_ms": f"the same after `kill -9`, until {_RUNNING} running commands are recovered, ms",
     "memory_mib": "private memory of the supervisor then, MiB",
     "newest_ms": "the newest 50, ms",
-    "common_ms": "the newest 50 with a word of every call, ms",
-    "rare_ms": f"the newest 50 with a word of one call in {RARE_EVERY:,}, ms",
-    "absent_ms": "a word of no call, ms",
+    "common_ms": "the newest 50 with a word that is in every call, ms",
+    "rare_ms": f"the newest 50 with a word that is in one call of {RARE_EVERY:,}, ms",
+    "absent_ms": "a word that is in no call, ms",
 }
 
 
@@ -62,7 +62,10 @@ async def history(field: Field) -> str:
         short, long = getattr(few, name), getattr(many, name)
         rows.append(Row(words, (short, long, long / short if short else None)))
     columns = (Column(f"{_FEW:,} calls", 2), Column(f"{field.sizes.history:,} calls", 2), Column("ratio", 1))
-    told = "Each call has six facts. No peer keeps a history across restarts, so the baseline is our own short one."
+    told = (
+        "Each call has six events. No other program keeps a history across restarts, so the baseline is a short "
+        "history of whisper_tui."
+    )
     return section("A long history", told, table(columns, rows, first="whisper-tui"))
 
 

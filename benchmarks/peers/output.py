@@ -35,9 +35,9 @@ async def output(field: Field) -> str:
         block.write_bytes((_LINE * (_BLOCK_MIB * MIB // len(_LINE) + 1))[: _BLOCK_MIB * MIB])
         tables = [await _of_size(field, block, gib) for gib in field.sizes.output_gib]
     told = (
-        "One `cat` of a cached file; from asking for it to its result. Kept means: there to be read afterwards, to "
-        "the last byte. Processor time is that of everything together, the command included; memory is what the "
-        "processes of the way, without the command, had more for themselves at most, while it passed."
+        "One `cat` of a cached file, from the request to its result. *Kept* output can be read afterwards, to the last "
+        "byte. Processor time is the sum of all processes, including the command; memory is the largest growth of the "
+        "private memory of all processes except the command."
     )
     return section("Output", told, *tables)
 

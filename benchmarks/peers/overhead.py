@@ -35,7 +35,8 @@ async def overhead(field: Field) -> str:
     rows += [Row(name, (), why) for name, why in failed.items() if name not in took]
     return section(
         "One command",
-        f"`{' '.join(TRUE)}`, from asking for it to its result; {field.sizes.rounds} rounds, all ways in turns.",
+        f"`{' '.join(TRUE)}`, from the request to its result; {field.sizes.rounds} rounds, in each of which all "
+        "programs take turns.",
         table((Column("median ms", 2, ratio=True), Column("p95 ms", 2, ratio=True)), rows + field.absent()),
     )
 

@@ -30,7 +30,7 @@ async def rate(field: Field) -> str:
     ]
     return section(
         "Commands a second",
-        f"`{' '.join(TRUE)}`, counted for {field.sizes.rate_s:g} s with 1, 8 and 64 of them under way all the time, "
+        f"`{' '.join(TRUE)}`, counted for {field.sizes.rate_s:g} s with 1, 8 and 64 of them in flight all the time, "
         "and as many workers.",
         table([Column(f"{n} at once", 0, ratio=True) for n in AT_ONCE], rows + field.absent()),
     )

@@ -32,7 +32,7 @@ Press = Callable[[int], float]
 async def viewer(field: Field) -> str:
     """Everyone alone: a terminal that only takes, tmux, and our cockpit."""
     rows = []
-    for name, look in (("nobody, into a file", _unseen), ("tmux", _in_tmux), ("whisper-tui", _in_cockpit)):
+    for name, look in (("none, output to a file", _unseen), ("tmux", _in_tmux), ("whisper-tui", _in_cockpit)):
         with directory() as place:
             try:
                 rows.append(Row(name, await look(Path(place), field.sizes.keys)))
@@ -41,11 +41,11 @@ async def viewer(field: Field) -> str:
             finally:
                 await asyncio.to_thread(end_all)
     told = (
-        f"A command that would print {RATE / 1e6:.0f} MB a second is shown on a terminal of 120 by 40; meanwhile "
-        f"{field.sizes.keys} keys are pressed, and what counts is when their effect is drawn."
+        f"A command that would print {RATE / 1e6:.0f} MB a second is shown on a terminal of 120 by 40. Meanwhile "
+        f"{field.sizes.keys} keys are pressed, and the time until their effect is drawn is measured."
     )
     columns = (Column("command prints MB/s", 1, ratio=True), Column("key median ms", 1), Column("key p95 ms", 1))
-    return section("Looking on", told, table(columns, rows, first="who looks"))
+    return section("Watching the output", told, table(columns, rows, first="viewer"))
 
 
 def command(place: Path) -> Argv:

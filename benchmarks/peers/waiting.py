@@ -38,17 +38,18 @@ async def waiting(field: Field) -> str:
     rows += [await _ours(number) for number in (few, many)]
     rows += [await _peer(way, few) for way in queues() if way.name not in field.missing]
     columns = (
-        Column("calls that wait", 0),
-        Column("taken a second", 0),
+        Column("waiting calls", 0),
+        Column("accepted a second", 0),
         Column("private KiB each", 1),
         Column("list ms", 1, ratio=True),
     )
     told = (
-        f"Ours come over the socket from {SESSIONS} sessions, {_AT_ONCE} under way, and are in the journal; those of "
-        "the peers come by their programs, one after the other. The list is printed by a program that starts for it."
+        f"The calls of whisper_tui are submitted over the socket by {SESSIONS} sessions, {_AT_ONCE} at a time, and are "
+        "journaled; those of the other programs are submitted by their command-line programs, one after the other. The "
+        "list is printed by a program that is started for this purpose."
     )
     absent = field.absent("task-spooler", "nq", "pueue")
-    return section("Calls that wait", told, table(columns, rows + absent))
+    return section("Waiting calls", told, table(columns, rows + absent))
 
 
 async def _ours(number: int) -> Row:
