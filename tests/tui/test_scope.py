@@ -171,6 +171,12 @@ async def test_edits_are_approved_by_file_directory_or_kind() -> None:
         assert seat.record("1").decision == Approve(remember=ToolScope(path="/src/", uses=2))
 
 
+async def test_on_a_small_screen_the_past_calls_of_a_tool_are_in_view() -> None:
+    async with cockpit(asked_by_agent(EDIT, "/src/app.py"), size=(80, 24)) as seat:
+        await opened(seat, 1)
+        await seat.sees("edit src/app.py", "Covers edits of src/app.py.", "Of the last 1 call, ")
+
+
 async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() -> None:
     async with cockpit(asked_by_agent(EDIT), size=(140, 40)) as seat:
         await opened(seat, 1)

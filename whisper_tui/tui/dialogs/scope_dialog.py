@@ -21,7 +21,7 @@ from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.masked_calls import masked_spec
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
-from whisper_tui.present.command_text import command_paragraphs, command_title
+from whisper_tui.present.command_text import call_line, command_paragraphs, command_title, one_line
 from whisper_tui.present.quantities import count
 from whisper_tui.present.risk_text import why_not_confined
 from whisper_tui.present.scope_text import scope_targets
@@ -158,6 +158,7 @@ class ScopeScreen(Dialog[Approve]):
         self.query_one("#sandbox").display = self.query_one("#choose-sandbox").display = not self._is_tool
         self._show_sandbox()
         reaches = self.query_one(OptionList)
+        reaches.styles.height = len(self._reaches)
         reaches.highlighted = 0
         reaches.focus()
         self._changed()
@@ -253,7 +254,12 @@ class ScopeScreen(Dialog[Approve]):
         title = Paragraph(
             (Span("Approves", "label"), Span(f"  {command_title(command)}", "muted")), margin=(Span(" "),)
         )
-        shown = (title, *command_paragraphs(command, ()), BLANK, *paragraphs)
+        whole = command_paragraphs(command, ())
+        if self._is_tool:
+            # The card has shown all of it; here it would push what is covered out of a small screen.
+            line = call_line(self._record) if self._edited is None else one_line(command)
+            whole = (Paragraph(line, margin=(Span(" "),)),)
+        shown = (title, *whole, BLANK, *paragraphs)
         # A loop, because an answer can arrive when the dialog has been left and has no widgets any more.
         for view in self.query(ParagraphsView):
             view.show(shown, from_top=False)
