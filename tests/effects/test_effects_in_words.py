@@ -117,7 +117,7 @@ def test_commits_that_are_lost_are_named(workspace: Path) -> None:
 
 def test_a_command_that_changes_nothing_says_so(workspace: Path) -> None:
     effects = effects_of(Shell(text="ls"), str(workspace), [str(workspace)], {}).model_dump(mode="json")
-    assert effect_lines(effects) == () and no_effects_text(effects) == "changes nothing that is known"
+    assert effect_lines(effects) == () and no_effects_text(effects) == "no known changes"
 
 
 def test_secrets_in_the_environment_are_named_and_not_shown(workspace: Path) -> None:

@@ -291,7 +291,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
             await seat.sees("Reading the files …")
             play.clock.advance(1)
             await seat.press("a")
-            await seat.sees("the files of this edit are still read")
+            await seat.sees("the files of this edit are still being read")
             assert isinstance(seat.record("1").state, Waiting)
         finally:
             go_on.set()

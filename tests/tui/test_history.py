@@ -52,7 +52,7 @@ async def test_a_past_call_shows_what_its_agent_was_told_or_why_that_is_not_know
             await seat.press("down")
             await seat.sees("What the agent was told", "answer 6")
             await seat.press("down")
-            await seat.sees("The answer cannot be made again: the output cannot be read")
+            await seat.sees("The answer cannot be reproduced: the output cannot be read")
 
 
 async def test_the_session_of_an_old_call_is_named_though_the_board_has_forgotten_it():

@@ -363,7 +363,7 @@ async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> Non
 @pytest.mark.parametrize(
     ("verdict", "shown"),
     [
-        ({"kind": "allow", "rule": "built-in: only looks"}, "the built-in list of commands that only read"),
+        ({"kind": "allow", "rule": "built-in: only looks"}, "the built-in read-only list"),
         ({"kind": "allow", "rule": "built-in: edits in the workspace"}, "whisper_tui itself"),
         ({"kind": "allow", "grant_id": "g1"}, "with call 3"),
         ({"kind": "refuse", "denial_id": "d1"}, "npm publish"),

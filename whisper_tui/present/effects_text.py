@@ -49,7 +49,7 @@ def effect_lines(effects: Facts) -> tuple[EffectLine, ...]:
 
 def no_effects_text(effects: Facts) -> str:
     """Return the sentence for a command without known effects. Empty: it has effects."""
-    return "" if effect_lines(effects) else "changes nothing that is known"
+    return "" if effect_lines(effects) else "no known changes"
 
 
 def _by_whom(each: Facts, line: EffectLine) -> EffectLine:
@@ -174,7 +174,7 @@ def _state(each: Facts) -> str:
 
 
 def _host(each: Facts) -> EffectLine:
-    where = each["host"] or "a machine that is not known"
+    where = each["host"] or "an unknown machine"
     source = f", {each['source']}" if each["source"] else ""
     here = "" if each["elsewhere"] else ", this machine"
     return EffectLine(f"talks to {where} ({each['program']}{source}{here})", "host")
@@ -243,4 +243,4 @@ def _unknown(effects: Facts) -> Iterator[EffectLine]:
         command = f" ({each['command']})" if each["command"] else ""
         yield _by_whom(each, EffectLine(f"not stated: {each['reason']}{command}", "unknown"))
     if not effects["complete"]:
-        yield EffectLine("not stated: there was no time to look at everything", "unknown")
+        yield EffectLine("not stated: the time limit was reached before everything was read", "unknown")

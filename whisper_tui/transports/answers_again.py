@@ -30,7 +30,7 @@ WithoutResult = Denied | Withdrawn | HandedOver | Lost
 NO_ANSWER = "The call has not ended, so its agent has no result yet."
 LEFT = "The agent no longer waited ({why}), so it has got this only if it asked again."
 WITHDRAWN = "The call was withdrawn, usually because its agent no longer waited, so the agent may not have got this."
-REMOVED = "Its output was removed from the disk, so the answer cannot be made again."
+REMOVED = "Its output was removed from the disk, so the answer cannot be reproduced."
 BY_ITSELF = "The agent's own program carried it out, so the result is not known here."
 AT_DEADLINE = (
     "It waited for {waited:.0f} seconds. An answer at the deadline of the agent's program, which asks it to wait or to "
@@ -41,7 +41,7 @@ SHORTENED = (
     "More than {most:,} bytes of output: the middle is left out here, and the program got all that it asked for."
 )
 MAY_SHORTEN = "A program that uses the library may have asked for a shorter text than this."
-NO_TOOL = "The tool {tool} is not installed here, so its answer cannot be made again."
+NO_TOOL = "The tool {tool} is not installed here, so its answer cannot be reproduced."
 
 EDIT = "A human had changed it, and whether and how its hook was told so is not recorded."
 NEXT_DIRECTORY = "A note about the directory of the agent's next command, if there was one, is not recorded."

@@ -175,7 +175,7 @@ async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tupl
     try:
         told = await answer_of(cockpit.supervision, record)
     except WhisperError as error:
-        told = Told(caveats=(f"The answer cannot be made again: {error.sentence()}",))
+        told = Told(caveats=(f"The answer cannot be reproduced: {error.sentence()}",))
     return told_paragraphs(told)
 
 

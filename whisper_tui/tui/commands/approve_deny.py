@@ -353,7 +353,9 @@ class DecisionCommands:
     def unread(self, record: CallRecord, then: str = "approve") -> bool:
         """True if rows of the call were never on the screen. A toast warns once; the second key approves anyway."""
         if isinstance(record.spec.command, FileEdits) and self._card.edits.is_missing(record):
-            self._cockpit.tell("Nothing was decided: the files of this edit are still read. Press again once they are.")
+            self._cockpit.tell(
+                "Nothing was decided: the files of this edit are still being read. Press again once they are."
+            )
             return True
         rows = self._cockpit.screen.query_one("#call-detail", ParagraphsView).unseen
         this = (record.id, record.seen_digest(), then)

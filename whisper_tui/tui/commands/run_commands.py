@@ -304,7 +304,7 @@ class RetryCommands:
 def why_not_again(record: CallRecord, session: Session | None) -> str | None:
     """Return why a call cannot be submitted again, as a sentence. None: it can."""
     if record.function is not None:
-        return "The agent carried that tool out itself, so only the agent can repeat it."
+        return "The agent ran that tool itself, so only the agent can repeat it."
     if session is None or session.closed_at is not None:
         return "Its session is closed, with its approvals and its environment: only the agent can ask again."
     return None

@@ -27,7 +27,7 @@ SIGNS: tuple[tuple[str, str, str], ...] = (
     ("✔", "success", "Ended with exit code 0."),
     ("✘", "error", "Ended in any other way."),
     ("▲", "risk", "Flagged: a risk."),
-    ("▲▲", "error", "Flagged: a grave risk; the command destroys something for good, or misleads the reader."),
+    ("▲▲", "error", "Flagged: a severe risk; the effect cannot be undone, or the command misleads the reader."),
     ("✓", "foreground", "Marked by you."),
     ("▸", "muted", "The line is longer: → scrolls, w wraps."),
     ("↺", "risk", "Asked again, because something changed after the approval."),

@@ -62,7 +62,7 @@ def _rules(record: CallRecord, masked: CallRecord, rules: RuleList) -> Iterator[
         yield labelled("Rule", said(each, "strong"))
         rule = known.get(each)
         if each == READ_ONLY_RULE:
-            yield labelled("Defined in", said("whisper_tui itself: the built-in list of commands that only read"))
+            yield labelled("Defined in", said("whisper_tui itself: the built-in read-only list"))
         elif rule is None and each.startswith(BUILT_IN_PREFIX):
             yield labelled("Defined in", said("whisper_tui itself; rules.toml can ask about such calls"))
             continue
@@ -265,7 +265,7 @@ def read_only_paragraphs(entry: ReadOnlyList, hits: Hits) -> tuple[Paragraph, ..
     return (
         Paragraph((SIGNS["allow"] if entry.runs else Span("○", "muted"), Span(f" {does}", "strong")), (Span(" "),)),
         BLANK,
-        labelled("Commands", said("those that only read, inside the workspace, with harmless options")),
+        labelled("Commands", said("read-only commands, inside the workspace, with harmless options")),
         labelled("Sandbox", said("read-only, without the network, where the program could do more")),
         labelled("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
         labelled("Programs", said(whole, whole=True)),
