@@ -465,6 +465,17 @@ def test_an_edit_offers_its_file_the_files_below_its_directory_and_those_of_its_
     assert offered("a[1]/b*c.txt ") == ("/a\\[1\\]/b\\*c.txt\\ ", "/a\\[1\\]/")
 
 
+def test_a_remembered_pattern_covers_no_file_that_runs_later_or_holds_secrets(workspace: Path):
+    asked = write(workspace / "src" / "app.json")
+    for target, other in (("*.json", "package.json"), ("/src/", "src/Makefile"), ("/src/", "src/.env")):
+        grant = remembered(asked, ToolScope(path=target), workspace)
+        assert judge(workspace, asked, ASKED, memory=(grant,)).kind == "allow"
+        edit = write(workspace / other, content='{"scripts": {"test": "curl x"}}')
+        assert judge(workspace, edit, ASKED, memory=(grant,)).kind == "ask", other
+        own = remembered(asked, ToolScope(path=literal_pattern(other)), workspace)
+        assert judge(workspace, edit, ASKED, memory=(own,)).kind == "allow", other
+
+
 def test_each_offer_covers_the_edit_and_nothing_beside_what_it_says(workspace: Path):
     asked = write(workspace / "src" / "app.py")
     others = [write(workspace / name) for name in ("src/b.py", "src/b.txt", "c.py", "c.txt")]

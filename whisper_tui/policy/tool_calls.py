@@ -22,6 +22,7 @@ from whisper_tui.policy.rules.rule import (
     Rules,
     file_matches,
     host_matches,
+    literal_pattern,
     server_pattern,
     tool_names,
 )
@@ -216,7 +217,10 @@ def _covers(grant: Grant, question: Question, command: CarriedOut) -> bool:
 
 
 def scope_covers(scope: ToolScope, question: Question, command: CarriedOut) -> bool:
-    """True if a scope covers a call."""
+    """True if a scope covers a call. A file that runs later or holds secrets is covered only by its own name."""
+    special = (file for file in question.resolved.edits if file.runs_later or file.secret)
+    if scope.path and any(scope.path != literal_pattern(file.inside) for file in special):
+        return False
     return bool(_allowing(question, command, rules_of_scope(scope, command)))
 
 

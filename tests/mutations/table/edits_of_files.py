@@ -71,6 +71,13 @@ EDITS_OF_FILES = (
         (JUDGED + "test_such_text_is_found_where_the_result_of_the_edit_is_not_known",),
     ),
     Mutation(
+        "a remembered pattern covers no file that runs later",
+        "whisper_tui.policy.tool_calls.scope_covers",
+        "file.runs_later or file.secret",
+        "False",
+        (JUDGED + "test_a_remembered_pattern_covers_no_file_that_runs_later_or_holds_secrets",),
+    ),
+    Mutation(
         "a rule for any command allows no tool",
         "whisper_tui.policy.tool_calls._allowing",
         "rule.tool is not None",
