@@ -52,7 +52,7 @@ def test_every_client_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_is_written_by_hand_is_what_the_installer_writes(page: Path, tmp_path: Path) -> None:
+def test_the_files_for_manual_setup_are_those_of_the_installer(page: Path, tmp_path: Path) -> None:
     for name, text in written(client_of(page), tmp_path).items():
         language = {".json": "json", ".jsonc": "json", ".toml": "toml"}.get(Path(name).suffix)
         if language is not None:

@@ -73,6 +73,6 @@ def test_the_share_of_what_commands_and_agents_have_started_is_the_one_in_force(
     assert share == {2: "half", 4: "a quarter"}[places.SHARES[origin]]
 
 
-def test_what_stays_in_memory_is_said() -> None:
+def test_usage_of_memory_is_reported() -> None:
     for number in (board.ENDED_KEPT, board.ENDED_LARGEST, store.MOST_RECENT, store.LARGEST_RECENT):
         assert f"{number:,}" in PAGE

@@ -38,7 +38,7 @@ def npm_that_installs(directory: Path, **other: str) -> dict[str, str]:
     return npm_that(directory, GOOD.format(pairs=pairs))
 
 
-def test_what_is_complete_is_not_installed_again(tmp_path):
+def test_a_complete_client_is_not_installed_again(tmp_path):
     place, environ = tmp_path / "place", npm_that_installs(tmp_path / "bin")
     assert missing(place) == list(CLIENTS)
     assert install(place, environ) == {}

@@ -85,7 +85,7 @@ def test_a_layer_brings_in_only_what_it_may_know(layer: str, knows: set[str], ne
 
 
 @pytest.mark.parametrize("name", ["whisper_tui.supervisor.keeper", "whisper_tui.transports.mcp.relay"])
-def test_what_starts_once_per_command_or_agent_needs_no_installed_package(name: str) -> None:
+def test_programs_started_for_each_command_need_no_installed_package(name: str) -> None:
     without_site_packages = loaded_by(name, options=("-S",))
     assert {module.partition(".")[0] for module in without_site_packages} - {"whisper_tui", "__main__"} <= (
         sys.stdlib_module_names

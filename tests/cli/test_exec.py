@@ -153,7 +153,7 @@ def test_exec_dies_of_the_same_signal_as_the_command(shell: Shell) -> None:
     assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
 
 
-def test_for_opencode_it_ends_with_the_code_of_the_signal_because_that_hangs_on_signals(shell: Shell) -> None:
+def test_exec_exits_with_the_code_of_the_signal_because_opencode_hangs_on_signals(shell: Shell) -> None:
     asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
     shell.approve(shell.waiting())
     assert shell.run(shlex.split(finished(asking)["command"])).returncode == 137

@@ -277,7 +277,7 @@ LS = CommandSpec(command=Argv(program="ls"), cwd="/w")
         waiting(LS, *(Risk(id="network", sentence=f"It reaches {'x' * 200}") for _ in range(3))),
     ],
 )
-def test_what_cannot_be_read_in_a_notification_cannot_be_approved_by_it(record: CallRecord) -> None:
+def test_a_call_that_a_notification_cannot_show_cannot_be_approved_by_it(record: CallRecord) -> None:
     notice = call_notice(record, None)
     assert not notice.may_approve and "Open the cockpit to approve: " in notice.body
 

@@ -62,14 +62,14 @@ def running(instance: Instance) -> Iterator[Callable[..., Terminal]]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_ends_when_its_terminal_is_closed(running: Callable[..., Terminal], name: str) -> None:
+def test_a_program_ends_when_its_terminal_is_closed(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name)
     terminal.hang_up()
     terminal.ends()
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SERVERS])
-def test_it_ends_when_its_terminal_is_gone_and_no_signal_says_so(running: Callable[..., Terminal], name: str) -> None:
+def test_a_program_ends_when_its_terminal_closes_without_a_signal(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name, controlling=False)
     terminal.hang_up()
     terminal.ends()
@@ -149,7 +149,7 @@ async def test_an_agent_that_stays_ends_with_its_terminal(instance: Instance, ev
 
 
 @pytest.mark.parametrize("name", FULL_SCREEN)
-def test_it_ends_with_the_window_also_below_another_program(running: Callable[..., Terminal], name: str) -> None:
+def test_a_program_below_another_one_ends_with_the_window(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name, between=with_a_program_between)
     (program, *_) = terminal.family()
     terminal.hang_up()
@@ -201,7 +201,7 @@ def test_ctrl_z_gives_the_terminal_back_until_the_program_is_continued(
 
 
 @pytest.mark.parametrize("name", FULL_SCREEN)
-def test_it_ends_though_its_terminal_stands_still(running: Callable[..., Terminal], name: str) -> None:
+def test_a_program_ends_although_its_terminal_is_blocked(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name)
     terminal.reading.clear()
     # Every switch of the theme draws everything: soon the terminal takes no more.

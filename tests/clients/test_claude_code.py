@@ -38,7 +38,7 @@ def watching(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Play
     return play(program, (LOADED, WATCHED, SEEN), directory, ask_for=ask_for, set_up=set_up)
 
 
-def test_what_a_monitor_runs_is_what_the_human_made_of_it(watching):
+def test_a_monitor_runs_the_command_as_the_human_edited_it(watching):
     assert watching.record(WATCHED).call.tool == "Monitor", watching.written
     assert watching.record(WATCHED).edited
     assert (watching.workspace / "edited-ran").exists()

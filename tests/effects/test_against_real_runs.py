@@ -483,7 +483,7 @@ def test_an_incompletely_known_command_is_reported_as_such(text: str, template: 
 
 
 @pytest.mark.parametrize("text", rows(SCRIPTS))
-def test_what_a_script_does_at_its_top_level_happens(text: str, template: Path, tmp_path: Path) -> None:
+def test_effects_of_the_top_level_of_a_script_are_stated(text: str, template: Path, tmp_path: Path) -> None:
     if programs_are_missing(text, template):
         pytest.skip("a program of this row is not installed")
     ran = Ran(template, tmp_path / "copy", text)

@@ -55,7 +55,7 @@ def test_a_hook_that_is_gone_is_missed(machine: Machine, client: str) -> None:
 
 def test_an_unconnected_client_is_only_reported_if_it_was_named(machine: Machine, client: str) -> None:
     assert machine.doctor(client, asked_for=False).proved
-    assert "run unseen" in said(machine.doctor(client), "hook", CheckState.BAD)
+    assert "not supervised" in said(machine.doctor(client), "hook", CheckState.BAD)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_hook_for_commands_alone_is_proved_with_a_note(machine: Machine, clien
     machine.mood("commands")
     report = machine.doctor(client)
     assert report.proved
-    assert "commands alone" in said(report, "hook", CheckState.NOTE)
+    assert "only commands" in said(report, "hook", CheckState.NOTE)
 
 
 def test_gemini_cli_without_hooks_in_editors_is_reported(machine: Machine) -> None:

@@ -64,7 +64,7 @@ def test_a_second_definition_without_the_gateway_counts(machine: Machine, client
         ["whisper-tui", "mcp", "--through", "docs", "--", "npx"],
     ],
 )
-def test_what_only_looks_like_the_gateway_of_this_instance_is_asked_by_the_hook(
+def test_the_hook_asks_about_servers_that_only_look_like_this_gateway(
     machine: Machine, client: str, words: list[str]
 ) -> None:
     define(machine, client, words)

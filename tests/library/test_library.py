@@ -166,7 +166,7 @@ async def test_a_changed_command_is_reported_in_the_result(tmp_path):
         assert not (tmp_path / "asked").exists()
 
 
-async def test_for_a_model_there_is_one_text_of_bounded_length(tmp_path):
+async def test_a_model_gets_one_text_of_bounded_length(tmp_path):
     async with in_process("my agent", root=tmp_path, decide=everything) as agent:
         much = {"command": "seq", "args": ["300000"]}
         assert len((await agent.call("execute_command", much))["stdout"]) == 1_988_895

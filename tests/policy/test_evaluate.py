@@ -124,7 +124,7 @@ def test_broken_rules_still_deny_what_could_be_read() -> None:
 class TestMemory:
     """A remembered approval: exactly this command, in exactly this directory, in this session."""
 
-    def test_it_allows_the_same_command_and_names_the_call_it_comes_from(self) -> None:
+    def test_an_approval_allows_the_same_command_and_names_its_call(self) -> None:
         verdict = evaluate(a_question(), NO_RULES, (a_grant("g0", a_shell("ls")), a_grant("g1")))
         assert (verdict.kind, verdict.grant_id) == ("allow", "g1")
         assert "call 1" in verdict.reason
@@ -145,23 +145,23 @@ class TestMemory:
             a_shell("git status"),
         ],
     )
-    def test_it_allows_nothing_else(self, spec: CommandSpec) -> None:
+    def test_an_approval_allows_nothing_else(self, spec: CommandSpec) -> None:
         assert evaluate(a_question(spec), NO_RULES, (a_grant(),)).kind == "ask"
 
-    def test_it_does_not_reach_another_session(self) -> None:
+    def test_an_approval_does_not_reach_another_session(self) -> None:
         assert evaluate(a_question(session_id="s2"), NO_RULES, (a_grant(),)).kind == "ask"
 
-    def test_it_does_not_hold_once_revoked(self) -> None:
+    def test_a_revoked_approval_does_not_hold(self) -> None:
         revoked = a_grant().model_copy(update={"revoked_at": 9.0})
         assert evaluate(a_question(), NO_RULES, (revoked,)).kind == "ask"
 
-    def test_it_remembers_added_variables_with_their_values(self) -> None:
+    def test_an_approval_remembers_added_variables_with_their_values(self) -> None:
         memory = (a_grant(spec=a_spec(environment={"A": "1", "B": "2"})),)
         assert evaluate(a_question(a_spec(environment={"B": "2", "A": "1"})), NO_RULES, memory).kind == "allow"
         assert evaluate(a_question(a_spec(environment={"A": "1", "B": "3"})), NO_RULES, memory).kind == "ask"
         assert evaluate(a_question(a_spec(environment={"A": "1"})), NO_RULES, memory).kind == "ask"
         assert evaluate(a_question(), NO_RULES, memory).kind == "ask"
 
-    def test_it_is_never_used_up_by_an_approval_of_something_else(self) -> None:
+    def test_an_approval_of_another_command_does_not_use_it_up(self) -> None:
         other = a_grant("g2", a_shell("make")).model_copy(update={"by": HUMAN, "uses": 40})
         assert evaluate(a_question(a_shell("make")), NO_RULES, (a_grant(), other)).grant_id == "g2"

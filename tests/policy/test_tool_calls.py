@@ -497,7 +497,7 @@ def test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone(workspace: 
     assert judge(workspace, write(workspace / "conf" / ".env", workspace / "conf" / "x.env")).targets == ()
 
 
-def test_what_is_asked_whatever_is_approved_offers_nothing(workspace: Path):
+def test_an_always_asked_call_offers_no_rule(workspace: Path):
     assert judge(workspace, write(workspace / ".git" / "hooks" / "pre-commit")).targets == ()
     assert judge(workspace, write(workspace / "a.py", content="x = 1 # \u202e\n")).targets == ()
     assert judge(workspace, write(workspace / "src" / "a.py"), mode="ask").targets == ()

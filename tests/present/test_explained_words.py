@@ -75,7 +75,7 @@ def test_the_words_of_another_command_are_not_explained_as_options_of_its_wrappe
     assert words("grep -- -v f") == ["grep"]
 
 
-def test_what_the_table_does_not_say_is_not_described() -> None:
+def test_options_missing_in_the_table_are_not_described() -> None:
     assert unknown("frobnicate -x") == ["frobnicate"]
     assert unknown("tar -xQf a") == ["-Qf"]
     assert unknown("git frobnicate --all") == ["git frobnicate"]

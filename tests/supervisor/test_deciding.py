@@ -21,7 +21,7 @@ async def test_a_call_that_no_rule_knows_waits_for_a_human(bench: Bench) -> None
     assert bench.executor.orders == {}
 
 
-async def test_what_is_approved_is_what_is_started(bench: Bench) -> None:
+async def test_the_approved_program_is_the_one_that_starts(bench: Bench) -> None:
     call_id = await bench.submit(
         await bench.session(environment={"PATH": "/bin:/usr/bin", "FLAVOUR": "x"}), "true", "a b"
     )

@@ -217,7 +217,7 @@ async def test_an_edit_that_was_not_made_cannot_be_taken_back(bench: Bench, sess
         await bench.supervisor.revert_edit(call_id, HUMAN)
 
 
-async def test_what_a_human_has_written_is_what_is_judged_and_kept(bench: Bench, session: str, file: Path) -> None:
+async def test_the_text_of_a_human_is_judged_and_kept(bench: Bench, session: str, file: Path) -> None:
     call_id = await submit(bench, session, WriteFile(path=str(file), content="of the agent"))
     edited = edit(change := WriteFile(path=str(file), content="of the human"), cwd=bench.workspace)
     await bench.decide(call_id, Approve(edited=edited))

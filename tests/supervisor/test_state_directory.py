@@ -39,7 +39,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
         make_private(tmp_path / "state")
 
 
-def test_what_is_not_a_directory_is_refused(tmp_path):
+def test_a_path_that_is_no_directory_is_refused(tmp_path):
     (tmp_path / "state").write_text("precious")
     with pytest.raises(BadStateDirectory, match="not a directory"):
         make_private(tmp_path / "state")

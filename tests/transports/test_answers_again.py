@@ -107,7 +107,7 @@ async def test_the_marks_of_a_cut_are_told_again_as_long_as_for_that_client(
     assert [*(await told(bench)).parts] == parts_of(result)
 
 
-async def test_what_is_not_known_is_said_and_nothing_is_made_up(endpoint, human, bench, monkeypatch):
+async def test_unknown_parts_are_named_and_nothing_is_invented(endpoint, human, bench, monkeypatch):
     await asked(endpoint, human, "ExecCommand", {"cmd": "x", "yield_time_ms": 0}, human.approve_and_run)
     assert await told(bench) == Told(caveats=(RAN_ON,))
     record = await bench.supervisor.record("1")

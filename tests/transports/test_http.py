@@ -242,7 +242,7 @@ async def test_other_methods_are_refused_with_those_that_do_something(place, met
         ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "x": "' + "x" * 3000 + '"}', {}, 413),
     ],
 )
-async def test_what_cannot_be_answered_is_refused_with_a_sentence(place, monkeypatch, content, headers, status):
+async def test_unanswerable_requests_are_refused_with_a_sentence(place, monkeypatch, content, headers, status):
     monkeypatch.setattr(http_site, "LARGEST", 2000)
     async with place.bare() as http:
         answer = await http.post("/mcp", content=content, headers={"Content-Type": "application/json"} | headers)

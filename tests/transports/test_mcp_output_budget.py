@@ -77,7 +77,7 @@ async def test_codex_says_which_model_asks_and_which_of_its_threads(endpoint, hu
 
 
 @pytest.mark.parametrize("turn", ["not JSON", 7, None, {"model": 7}, '{"model": "gpt-x"}'])
-async def test_what_a_client_says_about_itself_may_have_any_shape(endpoint, human, turn):
+async def test_a_client_may_describe_itself_in_any_shape(endpoint, human, turn):
     async with endpoint.lines() as agent:
         await agent.initialize("codex-mcp-client")
         agent.call(1, "execute_command", {"command": "ls"}, **{"x-codex-turn-metadata": turn, "threadId": 1})

@@ -13,7 +13,7 @@ from whisper_tui.transports.agent_loop import SessionConversation, bounded
 HUMAN = Decider(surface="cockpit", who="ada")
 
 
-def test_what_is_too_long_is_cut_and_says_so():
+def test_long_text_is_cut_and_marked():
     assert bounded("x" * LONGEST_SAID) == "x" * LONGEST_SAID
     cut = bounded("x" * (LONGEST_SAID + 1000))
     assert len(cut) <= LONGEST_SAID

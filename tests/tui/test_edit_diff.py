@@ -126,7 +126,7 @@ def test_too_many_changed_lines_are_counted_and_not_shown() -> None:
     assert sum(row.changed for row in found.rows) == MOST_CHANGED and found.rows[-1].hidden == 500
 
 
-def test_of_a_very_long_line_the_part_that_differs_is_shown() -> None:
+def test_the_differing_part_of_a_very_long_line_is_shown() -> None:
     old = "x" * 500_000 + "old" + "y" * 500_000 + "\n"
     text = shown(old, old.replace("old", "new"))
     assert "new" in text and "499,900 characters not shown" in text and len(text) < 5000

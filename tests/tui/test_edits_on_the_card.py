@@ -79,7 +79,7 @@ def a_patch(root: Path) -> Play:
     )
 
 
-async def test_of_several_files_the_one_in_view_is_edited_and_the_others_stay_as_asked(tmp_path: Path) -> None:
+async def test_editing_several_files_changes_the_one_in_view_and_keeps_the_others(tmp_path: Path) -> None:
     async with cockpit(a_patch(tmp_path), undo=NO_UNDO, size=(170, 60)) as seat:
         await seat.select("1")
         await seat.sees("file 1 of 3")

@@ -46,7 +46,7 @@ async def test_question_mark_shows_every_key_with_its_description() -> None:
         await closed(seat)
 
 
-async def test_it_begins_with_the_keys_of_the_place_and_only_with_those_that_can_be_used() -> None:
+async def test_help_begins_with_the_keys_that_can_be_used_here() -> None:
     async with cockpit(workday(), size=(120, 60)) as seat:
         await seat.select("7")
         for presses, heading, shows, hides in (
@@ -108,7 +108,7 @@ async def test_enter_without_a_search_runs_nothing_and_no_decision_is_run_from_h
         assert isinstance(seat.record("7").state, Waiting)
 
 
-async def test_what_cannot_be_done_now_says_why() -> None:
+async def test_an_unavailable_command_says_why() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("7")
         await opened(seat)
@@ -142,13 +142,13 @@ async def test_f1_lists_the_keys_of_a_dialog_and_runs_them() -> None:
 
 
 @pytest.mark.slow
-async def test_it_names_the_keys_in_force() -> None:
+async def test_help_names_the_keys_in_force() -> None:
     async with cockpit(workday(), keys=keymap("vi", {"approve": "F5"})) as seat:
         await opened(seat)
         assert any(row.startswith("F5 Approve") for row in listed(seat))
 
 
-async def test_it_fits_the_smallest_terminal_and_breaks_its_texts_in_their_column() -> None:
+async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_column() -> None:
     async with cockpit(workday(), size=(80, 24)) as seat:
         await opened(seat)
         await seat.sees("Keys and signs", "Type to search", "Here: the list")

@@ -444,7 +444,7 @@ def test_the_form_keeps_the_fields_that_it_does_not_show() -> None:
         (RuleFields(words="a", directory="/a\u200b"), "directory", "invisible character"),
     ],
 )
-def test_what_is_wrong_with_a_field_is_said_in_words(fields: RuleFields, field: str, problem: str) -> None:
+def test_an_invalid_field_is_explained(fields: RuleFields, field: str, problem: str) -> None:
     problems: dict[str, str] = {}
     fields.definition(problems)
     assert list(problems) == [field]

@@ -114,7 +114,7 @@ async def test_calls_blocked_before_the_start_cause_no_toast() -> None:
         await seat.sees(f"The sandbox blocked call {call_id}: it tried to use the network.")
 
 
-async def test_of_many_blocked_calls_most_are_counted() -> None:
+async def test_most_of_many_blocked_calls_are_only_counted() -> None:
     play = Play.begin()
     async with cockpit(play) as seat:
         calls = [confined(play, "test") for _ in range(5)]

@@ -70,7 +70,7 @@ def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all
             pass
 
 
-def test_what_commands_and_agents_have_started_has_a_share_of_its_own():
+def test_programs_started_by_commands_and_agents_have_their_own_share():
     places = ConnectionLimits(8)
     with places.taken(1, "command"), places.taken(2, "command"):
         with pytest.raises(Unavailable, match="2 connections are open of what supervised commands"):
@@ -184,7 +184,7 @@ async def test_an_answer_that_no_client_would_take_is_refused(raw, supervisor, t
     assert error["kind"] == "refused" and "Ask for less" in error["hint"]
 
 
-async def test_what_was_wrong_is_not_sent_back_whole(raw, server, home):
+async def test_an_error_does_not_repeat_the_whole_input(raw, server, home):
     error = (await raw.request({"id": 1, "op": "x" * 1_000_000}))["error"]
     assert len(json.dumps(error)) < 10_000 and "more characters" in error["message"]
     stranger = await Raw.open(home, hello=False)

@@ -256,7 +256,7 @@ async def test_a_process_beside_the_supervisor_approves(server, supervisor, tmp_
 
 
 @outside_only
-async def test_what_a_connected_agent_starts_cannot_approve_even_when_the_agent_drops_its_connection(
+async def test_a_program_started_by_an_agent_cannot_approve_even_after_the_agent_disconnects(
     server, supervisor, home, tmp_path, caplog
 ):
     wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")

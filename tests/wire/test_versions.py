@@ -129,7 +129,7 @@ def test_a_supervisor_from_which_another_takes_over_was_not_stopped(home):
     assert stopped_on_purpose(home)
 
 
-def test_what_is_sent_has_the_shape_of_its_version():
+def test_messages_have_the_shape_of_their_version():
     """Else two programs that say the same number do not understand each other."""
     noted = json.loads((Path(__file__).parent / "shape.json").read_text())
     assert shape() == noted, (

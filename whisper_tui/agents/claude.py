@@ -305,7 +305,7 @@ def _skills(settings: dict[Path, Any]) -> list[Check]:
     if value is True:
         return []
     where = f": {path} sets disableSkillShellExecution to {str(value).lower()}" if path is not None else ""
-    sentence = f"Claude Code runs the commands in skills and slash commands (!`command`) unseen{where}"
+    sentence = f"Claude Code runs the commands in skills and slash commands (!`command`) unsupervised{where}"
     return [bad("skills", sentence, _REINSTALL if path is None else "Set it to true, or remove it there")]
 
 

@@ -75,7 +75,7 @@ def _hook_checks(
     name: str, title: str, context: DoctorContext, hooks: list[FoundHook], *, concerned: bool
 ) -> list[Check]:
     if not hooks:
-        missing = f"No hook is installed: commands of {title}'s own shell tool run unseen"
+        missing = f"No hook is installed: commands of {title}'s own shell tool are not supervised"
         return [(bad if concerned else note)("hook", missing, f"Run whisper-tui install {name}")]
     checks: list[Check] = []
     if len(hooks) > 1:

@@ -181,7 +181,9 @@ def unseen_tools(
     others = [tool for tool in tools if not seen(tool)]
     checks = []
     if others == list(tools) and others:
-        sentence = f"{path} lets the hook see commands alone: edits, the web and the tools of other servers run unseen"
+        sentence = (
+            f"{path} lets the hook see only commands: edits, web requests and tools of other servers are not supervised"
+        )
         checks.append(note("hook", sentence, f"{again} without --commands-only"))
     else:
         missed += others

@@ -31,7 +31,7 @@ class ImportedRules:
         """Add a rule, unless it would allow nearly anything."""
         broad = rule.anything and not is_server_rule(rule)
         if effect == "allow" and (broad or (rule.prefix is not None and is_too_broad(rule.prefix))):
-            self.left.append(f"{source}: it would allow nearly anything; write it by hand if that is meant")
+            self.left.append(f"{source}: it would allow nearly anything; write it by hand if you want that")
         else:
             self.rules.append((effect, rule))
 

@@ -61,7 +61,7 @@ def _changed(call_ids: tuple[str, ...]) -> str | None:
 
 KINDS = {"refused": "attempt_refused", "rules": "rules_changed"}
 NOTHING = {
-    "refused": "Nobody who may not decide has tried to",
+    "refused": "There were no refused attempts to decide",
     "rules": "The files of rules are as they were when whisper_tui began to look at them",
 }
 

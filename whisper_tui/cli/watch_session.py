@@ -174,7 +174,7 @@ class WatchAnswers:
             case "quit" | "q":
                 self.left = True
             case _:
-                self._say(f"There is no answer {visible(word)!r}. Type help for those that there are.")
+                self._say(f"There is no answer {visible(word)!r}. Type help for the list of answers.")
 
     async def _decide(self, word: str, rest: str) -> None:
         record = self.shown
@@ -197,7 +197,7 @@ class WatchAnswers:
                 self._skip(record)
             case "no":
                 self._edited = None
-                self._say("The edited command is forgotten.")
+                self._say("The edited command is discarded.")
             case _:
                 scope: Scope | None = "exact_for_session" if word in {"session", "s"} else None
                 sandbox = await self._sandbox(record, rest)
@@ -228,13 +228,13 @@ class WatchAnswers:
     def _edit(self, record: CallRecord, text: str) -> None:
         spec = record.call.spec
         if not text:
-            self._say("Type edit and the whole command as it shall run.")
+            self._say("Type edit and the whole command as it should run.")
             return
         self._edited = edited_spec(spec, text)
         words = self._edited.command
         shown = words.text
         self._say(f"It would run: {visible(shown)}")
-        self._say("Type yes to approve that, or no to forget it.")
+        self._say("Type yes to approve that, or no to discard it.")
 
     async def _send(self, record: CallRecord, decision: Decision) -> None:
         if self.supervision is None:
@@ -261,7 +261,7 @@ class WatchAnswers:
         self._skipped.add(record.id)
         if self._skipped >= set(self.board.waiting):
             self._skipped.clear()
-            self._say("That was the last one; all that was skipped waits on. Press Enter to begin again.")
+            self._say("That was the last one; skipped calls still wait. Press Enter to start again.")
             self.shown, self.between = None, True
             return
         self._next()

@@ -176,7 +176,7 @@ def _put_back(file: EditedFile, content: bytes | None) -> None:
         os.replace(path, file.real)
     except OSError as error:
         problem = f"{file.path} could not be written: {error.strerror}"
-        raise Refused(problem, hint="Mend that, and take the edit back again") from error
+        raise Refused(problem, hint="Fix that, and take the edit back again") from error
 
 
 def current_versions(

@@ -214,7 +214,7 @@ class Sessions:
         """Record what was said. Agents say what they were told at their own start, too."""
         session = self.living(session_id)
         if not 0 < len(text) <= LONGEST_SAID:
-            raise InvalidRequest(f"what is said must have 1 to {LONGEST_SAID:,} characters, not {len(text):,}")
+            raise InvalidRequest(f"a message must have 1 to {LONGEST_SAID:,} characters, not {len(text):,}")
         if by.surface not in {"agent", "command line"} and not session.hears:
             raise Refused(
                 f"the agent of session {session_id} does not listen", hint="Deny one of its calls with a reason instead"

@@ -63,7 +63,7 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.policy.rules.grants.grant_holds",
         "grant.session_id != session_id",
         "False",
-        (EVALUATE + "TestMemory::test_it_does_not_reach_another_session",),
+        (EVALUATE + "TestMemory::test_an_approval_does_not_reach_another_session",),
     ),
     Mutation(
         "the rules of a project",

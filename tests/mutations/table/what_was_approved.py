@@ -37,10 +37,7 @@ WHAT_WAS_APPROVED = (
         "whisper_tui.agents.install_request.is_gateway",
         "len(chosen) <= 1",
         "True",
-        (
-            "tests/install/test_gateway_servers.py::"
-            "test_what_only_looks_like_the_gateway_of_this_instance_is_asked_by_the_hook",
-        ),
+        ("tests/install/test_gateway_servers.py::test_the_hook_asks_about_servers_that_only_look_like_this_gateway",),
     ),
     Mutation(
         "a call from a shell that is asked for again",

@@ -127,9 +127,7 @@ def test_a_monitor_of_a_command_is_asked_about_and_keeps_its_own_settings() -> N
         ("PowerShell", {"command": "Get-Date"}, "commands of PowerShell"),
     ],
 )
-def test_what_cannot_be_judged_as_a_command_of_a_shell_is_refused(
-    tool: str, tool_input: dict[str, Any], why: str
-) -> None:
+def test_a_call_that_is_no_shell_command_is_refused(tool: str, tool_input: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidRequest, match=why):
         HOOK_FORMATS["claude"].read({**INPUTS["claude"], "tool_name": tool, "tool_input": tool_input})
 
@@ -146,7 +144,7 @@ def test_an_input_that_is_not_understood_is_refused(client: str, change: dict[st
 
 
 @pytest.mark.parametrize("text", ["", "[]", "no json", "[" * 100_000])
-def test_what_is_no_json_object_is_refused(text: str) -> None:
+def test_input_other_than_a_json_object_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         parsed(text)
 

@@ -240,7 +240,7 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
         found = "; ".join(dict.fromkeys(risk["sentence"] for _, risk in severe))
         raise Refused(
             f"nothing was approved, because of severe risks of {calls}: {visible(found)}",
-            hint="Say --yes to approve them anyway",
+            hint="Use --yes to approve them anyway",
         )
     for row in rows:
         for risk in (risk for each, risk in severe if each is row):
@@ -332,7 +332,7 @@ def _waiting(supervisor: LightClient, call_id: str) -> dict[str, Any]:
     if row["state"] != "waiting":
         raise AlreadyDecided(
             f"call {call_id} does not wait for a decision: it is {row['state']}",
-            hint=f"whisper-tui show {call_id} says how it stands",
+            hint=f"whisper-tui show {call_id} shows its state",
         )
     return row
 

@@ -117,11 +117,11 @@ class ShellCall:
         from whisper_tui.wire.rendezvous import stopped_on_purpose
 
         call = "the call" if self._call_id is None else f"call {self._call_id}"
-        hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} says how it stands"
+        hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} shows its state"
         if stopped_on_purpose(home_at(self._places)):
             raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
         if losses >= LOSSES:
-            raise Unavailable(f"the supervisor goes away again and again before {call} ends", hint=hint)
+            raise Unavailable(f"the supervisor stopped several times before {call} ends", hint=hint)
 
 
 def _bytes_of(told: str) -> bytes:

@@ -33,7 +33,7 @@ def add_install(verbs: Subcommands) -> None:
     install.add_argument(
         "--commands-only",
         action="store_true",
-        help="let only commands be judged, not edits, the web, other servers' tools and sub-agents",
+        help="supervise only commands, not edits, web requests, other servers' tools and sub-agents",
     )
     install.add_argument("--no-mcp", action="store_true", help="do not offer whisper_tui's tools")
     install.add_argument(
@@ -148,7 +148,9 @@ def _agreed(options: Options, planned: "list[Change]") -> bool:
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise InvalidRequest("there is nobody to ask, so nothing was written", hint="Say --yes, or --dry-run to look")
+        raise InvalidRequest(
+            "there is nobody to ask, so nothing was written", hint="Use --yes, or --dry-run to see the changes"
+        )
     sys.stdout.write("Write this? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:
@@ -220,7 +222,7 @@ def _own_rules(name: str, title: str, scene: "DoctorContext") -> "list[Check]":
     user_directory = Path(scene.environ.get("HOME") or Path.home())
     rules = ClientRules(user_directory).of_client(profile_of(name).hook.name, str(scene.project), scene.environ)
     if rules.broken:
-        return [bad("rules", f"Everything of {title} is asked: {rules.broken}", "Correct the file")]
+        return [bad("rules", f"You are asked about every call of {title}: {rules.broken}", "Correct the file")]
     checks = []
     if rules.deny or rules.ask or rules.read_only is False:
         every = ", and it asks about every command" if rules.read_only is False else ""

@@ -212,7 +212,7 @@ def _show_one(options: Options) -> int:
         return _show_told(options)
     with reader_of(options) as supervisor:
         if supervisor is None:
-            raise UnknownCall(f"there is no call {options.id}", hint="No call was ever made here")
+            raise UnknownCall(f"there is no call {options.id}", hint="No call has been recorded here")
         (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
         if row["state"] == "queued" and row["reason"] is None:
             row["reason"] = supervisor.ask("status").get("busy") or None
@@ -235,7 +235,7 @@ def _show_told(options: Options) -> int:
 
     with reader_of(options) as supervisor:
         if supervisor is None:
-            raise UnknownCall(f"there is no call {options.id}", hint="No call was ever made here")
+            raise UnknownCall(f"there is no call {options.id}", hint="No call has been recorded here")
     told = asyncio.run(_told(home_of(options), options.id))
     if not options.unmasked:
         told = told.masked()

@@ -135,7 +135,7 @@ def trust(options: Options) -> int:
         sys.stdout.write(f"Rules of {visible(root)}: {counted}; those that allow would hold there\n")
         sys.stdout.flush()
         if not options.yes and not _agreed():
-            sys.stderr.write("whisper-tui: Not trusted: rules of the project that allow do not hold.\n")
+            sys.stderr.write("whisper-tui: Not trusted: the project's allow rules do not apply.\n")
             return REFUSED
         asked.ask("trust_project", root=root, by=decider(), digest=project.digest, trusted=True)
     sys.stdout.write("Trusted until the file changes\n")
@@ -175,7 +175,7 @@ def _trust_own(options: Options) -> int:
             sys.stdout.writelines(f"  would hold: {_said(entry)}\n" for entry in untrusted_entries(changed))
             sys.stdout.writelines(f"  is gone:    {_said(entry)}\n" for entry in lost)
         if not files:
-            sys.stdout.write("Everything that your rules allow holds\n")
+            sys.stdout.write("All of your allow rules are trusted\n")
             return DONE
         sys.stdout.flush()
         if not options.yes and not _agreed():
@@ -232,14 +232,14 @@ def add_rules(verbs: Subcommands) -> None:
     _describe_rule(adding)
     trying = _action(actions, "try", f"show which of the last {LOOKED_AT} calls a rule would have decided", _try)
     _describe_rule(trying)
-    removing = _action(actions, "remove", "take the rules of a name out of the rules file", _remove)
+    removing = _action(actions, "remove", "remove all rules with a name from the rules file", _remove)
     removing.add_argument("name", metavar="NAME", help="as the list shows it")
-    testing = _action(actions, "test", "try the examples that rules carry", _test)
+    testing = _action(actions, "test", "test the examples of the rules", _test)
     testing.add_argument("file", nargs="?", metavar="FILE", help="a rules file. Without one: the rules that hold")
-    carrying = _action(actions, "import", "carry over the rules of another program", _import)
+    carrying = _action(actions, "import", "import the rules of another program", _import)
     carrying.add_argument("file", metavar="FILE", help="a settings.json, a .rules file or a policy .toml")
     kinds = tuple(name for known in KNOWN.values() for name in known.rule_formats)
-    carrying.add_argument("--from", dest="kind", choices=kinds, help="whose rules they are")
+    carrying.add_argument("--from", dest="kind", choices=kinds, help="the program that they come from")
     carrying.add_argument("--write", action="store_true", help="add them to the rules file instead of showing them")
     sentence = "show what rules of a project, or your own that somebody changed, would allow, and let that hold"
     trusting = _action(actions, "trust", sentence, trust)
@@ -259,10 +259,10 @@ def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.Argume
 
 
 def _describe_rule(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("effect", choices=("allow", "ask", "deny"), help="what the rule does")
+    parser.add_argument("effect", choices=("allow", "ask", "deny"), help="the effect of the rule")
     parser.add_argument("words", nargs="+", metavar="WORD", help="the beginning of the commands, behind --")
-    parser.add_argument("--exact", action="store_true", help="only this text, to the letter")
-    parser.add_argument("--name", metavar="NAME", help="how the rule is called. Without one: by its words")
+    parser.add_argument("--exact", action="store_true", help="exactly this text")
+    parser.add_argument("--name", metavar="NAME", help="the name of the rule (default: its words)")
     parser.add_argument("--directory", metavar="DIR", help="only in this directory and below")
     parser.add_argument("--tool", metavar="NAME", help="only for calls of this tool")
     parser.add_argument(
@@ -299,9 +299,7 @@ def _list(options: Options) -> int:
         lines = [_row(rule, _times(hits, rule.name)) for rule in shown]
         print_table(("EFFECT", "HITS", "NAME", "COMMANDS", "WHERE", "BECAUSE"), lines)
         runs = rules.read_only_runs and not any(project.asks_read_only for project in rules.projects)
-        sys.stdout.write(
-            f"Commands that only look {'run without being asked' if runs else 'are asked like all others'}\n"
-        )
+        sys.stdout.write(f"Read-only commands {'run without approval' if runs else 'need approval like all others'}\n")
     unheard = sum(not rule.holds for project in rules.projects for rule in project.rules)
     if unheard:
         sys.stderr.write(

@@ -230,7 +230,7 @@ def _pause(options: Options) -> int:
 
 
 def _resume(options: Options) -> int:
-    return _tell(options, "resume", "Everything goes on\n")
+    return _tell(options, "resume", "Everything continues\n")
 
 
 def _tell(options: Options, operation: str, sentence: str) -> int:

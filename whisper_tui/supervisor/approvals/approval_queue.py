@@ -242,7 +242,7 @@ class ApprovalQueue:
             if not saves_rule(scope):
                 raise
             message = f"the rule was saved, and the approval was not: {error.message}"
-            raise JournalFailed(message, hint="Approve it again once that is mended, or remove the rule") from error
+            raise JournalFailed(message, hint="Approve it again once that is fixed, or remove the rule") from error
 
     def _grant(self, record: CallRecord, decision: Approve, scope: Scope, by: Decider, now: float) -> Grant:
         minutes = None if isinstance(scope, str) else scope.minutes
@@ -340,7 +340,7 @@ class ApprovalQueue:
         if not isinstance(record.state, Waiting):
             raise AlreadyDecided(
                 f"call {call_id} does not wait for a decision: it is {record.state.kind}",
-                hint=f"whisper-tui show {call_id} tells what became of it",
+                hint=f"whisper-tui show {call_id} shows its outcome",
             )
         return record
 

@@ -34,7 +34,7 @@ class Head(NamedTuple):
             head = cls(0, b"")
         if head.seq < 1 or len(head.link) != len(START):
             raise InvalidRequest(
-                f"{text!r} is no end of a journal", hint="Use what whisper-tui history verify has printed"
+                f"{text!r} is not the end of a journal", hint="Use what whisper-tui history verify has printed"
             )
         return head
 
@@ -168,7 +168,7 @@ _ADVICE = {
     sqlite3.SQLITE_READONLY: "Make the file and its file system writable",
     sqlite3.SQLITE_IOERR: "Look for errors of the disk in the log of the system, and make room on it",
     sqlite3.SQLITE_CANTOPEN: "Check its permissions, the free disk space and the limit of open files",
-    sqlite3.SQLITE_CORRUPT: "Move it away: a new one is begun. whisper-tui history verify tells what can still be read",
+    sqlite3.SQLITE_CORRUPT: "Move it away: a new one is made. whisper-tui history verify tells what can still be read",
 }
 """Hints by SQLite's primary result code."""
 _PRIMARY = 0xFF

@@ -366,7 +366,7 @@ class Relay:
 
     def _reconnect(self, lost: _Link) -> None:
         """Reconnect. Start a supervisor only if requests are pending and the last one was not stopped on purpose."""
-        error: WhisperError | OSError = Unavailable("the connection to the supervisor is lost again and again")
+        error: WhisperError | OSError = Unavailable("the connection to the supervisor was lost repeatedly")
         self._losses.append(time.monotonic())
         while not self._closing.is_set():
             with self._linking:
