@@ -131,7 +131,7 @@ EXPLAINED: dict[str, str] = {
     "SIGINT": "Interrupt, as Ctrl+C does",
     "SIGTERM": "Terminate; programs can clean up first",
     "SIGKILL": "Kill at once; nothing is cleaned up",
-    "SIGHUP": "The terminal was closed; servers often reload their settings",
+    "SIGHUP": "Terminal closed; servers often reload their settings",
     "SIGQUIT": "Quit and leave a core dump for debugging",
     "SIGSTOP": "Pause; it cannot be caught, and SIGCONT continues",
     "SIGCONT": "Continue after a pause",
