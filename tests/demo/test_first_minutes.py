@@ -93,7 +93,7 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         await seat.sees("mkdir -p build", "./release.sh production", "runs later")
         await seat.press("e")
         await seat.sees("Content of Makefile")
-        await seat.press(*["backspace"] * len("\t./release.sh production\n"), "ctrl+s")
+        await seat.press(*["down"] * 10, *["backspace"] * len("\t./release.sh production\n"), "ctrl+s")
         edited = await person.over("makefile")
         assert isinstance(edited.state, Ended) and edited.state.ending == HandedOver()
         assert [change.content for change in edited.spec.command.changes] == [WANTED]  # type: ignore[union-attr]

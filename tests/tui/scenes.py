@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.in_memory.supervisor import InMemorySupervisor
 from tests.in_memory.world import ManualClock
-from whisper_tui.demo.scripted_agents import PROJECT
+from whisper_tui.demo.scripted_agents import PROJECT, OwnTools
 from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, StoryScene
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Deny
@@ -32,6 +32,8 @@ BY_ID = {scene.id: scene for scene in SCENES}
 
 def spec_of(scene: StoryScene) -> CommandSpec:
     """What a scene's call would run."""
+    if (own := OwnTools(Path(ROOT)).request(scene, "s1")) is not None:
+        return own.spec
     arguments = scene.arguments
     if scene.tool == "run_shell_command":
         return CommandSpec(command=Shell(text=arguments["command"]), cwd=ROOT)
