@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.hook_formats import HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import profiles
-from whisper_tui.model.call import Shell
+from whisper_tui.model.call import FileEdits, Function, Shell
+from whisper_tui.model.edits import FileChange, ReplaceText, WriteFile
 from whisper_tui.model.errors import InvalidRequest
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
@@ -52,6 +54,13 @@ INPUTS: dict[str, dict[str, Any]] = {
         "tool_name": "bash",
         "tool_input": {"command": "make", "workdir": "/srv/other"},
     },
+    "copilot": {
+        "sessionId": "p1",
+        "timestamp": 1795352347034,
+        "cwd": "/srv/project",
+        "toolName": "bash",
+        "toolArgs": {"command": "make", "description": "Build it"},
+    },
     "crush": {
         "event": "PreToolUse",
         "session_id": "k1",
@@ -60,6 +69,12 @@ INPUTS: dict[str, dict[str, Any]] = {
         "tool_input": {"command": "make"},
     },
 }
+
+
+def changed(client: str, change: dict[str, Any]) -> dict[str, Any]:
+    """Return the client's input with other members."""
+    own = {"tool_name": "toolName", "tool_input": "toolArgs"} if client == "copilot" else {}
+    return {**INPUTS[client], **{own.get(name, name): value for name, value in change.items()}}
 
 
 def asked(client: str) -> HookRequest:
@@ -80,13 +95,14 @@ def said(answer: HookAnswer) -> Any:
         ("codex", "/srv/project", "call_1"),
         ("gemini", "/srv/project/sub", None),
         ("opencode", "/srv/other", "prt_1"),
+        ("copilot", "/srv/project", None),
         ("crush", "/srv/project", None),
     ],
 )
 def test_the_command_its_directory_and_its_name_are_read(client: str, directory: str, call_id: str | None) -> None:
     found = asked(client)
     assert (found.command, found.cwd, found.call_id) == (Shell(text="make"), directory, call_id)
-    assert found.session == INPUTS[client]["session_id"]
+    assert found.session == INPUTS[client]["sessionId" if client == "copilot" else "session_id"]
 
 
 def test_a_helper_of_the_agent_and_the_model_are_told_apart() -> None:
@@ -101,7 +117,7 @@ def test_an_event_after_the_command_is_let_pass() -> None:
 @pytest.mark.parametrize("client", HOOK_FORMATS)
 def test_a_tool_that_is_not_known_and_has_a_command_does_not_pass(client: str) -> None:
     with pytest.raises(InvalidRequest, match="'Terminal' is unknown"):
-        HOOK_FORMATS[client].read({**INPUTS[client], "tool_name": "Terminal"})
+        HOOK_FORMATS[client].read(changed(client, {"tool_name": "Terminal"}))
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "crush"])
@@ -140,7 +156,7 @@ def test_a_call_that_is_no_shell_command_is_refused(tool: str, tool_input: dict[
 )
 def test_an_input_that_is_not_understood_is_refused(client: str, change: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
-        HOOK_FORMATS[client].read({**INPUTS[client], **change})
+        HOOK_FORMATS[client].read(changed(client, change))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "no json", "[" * 100_000])
@@ -191,3 +207,63 @@ def test_the_plugin_of_opencode_learns_what_a_human_has_decided() -> None:
 def test_a_denial_gives_the_reason_word_for_word(client: str) -> None:
     answer = said(HOOK_FORMATS[client].deny('use "make test"\ninstead'))["hookSpecificOutput"]
     assert (answer["permissionDecision"], answer["permissionDecisionReason"]) == ("deny", 'use "make test"\ninstead')
+
+
+class TestCopilot:
+    """As it was measured: other names, the decision at the top of the answer, and no matcher."""
+
+    hook = HOOK_FORMATS["copilot"]
+
+    def test_a_change_is_given_as_its_arguments_and_a_denial_with_its_reason(self) -> None:
+        arguments = {"command": "whisper-tui exec 1-a", "description": "Build it"}
+        assert said(self.hook.allow(asked("copilot"), None, "")) == {"permissionDecision": "allow"}
+        assert said(self.hook.allow(asked("copilot"), arguments, "The human changed it.")) == {
+            "permissionDecision": "allow",
+            "modifiedArgs": arguments,
+            "permissionDecisionReason": "The human changed it.",
+        }
+        denial = said(self.hook.deny("no\n“that”"))
+        assert denial == {"permissionDecision": "deny", "permissionDecisionReason": "no\n“that”"}
+        assert self.hook.denial_in(denial) == "no\n“that”"
+
+    def test_arguments_as_text_are_read_and_a_text_that_is_no_object_is_refused(self) -> None:
+        found = self.hook.read(changed("copilot", {"tool_input": '{"command": "make all"}'}))
+        assert found is not None and found.command == Shell(text="make all")
+        for text in ("make", "[]", ""):
+            with pytest.raises(InvalidRequest):
+                self.hook.read(changed("copilot", {"tool_input": text}))
+
+    @pytest.mark.parametrize(
+        ("tool", "given", "change"),
+        [
+            ("create", {"path": "new.py", "file_text": "a"}, WriteFile(path="/srv/project/new.py", content="a")),
+            (
+                "edit",
+                {"path": "/srv/project/a.py", "old_str": "b", "new_str": "c"},
+                ReplaceText(path="/srv/project/a.py", old="b", new="c"),
+            ),
+        ],
+    )
+    def test_edits_are_read_and_get_the_result_of_a_human(
+        self, tool: str, given: dict[str, Any], change: FileChange
+    ) -> None:
+        found = self.hook.read(changed("copilot", {"tool_name": tool, "tool_input": given}))
+        assert found is not None and isinstance(found.command, FileEdits)
+        assert found.command.changes == (change,)
+        old = None if tool == "create" else "b\n"
+        result = self.hook.rewritten(found, [FileResult(change.path, old, "by the human\n")])
+        assert "by the human\n" in result.values()
+
+    def test_reading_passes_and_typing_into_a_shell_is_asked_about(self) -> None:
+        assert self.hook.read(changed("copilot", {"tool_name": "view", "tool_input": {"path": "x"}})) is None
+        typed = self.hook.read(changed("copilot", {"tool_name": "write_bash", "tool_input": {"input": "rm -rf x"}}))
+        assert typed is not None and isinstance(typed.command, Function)
+
+    def test_fetches_have_their_host_and_sub_agents_their_name(self) -> None:
+        fetch = {"tool_name": "web_fetch", "tool_input": {"url": "https://example.org/x"}}
+        task = {"tool_name": "task", "tool_input": {"agent_type": "explore", "prompt": "look"}}
+        commands = [found.command for change in (fetch, task) if (found := self.hook.read(changed("copilot", change)))]
+        assert [(each.about, each.targets) for each in commands if isinstance(each, Function)] == [
+            ("web", ("example.org",)),
+            ("subagent", ("explore",)),
+        ]
