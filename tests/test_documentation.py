@@ -1,6 +1,7 @@
 """The pages keep their word: links lead somewhere, commands exist, programs run, settings and risks are described."""
 
 import argparse
+import ast
 import os
 import re
 import shlex
@@ -150,6 +151,12 @@ def test_every_file_of_a_run_is_described() -> None:
     )
     described = set(re.findall(r"`([a-z]+)`", "".join(re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE))))
     assert {getattr(run_files, name) for name in files} <= described
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_python_program_of_a_page_compiles(page: Path) -> None:
+    for program in blocks(page, "python"):
+        compile(program, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def run(program: str, home: Path, cwd: Path) -> str:

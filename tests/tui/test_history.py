@@ -145,6 +145,8 @@ async def test_escape_h_and_q_go_back_to_the_cockpit():
 async def test_the_palette_and_the_help_are_those_of_the_history():
     async with cockpit(a_month(), size=(120, 60)) as seat, history(seat) as screen:
         await seat.press("question_mark")
+        await seat.sees("Here: the history", "Show why it was allowed, asked or denied.")
+        await seat.press(*"recorded")
         await seat.sees("Play the recorded output in time, or pause.")
         await seat.press("escape")
         await seat.until(lambda: seat.app.screen is screen)
