@@ -147,7 +147,7 @@ async def test_the_palette_and_the_help_are_those_of_the_history():
         await seat.press("question_mark")
         await seat.sees("Here: the history", "Show why it was allowed, asked or denied.")
         await seat.press(*"recorded")
-        await seat.sees("Play the recorded output in time, or pause.")
+        await seat.sees("Play the recorded output at its original speed, or pause.")
         await seat.press("escape")
         await seat.until(lambda: seat.app.screen is screen)
         await seat.press("ctrl+p")
