@@ -77,7 +77,7 @@ async def test_a_block_of_the_program_runs_once_it_is_approved_and_its_end_is_re
     assert seen[0] == ("send_mail", "Invite the guests", 'send_mail {"to": "a@b.org"}')
     assert [record.state.ending for record in (ended, failed) if isinstance(record.state, Ended)] == [
         Exited(code=0),
-        Exited(code=1),
+        Exited(code=1, problem="it raised KeyError"),
     ]
 
 

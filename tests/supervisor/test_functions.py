@@ -14,6 +14,7 @@ from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused
 from whisper_tui.model.event import Event
 from whisper_tui.model.state import Ended, Starting
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.present.ending_text import ending_sentence
 
 TWEET = Function(tool="tweet", arguments={"text": "hello", "count": 1})
 TWEETS = Rules(allow=(Rule(name="tweets", tool="tweet", anything=True),))
@@ -55,7 +56,9 @@ async def test_a_function_that_did_not_return_is_not_a_success(bench: Bench) -> 
     await bench.approve(call)
     await bench.supervisor.begin_function(call)
     await bench.supervisor.end_function(call, "it failed")
-    assert (await bench.record(call)).state.ending == Exited(code=1)
+    record = await bench.record(call)
+    assert record.state.ending == Exited(code=1, problem="it failed")
+    assert ending_sentence(record.state.ending, record.call.spec.command) == "The tool failed: it failed"
 
 
 async def test_a_function_begins_and_ends_once(bench: Bench) -> None:

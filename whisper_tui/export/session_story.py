@@ -120,6 +120,8 @@ def outcome(record: CallRecord) -> str:
     if not isinstance(state, Ended):
         return state.kind
     match state.ending:
+        case Exited(problem=problem) if problem:
+            return f"failed: {one_line_beginning(problem, LONGEST_WORDS)}"
         case Exited(code=code):
             return "ran" if code == 0 else f"failed with exit code {code}"
         case Signalled(number=number):

@@ -225,8 +225,8 @@ def _ending_row(record: CallRecord) -> Row:
 def _reason(record: CallRecord, ending: Ending) -> str | None:
     """Fields of an ending beside its kind."""
     match ending:
-        case Exited():
-            return None
+        case Exited(problem=problem):
+            return problem or None
         case Signalled():
             sent = "sent by its agent" if record.ended_by_agent else "sent through whisper_tui"
             return broken_limit(record) or (sent if ending.by_us else None)

@@ -16,6 +16,8 @@ class Exited(Value):
 
     kind: Literal["exited"] = "exited"
     code: int
+    problem: str = ""
+    """Why a tool that its caller carried out did not return, in the caller's words. Empty for processes."""
 
 
 class Signalled(Value):

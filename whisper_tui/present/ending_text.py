@@ -54,8 +54,10 @@ def ending_sentence(ending: Ending, command: Command | None = None, *, by_agent:
     `command`: of the call that ended so; `by_agent`: its agent sent the signal that ended it.
     """
     match ending:
-        case Exited(code=code) if isinstance(command, Function):
-            return "The tool failed" if code else "The tool returned"
+        case Exited(code=0) if isinstance(command, Function):
+            return "The tool returned"
+        case Exited(problem=problem) if isinstance(command, Function):
+            return "The tool failed" + (f": {one_line_beginning(problem, LONGEST_TEXT)}" if problem else "")
         case Exited(code=0):
             return "Ended with exit code 0"
         case Exited(code=code):

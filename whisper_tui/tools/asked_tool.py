@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from whisper_tui.model.api import Supervision
+from whisper_tui.model.api import LONGEST_REASON, Supervision
 from whisper_tui.model.call import CallRequest, CommandSpec, Function
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
@@ -160,13 +160,17 @@ async def _carried_out(supervision: Supervision, call_id: str) -> AsyncIterator[
     record = await supervision.begin_function(call_id)
     if isinstance(record.state, Ended):
         raise failure_without_result(record, record.state)
-    # This covers every exception that is not one of our errors, including a cancellation.
+    # This covers what is no exception of a tool, including a cancellation.
     problem: str | None = "it did not return"
     try:
         yield record
         problem = None
     except WhisperError as error:
-        problem = error.sentence()
+        problem = error.sentence()[:LONGEST_REASON]
+        raise
+    except Exception as error:
+        # Only its type: the text of an exception may hold secrets.
+        problem = f"it raised {type(error).__name__}"
         raise
     finally:
         await supervision.end_function(call_id, problem)

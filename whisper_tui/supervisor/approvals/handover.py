@@ -189,7 +189,7 @@ class CallerTools:
         if record.function is None or not isinstance(record.state, Starting):
             raise NotRunning(f"call {call_id} is not being carried out: it is {record.state.kind}")
         now = self._clock()
-        ending = Exited(code=0 if problem is None else 1)
+        ending = Exited(code=0 if problem is None else 1, problem=problem or "")
         self._store.record(Finished(at=now, call_id=call_id, ending=ending), Settled(at=now, call_id=call_id))
 
     def on_session_closed(self, session_id: str) -> None:
