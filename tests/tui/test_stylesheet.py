@@ -43,7 +43,7 @@ async def test_another_theme_restyles_every_node() -> None:
         await seat.settled()
         light = styles(seat)
     async with cockpit(workday(), theme="whisper-light") as seat:
-        assert [each[1:] for each in styles(seat)] == [each[1:] for each in light]
+        await seat.until(lambda: [each[1:] for each in styles(seat)] == [each[1:] for each in light])
 
 
 @pytest.mark.slow
