@@ -54,10 +54,8 @@ def ending_sentence(ending: Ending, command: Command | None = None, *, by_agent:
     `command`: of the call that ended so; `by_agent`: its agent sent the signal that ended it.
     """
     match ending:
-        case Exited(code=0) if isinstance(command, Function):
-            return "The tool returned"
-        case Exited(problem=problem) if isinstance(command, Function):
-            return "The tool failed" + (f": {one_line_beginning(problem, LONGEST_TEXT)}" if problem else "")
+        case Exited() if isinstance(command, Function):
+            return _tool_ending(ending)
         case Exited(code=0):
             return "Ended with exit code 0"
         case Exited(code=code):
@@ -90,6 +88,12 @@ def ending_sentence(ending: Ending, command: Command | None = None, *, by_agent:
             return "Approved, and run by the agent itself; its outcome is not known here"
         case Lost(why=why):
             return f"Lost: {one_line_beginning(why, LONGEST_TEXT)}"
+
+
+def _tool_ending(ending: Exited) -> str:
+    if ending.code == 0:
+        return "The tool returned"
+    return "The tool failed" + (f": {one_line_beginning(ending.problem, LONGEST_TEXT)}" if ending.problem else "")
 
 
 def _not_done(command: Command | None) -> str:
