@@ -10,8 +10,9 @@ from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, judge
 from whisper_tui.supervisor.journal import journal, store
 from whisper_tui.supervisor.resolve import command_files, expand
+from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
-from whisper_tui.transports.mcp import http_site, mcp_session
+from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session
 from whisper_tui.transports.mcp import http_site as http_protocol
 from whisper_tui.wire import connection as port_door
 from whisper_tui.wire import protocol, server
@@ -41,6 +42,11 @@ ROWS = {
     "agents | bytes of a call's scripts that are hashed": command_files.MOST_DIGESTED,
     "agents | names that the patterns of a call may match": expand.MOST_NAMES,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
+    "editors | bytes of a message": gateway_messages.LONGEST_LINE,
+    "editors | requests of an agent that are served at a time": acp_proxy.MOST_REQUESTS,
+    "editors | terminals of an agent that it did not release": acp_terminals.MOST_TERMINALS,
+    "editors | bytes of output in an answer": acp_terminals.MOST_OUTPUT,
+    "editors | bytes of a file that is read": acp_questions.LARGEST_READ,
     "hooks | bytes of a question": hook_program.LONGEST_INPUT,
     "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,

@@ -20,6 +20,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "watch": ["--read-only"],
     "serve": ["--port", "0"],
     "mcp": [],
+    "acp": ["--", "cat"],
     "hook": ["claude"],
     "exec": ["abc"],
     "call": ["run_shell_command", ASKED],
@@ -61,7 +62,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
 SERVE = {"watch", "serve", "supervise", "mcp over HTTP"}
 """Those that go on until they are told to end."""
 COMMON = [verb for verbs in FAMILIES.values() for verb in verbs]
-SILENT = {"mcp", "exec", "supervise", "hook"}
+SILENT = {"mcp", "acp", "exec", "supervise", "hook"}
 """Those that print nothing, as they are called here."""
 
 

@@ -1,4 +1,4 @@
-"""`mcp`, `hook` and `exec`: the subcommands that agents start."""
+"""`mcp`, `acp`, `hook` and `exec`: the subcommands that agents start."""
 
 import os
 import sys
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from whisper_tui.wire.client import SupervisorClient
 
 MCP_PORT = 8718
+UNSEEN_OPTION = "--allow-unseen-shell"
 LONGEST_SERVER = 100
 """Characters of the name of a server behind the gateway."""
 
@@ -139,6 +140,42 @@ def _http(options: Options) -> int:
     root = workspace(options.root, {})
     serve_http(home, port=options.port, root=root, name=options.session, wait_s=options.wait)
     return DONE
+
+
+def add_acp(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "acp",
+        "stand between an editor and an agent that speak the Agent Client Protocol",
+        _acp,
+        details="The editor starts it in place of the agent, and it starts the agent. The agent's terminals, its "
+        "writes of files and its questions wait until a human decides; everything else passes.",
+    )
+    parser.add_argument(
+        "--root", metavar="DIR", help="the workspace of sessions without a directory (default: where it was started)"
+    )
+    parser.add_argument("--session", metavar="NAME", help="the agent's name in the queue")
+    parser.add_argument(
+        UNSEEN_OPTION,
+        action="store_true",
+        help="start an agent all the same that runs its commands itself, where whisper_tui does not see them",
+    )
+    parser.add_argument("command", nargs="+", metavar="AGENT", help="the command line of the agent, behind --")
+
+
+def _acp(options: Options) -> int:
+    import asyncio
+
+    from whisper_tui.transports.acp.acp_proxy import run_proxy
+    from whisper_tui.transports.mcp.relay import workspace
+
+    home = home_for_agents(options)
+
+    async def connect() -> "SupervisorClient":
+        return await (await asyncio.to_thread(_client_class)).connect(home, for_agent=True)
+
+    root = workspace(options.root, {})
+    return run_proxy(options.command, connect, root=root, name=options.session, allow_unseen=options.allow_unseen_shell)
 
 
 def add_hook(verbs: Subcommands) -> None:

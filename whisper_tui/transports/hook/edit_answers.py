@@ -38,8 +38,8 @@ def arguments_for(client: HookFormat, asked: HookRequest, record: CallRecord) ->
     contents = approved_contents(command, record.resolved.edits if record.resolved is not None else ())
     if not record.edited:
         return ({**asked.tool_input, **asked.absolute} if asked.absolute else None), ""
-    results = list(_results(command, contents))
-    return client.rewritten(asked, results), _note(results)
+    results = list(results_of(command, contents))
+    return client.rewritten(asked, results), note_about(results)
 
 
 def approved_contents(command: FileEdits, files: Iterable[EditedFile]) -> dict[str, bytes | None]:
@@ -84,8 +84,8 @@ def _read(path: str) -> bytes | None:
         os.close(descriptor)
 
 
-def _results(command: FileEdits, contents: dict[str, bytes | None]) -> Iterable[FileResult]:
-    """Each file with the content that the human wants."""
+def results_of(command: FileEdits, contents: dict[str, bytes | None]) -> Iterable[FileResult]:
+    """Yield each file with the content that was approved. Raises `InvalidRequest` if that is no text."""
     for change in command.changes:
         real = os.path.realpath(change.path)
         if not isinstance(change, WriteFile | DeleteFile) or real not in contents:
@@ -98,8 +98,8 @@ def _results(command: FileEdits, contents: dict[str, bytes | None]) -> Iterable[
         yield FileResult(change.path, text, change.content if isinstance(change, WriteFile) else None)
 
 
-def _note(results: list[FileResult]) -> str:
-    """A note about a human's result."""
+def note_about(results: list[FileResult]) -> str:
+    """Return the note for the model about a human's result."""
     files = ", ".join(result.path for result in results)
     note = f"The human changed the edit before it was made. {files} now holds what the human wrote"
     shown = "".join(map(_diff, results))

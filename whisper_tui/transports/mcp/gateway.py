@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import is_sendable, visible
 from whisper_tui.transports.mcp.gateway_messages import (
+    GRACE_S,
     INVALID_REQUEST,
     LONGEST_LINE,
     ApprovalSession,
@@ -30,6 +30,7 @@ from whisper_tui.transports.mcp.gateway_messages import (
     Message,
     as_one_line,
     check_letters,
+    end_process,
     key_of_id,
     read_in_thread,
     read_strictly,
@@ -50,8 +51,6 @@ PROGRESS_AFTER_S, PROGRESS_EVERY_S = 1.0, 10.0
 PROGRESS_STEP = 1e-6
 """The increase with each report. So small that the first report of the server itself is still an increase."""
 
-GRACE_S = 1.5
-"""Seconds that the server has to end, first by itself, and again after SIGTERM. Clients kill after two seconds each."""
 FAREWELL_S = 2.0
 """Seconds that the supervisor has to record the end of calls."""
 
@@ -400,7 +399,7 @@ async def _serve(server: str, process: "subprocess.Popen[bytes]", session: Calla
     reading = read_in_thread(process.stdout.fileno(), partial(_from_server, gateway, server), partial(end, server_gone))
     why = await ended
     await gateway.close(why)
-    code = await asyncio.to_thread(_end_server, process, to_server, reading, at_once=why == TERMINATED)
+    code = await asyncio.to_thread(end_process, process, to_server, reading, at_once=why == TERMINATED)
     await asyncio.to_thread(to_client.finish, GRACE_S)
     return code if why == server_gone else 0
 
@@ -414,25 +413,3 @@ def _from_server(gateway: Gateway, server: str, line: bytes | None) -> None:
         _report(f"{server} sent a message of more than {LONGEST_LINE:,} bytes, so it is ended")
         raise LineTooLong
     gateway.server_line(line)
-
-
-def _end_server(
-    process: "subprocess.Popen[bytes]", to_server: LineWriter, reading: threading.Thread, *, at_once: bool
-) -> int:
-    """End the server as clients do: close its input, then SIGTERM, then SIGKILL. Return its exit code."""
-    if not at_once:
-        to_server.finish(GRACE_S)
-    with suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    steps = (process.terminate, process.kill) if at_once else (lambda: None, process.terminate, process.kill)
-    for step in steps:
-        step()
-        try:
-            process.wait(GRACE_S)
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    reading.join(GRACE_S)
-    code = process.wait()
-    return 128 - code if code < 0 else code

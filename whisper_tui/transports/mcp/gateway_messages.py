@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -43,6 +44,9 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 QUEUED_LINES = 64
 """Lines that are read ahead of a slow reader on the other side."""
+
+GRACE_S = 1.5
+"""Seconds that a started process has to end, first by itself, and again after SIGTERM. Clients kill after two each."""
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
@@ -229,6 +233,28 @@ def read_in_thread(descriptor: int, take: Callable[[bytes | None], None], done: 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread
+
+
+def end_process(
+    process: "subprocess.Popen[bytes]", writer: LineWriter, reading: threading.Thread, *, at_once: bool
+) -> int:
+    """End a started process as clients do: close its input, then SIGTERM, then SIGKILL. Return its exit code."""
+    if not at_once:
+        writer.finish(GRACE_S)
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    steps = (process.terminate, process.kill) if at_once else (lambda: None, process.terminate, process.kill)
+    for step in steps:
+        step()
+        try:
+            process.wait(GRACE_S)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    reading.join(GRACE_S)
+    code = process.wait()
+    return 128 - code if code < 0 else code
 
 
 class HeldCall:
