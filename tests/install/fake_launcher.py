@@ -15,11 +15,15 @@ def denial(client: str, reason: str) -> object:
     if client in {"claude", "codex"}:
         inner = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
         return {"hookSpecificOutput": inner}
+    if client == "copilot":
+        return {"permissionDecision": "deny", "permissionDecisionReason": reason}
     return {"decision": "deny", "reason": reason}
 
 
 def hook(client: str) -> int:
     said = json.load(sys.stdin)
+    if client == "copilot":
+        said |= {"tool_name": said["toolName"], "tool_input": said["toolArgs"]}
     (canary,) = set(re.findall(r"whisper-tui-canary-\w+", json.dumps(said["tool_input"])))
     with MOOD.with_name("asked").open("a") as asked:
         asked.write(said["tool_name"] + "\n")

@@ -8,12 +8,14 @@ FILES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/plugin/whisper_tui.js",
+    "copilot": ".copilot/hooks/whisper_tui.json",
 }
 PROJECT_FILES = {
     "claude": ".claude/settings.local.json",
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "opencode": ".opencode/plugin/whisper_tui.js",
+    "copilot": ".github/hooks/whisper_tui.json",
 }
 
 

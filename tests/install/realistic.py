@@ -53,9 +53,16 @@ OPENCODE_CONFIG = """{
   },
 }
 """
+COPILOT_SERVERS = """{
+  "mcpServers": {
+    "docs": { "type": "local", "command": "npx", "args": ["-y", "docs"], "tools": ["*"] }
+  }
+}
+"""
 REALISTIC = {
     "claude": {".claude/settings.json": CLAUDE_SETTINGS, ".claude.json": CLAUDE_STATE},
     "codex": {".codex/config.toml": CODEX_CONFIG, ".codex/hooks.json": '{"hooks": {"Stop": []}}\n'},
     "gemini": {".gemini/settings.json": GEMINI_SETTINGS},
     "opencode": {".config/opencode/opencode.jsonc": OPENCODE_CONFIG},
+    "copilot": {".copilot/mcp-config.json": COPILOT_SERVERS},
 }

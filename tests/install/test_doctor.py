@@ -13,7 +13,17 @@ from whisper_tui.agents.install_request import Launch
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.agents.probe import Canary
 
-WITH_TIMEOUTS = ("claude", "codex", "gemini")
+WITH_TIMEOUTS = ("claude", "codex", "gemini", "copilot")
+WITH_MATCHERS = WITH_TIMEOUTS[:3]
+
+
+def trust(machine: Machine, client: str) -> None:
+    """The user has trusted the project, as some clients want it."""
+    if client == "codex":
+        machine.write(".codex/config.toml", f'[projects."{machine.project}"]\ntrust_level = "trusted"\n')
+    if client == "copilot":
+        folders = json.dumps([str(machine.project)])
+        machine.write(".copilot/config.json", f'// Copilot writes this\n{{"trustedFolders": {folders}}}')
 
 
 @pytest.fixture(params=CLIENTS)
@@ -31,8 +41,7 @@ def test_a_good_installation_is_proved(machine: Machine, client: str) -> None:
 
 
 def test_a_good_installation_of_a_project_is_proved(machine: Machine, client: str) -> None:
-    if client == "codex":
-        machine.write(".codex/config.toml", f'[projects."{machine.project}"]\ntrust_level = "trusted"\n')
+    trust(machine, client)
     machine.install(client, project=True)
     report = machine.doctor(client)
     assert troubles(report) == []
@@ -110,8 +119,7 @@ def test_a_hook_without_an_answer_fails_the_test(machine: Machine, client: str) 
 
 
 def test_a_hook_for_the_user_and_one_for_the_project_are_one_too_many(machine: Machine, client: str) -> None:
-    if client == "codex":
-        machine.write(".codex/config.toml", f'[projects."{machine.project}"]\ntrust_level = "trusted"\n')
+    trust(machine, client)
     machine.install(client)
     machine.install(client, project=True)
     sentence = said(machine.doctor(client), "hook", CheckState.BAD)
@@ -140,15 +148,16 @@ def test_too_short_timeouts_are_reported_with_the_numbers(machine: Machine, clie
 def test_without_a_timeout_the_clients_own_counts(machine: Machine, client: str) -> None:
     machine.install(client)
     before = json.loads((machine.home / FILES[client]).read_text())
-    for groups in before["hooks"].values():
-        for group in groups:
-            for handler in group["hooks"]:
-                del handler["timeout"]
+    for group in (group for groups in before["hooks"].values() for group in groups):
+        for handler in group.get("hooks", [group]):
+            del handler["timeoutSec" if client == "copilot" else "timeout"]
     (machine.home / FILES[client]).write_text(json.dumps(before))
-    assert f"{60 if client == 'gemini' else 600} s" in said(machine.doctor(client), "timeout", CheckState.BAD)
+    assert f"{ {'gemini': 60, 'copilot': 30}.get(client, 600) } s" in said(
+        machine.doctor(client), "timeout", CheckState.BAD
+    )
 
 
-@pytest.mark.parametrize("client", WITH_TIMEOUTS)
+@pytest.mark.parametrize("client", WITH_MATCHERS)
 def test_a_hook_for_another_tool_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     shell = "run_shell_command" if client == "gemini" else "Bash"
@@ -157,7 +166,7 @@ def test_a_hook_for_another_tool_is_reported(machine: Machine, client: str) -> N
     assert f"does not let the hook see the tools {shell}" in said(machine.doctor(client), "hook", CheckState.BAD)
 
 
-@pytest.mark.parametrize("client", WITH_TIMEOUTS)
+@pytest.mark.parametrize("client", WITH_MATCHERS)
 def test_a_hook_that_misses_a_tool_is_reported(machine: Machine, client: str) -> None:
     machine.install(client)
     missing = {"claude": "|WebFetch", "codex": "|apply_patch", "gemini": "|write_file"}[client]
@@ -165,8 +174,8 @@ def test_a_hook_that_misses_a_tool_is_reported(machine: Machine, client: str) ->
     assert f"see the tools {missing[1:]}" in said(machine.doctor(client), "hook", CheckState.BAD)
 
 
-EDITS = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file", "opencode": "write"}
-FETCHES = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch"}
+EDITS = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file", "opencode": "write", "copilot": "create"}
+FETCHES = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch", "copilot": "web_fetch"}
 
 
 def test_an_edit_and_a_fetch_are_sent_as_canaries_too(machine: Machine, client: str) -> None:
@@ -249,6 +258,9 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         text = json.loads((machine.home / ".gemini/settings.json").read_text())
         text["mcpServers"]["whisper"] = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"]}
         machine.write(".gemini/settings.json", json.dumps(text))
+    elif client == "copilot":
+        change(machine, ".copilot/mcp-config.json", "86400000", "60000")
+        change(machine, FILES[client], '"type"', '"matcher": "(?!whisper).*", "type"')
     else:
         change(machine, ".config/opencode/opencode.jsonc", "86400000", "60000")
         change(machine, ".config/opencode/opencode.jsonc", '"whisper_*": "allow"', '"*": "ask"')
@@ -261,7 +273,8 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
 def test_the_canary_is_a_harmless_command_with_a_name_that_the_supervisor_knows(tmp_path: Path, client: str) -> None:
     canary = Canary("whisper-tui-canary-0123456789abcdef", tmp_path)
     given = profile_of(client).hook.question(canary.command, str(canary.directory), canary.name)
-    assert given["tool_input"]["command"] == f"touch {tmp_path}/whisper-tui-canary-0123456789abcdef"
+    arguments = given["toolArgs" if client == "copilot" else "tool_input"]
+    assert arguments["command"] == f"touch {tmp_path}/whisper-tui-canary-0123456789abcdef"
     assert given["cwd"] == str(tmp_path)
 
 

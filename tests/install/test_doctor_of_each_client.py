@@ -173,3 +173,29 @@ def test_an_opencode_with_one_word_for_all_permissions_is_proved(machine: Machin
     machine.write(".config/opencode/opencode.json", '{"permission": "ask"}')
     machine.install("opencode")
     assert machine.doctor("opencode").proved
+
+
+def test_a_hook_of_a_project_that_copilot_does_not_trust_is_reported(machine: Machine) -> None:
+    machine.install("copilot", project=True)
+    assert "you have not trusted its folder" in said(machine.doctor("copilot"), "trust", CheckState.BAD)
+    machine.write(".copilot/config.json", json.dumps({"trustedFolders": [str(machine.project.parent)]}))
+    assert machine.doctor("copilot").proved
+
+
+@pytest.mark.parametrize("name", ["settings.json", "hooks/other.json"])
+@pytest.mark.parametrize("grouped", [False, True], ids=["alone", "in a group"])
+def test_a_second_hook_of_copilot_is_found_wherever_it_reads_hooks(machine: Machine, name: str, grouped: bool) -> None:
+    machine.install("copilot")
+    handler = {"type": "command", "command": f"{machine.bin}/whisper-tui hook copilot --home /w", "timeout": 5}
+    listed = [{"matcher": "*", "hooks": [handler]}] if grouped else [handler]
+    machine.write(f".copilot/{name}", json.dumps({"version": 1, "hooks": {"PreToolUse": listed}}))
+    report = machine.doctor("copilot")
+    assert "2 times" in said(report, "hook", CheckState.BAD)
+    assert "waits 5 s" in said(report, "timeout", CheckState.BAD)
+
+
+def test_a_matcher_of_copilot_has_to_match_all_of_a_name(machine: Machine) -> None:
+    machine.install("copilot")
+    change(machine, FILES["copilot"], '"type"', '"matcher": "bash|create|edi", "type"')
+    sentence = said(machine.doctor("copilot"), "hook", CheckState.BAD)
+    assert "write_bash, edit, apply_patch, task" in sentence

@@ -332,3 +332,63 @@ def test_opencode_whose_permissions_are_all_denied_by_one_word_stays_so(machine:
     machine.write(".config/opencode/opencode.json", '{"permission": "deny"}')
     machine.install("opencode", mcp=False)
     assert machine.said(".config/opencode/opencode.json")["permission"] == "deny"
+
+
+def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Machine) -> None:
+    machine.realistic("copilot")
+    machine.install("copilot")
+    assert machine.said(".copilot/hooks/whisper_tui.json") == {
+        "version": 1,
+        "hooks": {
+            "preToolUse": [
+                {
+                    "type": "command",
+                    "bash": f"{machine.bin}/whisper-tui hook copilot --home /w --deadline 86100 || exit 2",
+                    "timeoutSec": 86400,
+                }
+            ]
+        },
+    }
+    servers = machine.said(".copilot/mcp-config.json")["mcpServers"]
+    assert list(servers) == ["docs", "whisper"]
+    assert servers["whisper"] == {
+        "type": "local",
+        "command": f"{machine.bin}/whisper-tui",
+        "args": ["mcp", "--home", "/w", "--wait", "86100"],
+        "tools": ["*"],
+        "timeout": 86_400_000,
+    }
+
+
+def test_copilot_in_a_project_has_its_files_in_github(machine: Machine) -> None:
+    notes = " ".join(machine.plan_install("copilot", project=True).notes)
+    assert "trust its folder" in notes and "out of version control" in notes
+    machine.install("copilot", project=True)
+    assert set(machine.files()) == {"work/project/.github/hooks/whisper_tui.json", "work/project/.github/mcp.json"}
+
+
+def test_the_directory_of_copilot_may_be_elsewhere(machine: Machine) -> None:
+    machine.environ["COPILOT_HOME"] = str(machine.home / "elsewhere")
+    machine.install("copilot")
+    assert set(machine.files()) == {"elsewhere/hooks/whisper_tui.json", "elsewhere/mcp-config.json"}
+
+
+def test_a_hook_of_copilot_for_commands_alone_has_a_matcher(machine: Machine) -> None:
+    machine.install("copilot")
+    machine.install("copilot", tools=False)
+    (handler,) = machine.said(".copilot/hooks/whisper_tui.json")["hooks"]["preToolUse"]
+    assert handler["matcher"] == "bash|write_bash"
+    machine.uninstall("copilot")
+    assert machine.files() == {}
+
+
+def test_a_hook_of_copilot_among_others_in_our_file_goes_alone(machine: Machine) -> None:
+    theirs = {"type": "command", "bash": "mine"}
+    ours = {"type": "command", "bash": "/old/bin/whisper-tui hook copilot"}
+    text = json.dumps({"version": 1, "hooks": {"preToolUse": [theirs, ours]}})
+    machine.write(".copilot/hooks/whisper_tui.json", text)
+    machine.install("copilot")
+    first, second = machine.said(".copilot/hooks/whisper_tui.json")["hooks"]["preToolUse"]
+    assert first == theirs and "86100" in second["bash"]
+    machine.uninstall("copilot")
+    assert machine.said(".copilot/hooks/whisper_tui.json")["hooks"]["preToolUse"] == [theirs]

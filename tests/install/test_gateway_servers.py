@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
-from whisper_tui.agents.doctor import is_behind_gateway
+from whisper_tui.agents.doctor import asks_itself, servers_of
 from whisper_tui.agents.install_request import Launch
 
 GATEWAY = ["mcp", "--home", "/w", "--through", "docs", "--", "npx", "docs-server"]
@@ -28,14 +28,19 @@ def define(machine: Machine, client: str, words: list[str], *, project: bool = F
         name = f"{below}opencode.json" if project else ".config/opencode/opencode.json"
         machine.write(name, json.dumps({"mcp": {"docs": {"type": "local", "command": words}}}))
     else:
-        names = {("claude", False): ".claude.json", ("claude", True): f"{below}.mcp.json"}
+        names = {
+            ("claude", False): ".claude.json",
+            ("claude", True): f"{below}.mcp.json",
+            ("copilot", False): ".copilot/mcp-config.json",
+            ("copilot", True): f"{below}.github/mcp.json",
+        }
         machine.write(
             names.get((client, project), f"{below}.gemini/settings.json"), json.dumps({"mcpServers": {"docs": entry}})
         )
 
 
 def behind(machine: Machine, client: str, launch: Launch | None = None) -> bool:
-    return is_behind_gateway(client, "docs", machine.project, machine.environ, launch or machine.launch)
+    return asks_itself(client, "docs", machine.project, machine.environ, launch or machine.launch)
 
 
 def test_a_server_behind_the_gateway_is_found_in_every_file(machine: Machine, client: str) -> None:
@@ -85,3 +90,27 @@ def test_a_file_that_cannot_be_read_is_asked_by_the_hook(machine: Machine) -> No
 def test_in_the_usual_instance_no_directories_are_named(machine: Machine, client: str) -> None:
     define(machine, client, ["whisper-tui", "mcp", "--through", "docs", "--", "npx"])
     assert behind(machine, client, Launch(machine.launch.program))
+
+
+class TestCopilot:
+    """Its own file says whose tools a name stands for, and which server is ours."""
+
+    def asks(self, machine: Machine, launch: Launch | None = None) -> bool:
+        return asks_itself("copilot", "whisper", machine.project, machine.environ, launch or machine.launch)
+
+    def test_only_our_own_server_is_trusted_with_its_name(self, machine: Machine) -> None:
+        assert not self.asks(machine)
+        machine.install("copilot")
+        assert self.asks(machine)
+        assert not self.asks(machine, Launch(("/elsewhere/whisper-tui",), ("--home", "/w")))
+        assert not self.asks(machine, Launch(machine.launch.program, ("--home", "/other")))
+        evil = {"mcpServers": {"whisper": {"command": "evil", "args": ["whisper-tui", "mcp", "--home", "/w"]}}}
+        machine.write("work/project/.mcp.json", json.dumps(evil))
+        assert not self.asks(machine)
+
+    def test_the_names_of_servers_are_those_of_all_files_that_can_be_read(self, machine: Machine) -> None:
+        machine.install("copilot")
+        define(machine, "copilot", ["npx"], project=True)
+        machine.write("work/project/.mcp.json", "{ broken")
+        assert servers_of("copilot", machine.project, machine.environ) == ["whisper", "docs"]
+        assert not self.asks(machine), "one definition is not known"

@@ -16,6 +16,7 @@ FILES = {
     "codex": ".codex/config.toml",
     "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/opencode.json",
+    "copilot": ".copilot/mcp-config.json",
 }
 TEXTS = {
     "claude": """{
@@ -56,6 +57,14 @@ url = "https://example.org/mcp"
     "bare": {"type": "local", "command": ["/opt/bare"], "timeout": 9000},
     "far": {"type": "remote", "url": "https://example.org/mcp"},
   },
+}
+""",
+    "copilot": """{
+  "mcpServers": {
+    "files": {"type": "local", "command": "npx", "args": ["-y", "server", "--", "/srv"], "env": {"A": "b"}},
+    "bare": {"type": "local", "command": "/opt/bare", "timeout": 9000, "tools": ["*"]},
+    "far": {"type": "http", "url": "https://example.org/mcp", "tools": ["*"]}
+  }
 }
 """,
 }

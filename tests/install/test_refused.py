@@ -16,12 +16,14 @@ BROKEN = [
     ("gemini", ".gemini/settings.json", '{\n\n  "ui": {,}\n}', "line 3"),
     ("opencode", ".config/opencode/opencode.json", "[\n1]", "line 1"),
     ("opencode", ".config/opencode/opencode.jsonc", '{\n  "mcp": {\n', "line 3"),
+    ("copilot", ".copilot/mcp-config.json", '{\n  "mcpServers": {,}\n}', "line 2"),
 ]
 OF_ANOTHER_SHAPE = [
     ("claude", ".claude/settings.json", '{"hooks": {"PreToolUse": "x"}}', "hooks.PreToolUse"),
     ("gemini", ".gemini/settings.json", '{"mcpServers": []}', "mcpServers"),
     ("codex", ".codex/config.toml", "mcp_servers = 1", "mcp_servers"),
     ("codex", ".codex/hooks.json", '{"hooks": {"PreToolUse": 1}}', "hooks.PreToolUse"),
+    ("copilot", ".copilot/hooks/whisper_tui.json", '{"hooks": {"preToolUse": "x"}}', "hooks.preToolUse"),
 ]
 
 

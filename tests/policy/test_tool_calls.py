@@ -97,6 +97,8 @@ def test_a_session_can_be_allowed_its_edits_but_not_those_that_matter(workspace:
         (".mcp.json", "sensitive-write"),
         (".vscode/mcp.json", "sensitive-write"),
         (".github/hooks/x.json", "sensitive-write"),
+        (".github/mcp.json", "sensitive-write"),
+        (".github/copilot/settings.json", "sensitive-write"),
         (".codex/config.toml", "sensitive-write"),
         (".whisper-tui/rules.toml", "sensitive-write"),
         (".env", "writes-secrets"),

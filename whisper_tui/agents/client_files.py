@@ -189,8 +189,8 @@ def _remove_all(file: Shared, document: Document, original: Any) -> None:
 
 
 def _is_empty(document: Document) -> bool:
-    """True if nothing is left but the name of the schema."""
-    return set(document.plain()) <= {"$schema"}
+    """True if nothing is left but the name of the schema and the version of the format."""
+    return set(document.plain()) <= {"$schema", "version"}
 
 
 def _broken(path: Path, line: str, problem: str) -> BadConfiguration:
@@ -201,7 +201,12 @@ def _broken(path: Path, line: str, problem: str) -> BadConfiguration:
 
 PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
 
-MADE = frozenset((".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin"))
+MADE = frozenset(
+    (
+        ".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin", ".copilot", ".github",
+        "hooks",
+    )
+)  # fmt: skip
 """Directories of clients that are created if they are missing, and removed when they become empty."""
 
 

@@ -1,11 +1,46 @@
-"""GitHub Copilot CLI, and VS Code's Copilot: its hook. It is connected by hand; `install` does not know its files."""
+"""GitHub Copilot CLI, and VS Code's Copilot: its hook, its files, and the doctor's checks."""
 
-from collections.abc import Mapping
-from typing import ClassVar
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
 
-from whisper_tui.agents.agent_tools import Content, FunctionTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.hook_formats import HookAnswer, HookFormat, HookRequest, parsed, printed
-from whisper_tui.agents.profile import ClientProfile
+from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
+from whisper_tui.agents.client_files import JSON, JSON_WITH_COMMENTS, Shared
+from whisper_tui.agents.file_entries import Element, FileEntry, Member, value_at
+from whisper_tui.agents.findings import (
+    DoctorContext,
+    Findings,
+    FoundHook,
+    FoundServer,
+    bad,
+    command_line,
+    seconds,
+    unseen_tools,
+)
+from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
+from whisper_tui.agents.hook_formats import (
+    HookAnswer,
+    HookFormat,
+    HookRequest,
+    longest_server,
+    parsed,
+    printed,
+)
+from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_hook, split
+from whisper_tui.agents.probe import canaries_of, prove_hook
+from whisper_tui.agents.profile import ClientProfile, ServerTable
+from whisper_tui.model.call import Shell
+
+NAME = "copilot"
+TITLE = "GitHub Copilot CLI"
+EVENT = ("hooks", "preToolUse")
+COMMAND_KEYS = ("bash", "command")
+"""The keys of a handler under which its command line may stand."""
+PATCH = "apply_patch"
+BLANK = '{\n  "version": 1\n}\n'
 
 NAMES = {
     "toolName": "tool_name",
@@ -18,32 +53,60 @@ NAMES = {
 
 
 class CopilotHook(HookFormat):
-    """Copilot, as of version 1.0.102: its hook has no matcher, so it is called before every tool."""
+    """Copilot, as of version 1.0.102. What its hook allows, it does not ask about itself."""
 
     name = "copilot"
     shell_tool = "bash"
     event = "preToolUse"
+    root_variable = "COPILOT_PROJECT_DIR"
+    server_separator = "-"
+    names_servers = False
+    asks_about_own_tools = True
+    shows_what_runs = False
     tools: ClassVar[Mapping[str, Tool]] = {
         "create": WriteTool("path", "file_text"),
         "edit": ReplaceTool("path", "old_str", "new_str", every=""),
+        # Models of OpenAI have this tool instead of the two above.
+        PATCH: PatchTool("patch"),
         "task": FunctionTool("subagent", name="agent_type"),
         "web_fetch": FunctionTool("web", url="url"),
     }
-    # `write_bash` is not among them: what it types into a running shell may be a command.
-    quiet_tools = frozenset({"view", "glob", "grep", "read_bash", "report_intent"})
+    hooked_tools = ("create", "edit", PATCH, "task", "web_fetch", "server-tool")
+    # `write_bash` is not among them: what it types into a running shell may be a command. Nor are `sql` and
+    # `session_store_sql`: with SQL, files can be written.
+    quiet_tools = frozenset(
+        {
+            "view", "glob", "grep", "rg", "read_bash", "list_bash", "stop_bash", "report_intent", "read_agent",
+            "list_agents", "write_agent", "skill", "ask_user", "semantic_code_search",
+            "fetch_copilot_cli_documentation",
+        }
+    )  # fmt: skip
 
     def read(self, content: Content) -> HookRequest | None:
         """Read an input. Older versions send the arguments as a text."""
         named = {NAMES.get(key, key): value for key, value in content.items()}
         arguments = named.get("tool_input")
-        return super().read({**named, "tool_input": parsed(arguments) if isinstance(arguments, str) else arguments})
+        if isinstance(arguments, str):
+            # A patch is no JSON in any version.
+            arguments = {"patch": arguments} if named.get("tool_name") == PATCH else parsed(arguments)
+        found = super().read({**named, "tool_input": arguments})
+        if found is None or not isinstance(found.command, Shell):
+            return found
+        given = found.tool_input
+        return replace(found, background=given.get("mode") == "async" or given.get("detach") is True)
+
+    def server_of(self, tool: str, content: Content) -> tuple[str, str] | None:
+        """Return the server with the longest name, of those that are configured, with which the tool's name begins."""
+        return longest_server(tool, content.get("servers"), self.server_separator)
 
     def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
         """Return the decision, with the whole arguments where they are others."""
-        changed = {} if arguments is None else {"modifiedArgs": arguments}
-        return printed(
-            {"permissionDecision": "allow", **changed, **({"permissionDecisionReason": note} if note else {})}
-        )
+        changed: object = arguments
+        if arguments is not None and asked.tool == PATCH:
+            changed = arguments["patch"]
+        # The first name is Copilot's own. The second is Claude Code's, which the Copilot of VS Code takes as well.
+        both = {} if arguments is None else {"modifiedArgs": changed, "updatedInput": changed}
+        return printed({"permissionDecision": "allow", **both, **({"additionalContext": note} if note else {})})
 
     def deny(self, reason: str) -> HookAnswer:
         """Deny with a reason."""
@@ -58,5 +121,198 @@ class CopilotHook(HookFormat):
         """Return the input before a tool."""
         return {"sessionId": "whisper-tui-doctor", "cwd": cwd, "toolName": tool, "toolArgs": arguments}
 
+    def canary_calls(self, path: str, url: str) -> dict[str, Content]:
+        """Return a new file, and a fetch."""
+        return {"create": {"path": path, "file_text": "canary\n"}, "web_fetch": {"url": url}}
 
-PROFILE = ClientProfile(name="copilot", title="GitHub Copilot CLI", hook=CopilotHook(), hook_timeout_s=30.0)
+
+HOOK = CopilotHook()
+SHELLS = (HOOK.shell_tool, "write_bash")
+# Only for commands: with all tools there is no matcher, because the names of servers' tools have no mark.
+MATCHER_OF_COMMANDS = "|".join(SHELLS)
+
+
+def is_ours(handler: object) -> bool:
+    """True if a handler starts the hook of any installation."""
+    return is_hook(_words(handler), NAME)
+
+
+def _words(handler: object) -> list[str]:
+    if not isinstance(handler, dict):
+        return []
+    return next((words for key in COMMAND_KEYS if (words := split(handler.get(key)))), [])
+
+
+def home_of(request: InstallRequest) -> Path:
+    """Return the user's directory of Copilot."""
+    return Path(request.environ.get("COPILOT_HOME") or request.user_directory / ".copilot")
+
+
+def hooks_of(request: InstallRequest) -> Path:
+    """Return the directory with the hooks of the project or of the user."""
+    return (home_of(request) if request.project is None else request.project / ".github") / "hooks"
+
+
+def hook_file_of(request: InstallRequest) -> Path:
+    """Return the file with our hook."""
+    return hooks_of(request) / "whisper_tui.json"
+
+
+def servers_file_of(request: InstallRequest) -> Path:
+    """Return the file with the MCP servers of the project or of the user."""
+    return home_of(request) / "mcp-config.json" if request.project is None else request.project / ".github" / "mcp.json"
+
+
+def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
+    """Yield the tables of MCP servers of the user and of the project."""
+    files = [home_of(request) / "mcp-config.json"]
+    if request.project is not None:
+        files += [request.project / ".github" / "mcp.json", request.project / ".mcp.json"]
+    for path in files:
+        yield ServerTable(path, JSON_WITH_COMMENTS, ("mcpServers",))
+
+
+def hook_entry(request: InstallRequest) -> Element:
+    """Return the entry of the hook."""
+    handler = {
+        "type": "command",
+        "bash": request.launch.hook_text(NAME, agent_runs=request.agent_runs),
+        # In seconds. After them Copilot runs the tool; the hook itself denies before (decision 17).
+        "timeoutSec": DAY_S,
+    }
+    return Element(EVENT, handler if request.tools else {"matcher": MATCHER_OF_COMMANDS, **handler}, is_ours)
+
+
+def server_entry(request: InstallRequest) -> Member:
+    """Return the MCP server's entry."""
+    command, *args = request.launch.server()
+    value = {"type": "local", "command": command, "args": args, "tools": ["*"], "timeout": DAY_S * 1000}
+    return Member(("mcpServers", SERVER), value)
+
+
+def plan_install(request: InstallRequest) -> InstallPlan:
+    """Return the files of Copilot with the content that they should have."""
+    path = servers_file_of(request)
+    behind, notes = wrapped_servers(request, GatewayTable(path, JSON_WITH_COMMENTS, ("mcpServers",)))
+    entries: list[tuple[FileEntry, bool]] = [
+        (server_entry(request), request.mcp),
+        *((entry, request.gateway) for entry in behind),
+    ]
+    hook = hook_entry(request)
+    files = [
+        Shared(
+            hook_file_of(request),
+            JSON,
+            wanted=(hook,) if request.hook else (),
+            unwanted=() if request.hook else (hook,),
+            blank=BLANK,
+        ),
+        Shared(
+            path,
+            JSON_WITH_COMMENTS,
+            wanted=tuple(entry for entry, wanted in entries if wanted),
+            unwanted=tuple(entry for entry, wanted in entries if not wanted),
+        ),
+    ]
+    if request.project is not None and (request.hook or request.mcp):
+        notes.append("Copilot reads the hooks and servers of a project only if you trust its folder")
+        notes.append("The files in .github name programs of this machine: keep them out of version control")
+    return InstallPlan([*files], notes)
+
+
+DEFAULT_TIMEOUT_S = 30.0
+_REINSTALL = "Run whisper-tui install copilot"
+
+
+def find(context: DoctorContext, version: str | None) -> Findings:
+    """Examine the files with hooks, the settings and the servers."""
+    result = Findings()
+    requests = context.requests()
+    answered = False
+    for path in dict.fromkeys(path for request in requests for path in _files_with_hooks(request)):
+        plain = result.read(path, JSON_WITH_COMMENTS)
+        for matcher, handler in _handlers(plain):
+            if is_ours(handler):
+                result.hooks.append(_found_hook(context, path, matcher, handler))
+                answered = answered or _is_called(matcher, f"{SERVER}-wait")
+        if value_at(plain, ("disableAllHooks",)) is True:
+            result.checks.append(bad("hooks", f"{path} switches hooks off", "Remove disableAllHooks"))
+    trusted = _trusts(context, result)
+    if any(hook.path.is_relative_to(context.project / ".github") for hook in result.hooks) and not trusted:
+        sentence = f"Copilot does not run the hooks of {context.project}, because you have not trusted its folder"
+        result.checks.append(bad("trust", sentence, "Start copilot there and trust the folder"))
+    for table in dict.fromkeys(server_tables(requests[1])):
+        if isinstance(entry := value_at(result.read(table.file, table.opener), (*table.place, SERVER)), dict):
+            result.servers.append(_server(table.file, entry, answered=answered))
+    return result
+
+
+def _files_with_hooks(request: InstallRequest) -> Iterator[Path]:
+    """Yield every file in which Copilot looks for hooks."""
+    yield from sorted(path for path in hooks_of(request).glob("*.json") if path.is_file())
+    above = home_of(request) if request.project is None else request.project / ".github" / "copilot"
+    for name in ("settings.json", "settings.local.json", "config.json"):
+        yield above / name
+
+
+def _handlers(plain: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the matcher and the handler of every hook before a tool: by itself, or in a group as Claude Code's."""
+    for name in ("preToolUse", "PreToolUse"):
+        listed = value_at(plain, ("hooks", name))
+        for each in listed if isinstance(listed, list) else ():
+            inner = each.get("hooks") if isinstance(each, dict) else None
+            for handler in inner if isinstance(inner, list) else (each,):
+                yield each.get("matcher") if isinstance(each, dict) else None, handler
+
+
+def _trusts(context: DoctorContext, result: Findings) -> bool:
+    """True if the user has trusted the project's folder, or one above."""
+    path = home_of(context.requests()[0]) / "config.json"
+    listed = value_at(result.read(path, JSON_WITH_COMMENTS), ("trustedFolders",))
+    folders = {str(folder) for folder in (context.project, *context.project.parents)}
+    return isinstance(listed, list) and any(isinstance(each, str) and each in folders for each in listed)
+
+
+def _is_called(matcher: Any, tool: str) -> bool:
+    """True if Copilot calls a hook with this matcher for a tool. The pattern has to match all of the name."""
+    if matcher in (None, "*"):
+        return True
+    try:
+        return isinstance(matcher, str) and re.fullmatch(matcher, tool) is not None
+    except re.error:
+        return False
+
+
+def _found_hook(context: DoctorContext, path: Path, matcher: Any, handler: dict[str, Any]) -> FoundHook:
+    seen = partial(_is_called, matcher)
+    given = next((text for key in COMMAND_KEYS if isinstance(text := handler.get(key), str)), "")
+    return FoundHook(
+        path=path,
+        words=_words(handler),
+        timeout_s=seconds(handler.get("timeoutSec", handler.get("timeout"))) or DEFAULT_TIMEOUT_S,
+        problems=unseen_tools(path, seen, SHELLS, HOOK.hooked_tools, _REINSTALL),
+        proves=canaries_of(HOOK, seen),
+        prove=partial(prove_hook, HOOK, given, context.environ, context.canary_s, seen),
+    )
+
+
+def _server(path: Path, entry: dict[str, Any], *, answered: bool) -> FoundServer:
+    return FoundServer(
+        path=path,
+        words=command_line(entry.get("command"), entry.get("args", [])),
+        timeout_s=seconds(entry.get("timeout"), 1000),
+        # The hook answers for these tools: their calls wait in the queue themselves.
+        asks_again=None if answered else f"{_REINSTALL} without --no-hook and --commands-only: its hook answers",
+    )
+
+
+PROFILE = ClientProfile(
+    name=NAME,
+    title=TITLE,
+    hook=HOOK,
+    hook_timeout_s=DEFAULT_TIMEOUT_S,
+    plan_install=plan_install,
+    find=find,
+    server_tables=server_tables,
+    directory_variables=("COPILOT_HOME",),
+)

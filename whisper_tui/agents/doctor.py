@@ -1,7 +1,9 @@
 """Diagnosis of one client: its program, its configuration, and a test whether its hook stops a command."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from whisper_tui.agents import probe
 from whisper_tui.agents.client_files import plain_of
@@ -21,9 +23,10 @@ from whisper_tui.agents.findings import (
     variables_set_in,
 )
 from whisper_tui.agents.gateway_servers import gateway_checks, started_words
-from whisper_tui.agents.install_request import InstallRequest, Launch, is_gateway, launcher_of
+from whisper_tui.agents.install_request import SERVER, InstallRequest, Launch, is_gateway, is_server, launcher_of
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
 from whisper_tui.agents.probe import NotRun, program_of, run, version_of
+from whisper_tui.agents.profile import ServerTable
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest
 
 LAUNCHER_S = 20.0
@@ -157,29 +160,46 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
     return checks
 
 
-def is_behind_gateway(client: str, server: str, project: Path, environ: Mapping[str, str], launch: Launch) -> bool:
-    """True if a client starts an MCP server behind our gateway, which asks about each call of its tools itself.
+def asks_itself(client: str, server: str, project: Path, environ: Mapping[str, str], launch: Launch) -> bool:
+    """True if the tools of an MCP server of a client ask about each call themselves: our own, and those of a gateway.
 
     Every definition of the server counts, because it is not known which one the client has chosen.
     """
+    try:
+        tables = [_servers_in(table) for table in _tables_of(client, project, environ)]
+    except BadConfiguration:
+        return False
+    entries = [table[server] for table in tables if server in table]
+    return bool(entries) and all(_starts_ours(entry, launch, own=server == SERVER) for entry in entries)
+
+
+def servers_of(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the MCP servers in a client's files, of those that it can read."""
+    names: list[str] = []
+    for table in _tables_of(client, project, environ):
+        with suppress(BadConfiguration):
+            names += _servers_in(table)
+    return list(dict.fromkeys(names))
+
+
+def _tables_of(client: str, project: Path, environ: Mapping[str, str]) -> Iterable[ServerTable]:
     profile = profile_behind(client)
     if profile is None or profile.server_tables is None:
-        return False
-    entries = []
-    for table in profile.server_tables(InstallRequest(Launch(()), environ, project=project)):
-        try:
-            entry = value_at(plain_of(table.file, table.opener), (*table.place, server))
-        except BadConfiguration:
-            return False
-        entries += [entry] if entry is not None else []
-    return bool(entries) and all(_starts_gateway(entry, launch) for entry in entries)
+        return ()
+    return profile.server_tables(InstallRequest(Launch(()), environ, project=project))
 
 
-def _starts_gateway(entry: object, launch: Launch) -> bool:
+def _servers_in(table: ServerTable) -> dict[str, Any]:
+    found = value_at(plain_of(table.file, table.opener), table.place)
+    return found if isinstance(found, dict) else {}
+
+
+def _starts_ours(entry: object, launch: Launch, *, own: bool) -> bool:
     if not isinstance(entry, dict):
         return False
     given = {*variables_set_in(entry), *variables_set_in({"env": entry.get("environment")})}
-    return not given & (RELOCATING | LOADING) and is_gateway(started_words(entry), launch)
+    words = started_words(entry)
+    return not given & (RELOCATING | LOADING) and (is_server(words, launch) if own else is_gateway(words, launch))
 
 
 SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})

@@ -240,6 +240,44 @@ class Handler:
 
 
 @dataclass(frozen=True)
+class Element:
+    """An object in an array, recognized by `ours`, whichever installation of whisper_tui wrote it."""
+
+    proves_install: ClassVar[bool] = True
+
+    path: Path
+    value: dict[str, Any]
+    ours: Callable[[Any], bool]
+
+    def holds(self, plain: Any) -> bool:
+        """True if the array has the object, and no other one of ours."""
+        return [value for _, value in self._ours_in(plain)] == [self.value]
+
+    def found(self, plain: Any) -> "Element | None":
+        """Return the object as it is."""
+        return replace(self, value=there[0][1]) if (there := self._ours_in(plain)) else None
+
+    def write(self, document: Document) -> None:
+        """Append the object, and remove those of other installations."""
+        self._drop(document)
+        document.append(self.path, self.value)
+
+    def remove(self, document: Document, original: Any) -> None:
+        """Remove every object of ours."""
+        if self._ours_in(document.plain()):
+            self._drop(document)
+            _prune(document, self.path, original)
+
+    def _drop(self, document: Document) -> None:
+        for place, _ in reversed(self._ours_in(document.plain())):
+            document.delete((*self.path, place))
+
+    def _ours_in(self, plain: Any) -> list[tuple[int, Any]]:
+        there = value_at(plain, self.path)
+        return [(place, each) for place, each in enumerate(there if isinstance(there, list) else ()) if self.ours(each)]
+
+
+@dataclass(frozen=True)
 class Permission:
     """A rule in a table of rules. A single word instead of the table is the rule for everything."""
 

@@ -8,6 +8,7 @@ they do not understand an answer, so only answers are written that they are know
 """
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,6 +113,10 @@ class HookFormat(ABC):
     """The beginning of the names of MCP tools."""
     server_separator: ClassVar[str] = "__"
     """The text between the names of a server and of its tool."""
+    names_servers: ClassVar[bool] = True
+    """False if only the files of the client tell of which server a tool is."""
+    asks_about_own_tools: ClassVar[bool] = False
+    """True if it asks about the tools of whisper_tui itself, unless its hook allows them."""
     takes_result: ClassVar[bool] = True
     """True if it carries out a call with other arguments than its model's."""
     event: ClassVar[str] = "PreToolUse"
@@ -170,7 +175,8 @@ class HookFormat(ABC):
         found = self.server_of(arguments.tool, content)
         if found is not None:
             # Calls of our own tools wait in the queue themselves.
-            return None if is_own_tool(*found) else server_call(arguments, *found)
+            passes = is_own_tool(*found) and not self.asks_about_own_tools
+            return None if passes else server_call(arguments, *found)
         if isinstance(arguments.values.get("command"), str):
             raise InvalidRequest(f"the tool {arguments.tool!r} is unknown and may run a command", hint=_UPDATE)
         return Function(tool=arguments.tool, arguments=arguments.values)
@@ -317,6 +323,14 @@ class DecisionFormat(HookFormat):
 def _told_about_server(content: Content) -> Content:
     """The account that a client gives of the MCP server of a tool."""
     return next((content[key] for key in ("mcp_server", "mcp_context") if isinstance(content.get(key), dict)), {})
+
+
+def longest_server(tool: str, servers: object, separator: str) -> tuple[str, str] | None:
+    """Return the server, of those that are configured, with whose name a tool's name begins, and the rest."""
+    named = [name for name in servers if isinstance(name, str) and name] if isinstance(servers, list) else []
+    prefixes = {re.sub(r"[^A-Za-z0-9_-]", "_", name) + separator: name for name in named}
+    found = max((prefix for prefix in prefixes if tool.startswith(prefix)), key=len, default=None)
+    return None if found is None else (prefixes[found], tool.removeprefix(found))
 
 
 def is_own_tool(server: str, tool: str) -> bool:

@@ -88,12 +88,22 @@ def is_approved(pattern: str) -> bool:
 
 def is_gateway(words: Sequence[str], launch: Launch) -> bool:
     """True if a command line puts another MCP server behind the queue of this instance."""
+    return "--through" in _own_words(words) and is_server(words, launch)
+
+
+def is_server(words: Sequence[str], launch: Launch) -> bool:
+    """True if a command line starts the MCP server of this instance, or its gateway."""
     launcher = next((each for each in ((PROGRAM,), launch.program) if tuple(words[: len(each)]) == each), ())
-    own, places = list(words[len(launcher) : words.index("--") if "--" in words else None]), launch.home
+    own, places = _own_words(words)[len(launcher) :], launch.home
     chosen = [at for at, word in enumerate(own) if word.startswith(("--home", "--directories"))]
     # With other directories, another supervisor would be asked: perhaps one of the agent's own.
     same = own[chosen[0] : chosen[0] + len(places)] == list(places) if chosen else not places
-    return bool(launcher) and own[:1] == ["mcp"] and "--through" in own and len(chosen) <= 1 and same
+    return bool(launcher) and own[:1] == ["mcp"] and len(chosen) <= 1 and same
+
+
+def _own_words(words: Sequence[str]) -> list[str]:
+    """The words of a command line before those of another server."""
+    return list(words[: words.index("--") if "--" in words else None])
 
 
 def launcher_of(words: Sequence[str]) -> tuple[str, ...]:

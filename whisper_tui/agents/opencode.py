@@ -1,7 +1,6 @@
 """OpenCode: the plugin that acts as its hook, its files, its rules, and the doctor's checks."""
 
 import json
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -23,7 +22,7 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, longest_server, printed
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.own_rules import (
     OrderedRule,
@@ -78,11 +77,7 @@ class OpenCodeHook(DecisionFormat):
 
     def server_of(self, tool: str, content: Content) -> tuple[str, str] | None:
         """Return the server with the longest name, of those that are configured, with which the tool's name begins."""
-        servers = content.get("servers")
-        named = [name for name in servers if isinstance(name, str) and name] if isinstance(servers, list) else []
-        prefixes = {re.sub(r"[^A-Za-z0-9_-]", "_", name) + "_": name for name in named}
-        found = max((prefix for prefix in prefixes if tool.startswith(prefix)), key=len, default=None)
-        return None if found is None else (prefixes[found], tool.removeprefix(found))
+        return longest_server(tool, content.get("servers"), "_")
 
     def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
         """Return the arguments, and the note that the plugin prepends to the output."""

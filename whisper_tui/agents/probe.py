@@ -253,15 +253,15 @@ def ask_hook(
 ) -> str | None:
     """Run a hook's program with a canary for each tool. None: its answers deny them, in the client's own format."""
     cwd = str(canary.directory)
-    questions = [form.question(canary.command, cwd, canary.name)]
+    questions = {"": form.question(canary.command, cwd, canary.name)}
     for tool, arguments in form.canary_calls(str(canary.file), canary.url).items():
         if seen(tool):
-            questions.append(form.call(tool, arguments, cwd, f"{canary.name}-{tool}"))
-    for question in questions:
+            questions[tool] = form.call(tool, arguments, cwd, f"{canary.name}-{tool}")
+    for tool, question in questions.items():
         answer = run(words, environ, canary.directory, given=json.dumps(question), patience_s=patience_s)
         problem = _judged(form, answer, canary)
         if problem is not None:
-            return problem if question is questions[0] else f"in {question['tool_name']}: {problem}"
+            return f"in {tool}: {problem}" if tool else problem
     return None
 
 

@@ -220,7 +220,8 @@ class TestCopilot:
         assert said(self.hook.allow(asked("copilot"), arguments, "The human changed it.")) == {
             "permissionDecision": "allow",
             "modifiedArgs": arguments,
-            "permissionDecisionReason": "The human changed it.",
+            "updatedInput": arguments,
+            "additionalContext": "The human changed it.",
         }
         denial = said(self.hook.deny("no\n“that”"))
         assert denial == {"permissionDecision": "deny", "permissionDecisionReason": "no\n“that”"}
@@ -253,6 +254,36 @@ class TestCopilot:
         old = None if tool == "create" else "b\n"
         result = self.hook.rewritten(found, [FileResult(change.path, old, "by the human\n")])
         assert "by the human\n" in result.values()
+
+    def test_a_patch_is_a_text_of_its_own_and_is_changed_as_one(self) -> None:
+        lines = ("*** Begin Patch", "*** Update File: a.py", "@@", "-b", "+c", "*** End Patch")
+        found = self.hook.read(changed("copilot", {"tool_name": "apply_patch", "tool_input": "\n".join(lines)}))
+        assert found is not None and isinstance(found.command, FileEdits)
+        assert [change.path for change in found.command.changes] == ["/srv/project/a.py"]
+        result = self.hook.rewritten(found, [FileResult("/srv/project/a.py", "b\n", "by the human\n")])
+        patch = said(self.hook.allow(found, result, ""))["modifiedArgs"]
+        assert patch.startswith("*** Begin Patch\n*** Update File: a.py\n") and "+by the human\n" in patch
+
+    @pytest.mark.parametrize("more", [{"mode": "async"}, {"detach": True}])
+    def test_a_command_that_goes_on_by_itself_is_one_in_the_background(self, more: dict[str, Any]) -> None:
+        given = {"tool_input": {"command": "make", **more}}
+        found = self.hook.read(changed("copilot", given))
+        assert found is not None and found.background
+        assert not asked("copilot").background
+
+    def test_the_tools_of_configured_servers_are_known_by_the_longest_name(self) -> None:
+        servers = {"servers": ["my", "my-notes", "whisper"]}
+        targets = {}
+        for tool in ("my-notes-keep", "my-list", "whisper-wait", "your-list"):
+            found = self.hook.read({**changed("copilot", {"tool_name": tool, "tool_input": {}}), **servers})
+            assert found is not None and isinstance(found.command, Function)
+            targets[tool] = found.command.targets
+        assert targets == {
+            "my-notes-keep": ("my-notes", "keep"),
+            "my-list": ("my", "list"),
+            "whisper-wait": ("whisper", "wait"),
+            "your-list": (),
+        }
 
     def test_reading_passes_and_typing_into_a_shell_is_asked_about(self) -> None:
         assert self.hook.read(changed("copilot", {"tool_name": "view", "tool_input": {"path": "x"}})) is None

@@ -96,7 +96,8 @@ _OF_THE_SYSTEM = re.compile(r"/etc/(?:sudoers|ld\.so|passwd|shadow|group|pam\.d|
 _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/\.ssh/(?:authorized_keys2?|config|rc|environment|id_[^/]*)\Z"), "keys or settings of ssh"),
     (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|(?:hooks|commands|skills|agents|plugins)(?:/.*)?))?|"
-                r"\.claude\.json|\.mcp\.json|\.vscode/mcp\.json|\.github/hooks/.*|\.copilot(?:/.*)?|\.crush\.json|"
+                r"\.claude\.json|\.mcp\.json|\.vscode/mcp\.json|\.github/(?:mcp\.json|(?:hooks|copilot)/.*)|"
+                r"\.copilot(?:/.*)?|\.crush\.json|"
                 r"\.kimi-code(?:/.*)?|\.kilocode(?:/.*)?|\.config/goose(?:/.*)?|\.windsurf(?:/.*)?|\.factory(?:/.*)?|\.codex(?:/.*)?|"
                 r"\.gemini(?:/.*)?|\.qwen(?:/.*)?|opencode\.jsonc?|\.config/opencode(?:/.*)?|\.opencode(?:/.*)?|"
                 r"\.cursor/(?:mcp|hooks|cli)[^/]*\.json)\Z", re.DOTALL), "the settings of an agent"),

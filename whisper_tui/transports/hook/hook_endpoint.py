@@ -169,14 +169,14 @@ class HookQuestion:
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
             known = self._decisions.take(self._key(content, content.get("tool_input")))
             return self._client.agree() if known else NO_DECISION
-        asked = self._client.read(content)
+        asked = self._client.read(await self._with_servers(content))
         if asked is None:
             return NO_DECISION
         canary = CANARY.search(_named(asked.command))
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
-        if await self._is_asked_by_gateway(asked):
-            # Not without a decision: then the client would ask, and the gateway as well.
+        if await self._is_asked_by_server(asked):
+            # Not without a decision: then the client would ask, and the server as well.
             return self._allow(replace(asked, decided=True), None, "")
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
@@ -186,19 +186,29 @@ class HookQuestion:
             return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
 
-    async def _is_asked_by_gateway(self, asked: HookRequest) -> bool:
-        """True for a tool of an MCP server behind our gateway, so that nobody is asked twice."""
+    async def _with_servers(self, content: Content) -> Content:
+        """Add the names of the client's MCP servers, if it does not tell of which one a tool is."""
+        if self._client.names_servers:
+            return content
+        from whisper_tui.agents.doctor import servers_of
+
+        root = Path(str(content.get("cwd") or "/"))
+        named = await asyncio.to_thread(servers_of, self._client.name, root, self._hello.environment)
+        return {**content, "servers": named}
+
+    async def _is_asked_by_server(self, asked: HookRequest) -> bool:
+        """True for a tool of our MCP server, or of one behind our gateway, so that nobody is asked twice."""
         command = asked.command
         if not isinstance(command, Function) or command.about != "server" or not asked.configured:
             return False
         # Files are read for it, and only few calls need it.
-        from whisper_tui.agents.doctor import is_behind_gateway
+        from whisper_tui.agents.doctor import asks_itself
 
         said = self._hello
         root = Path(self._client.workspace(asked, said.environment))
         launch = Launch(said.launcher, said.places)
         server = command.targets[0]
-        return await asyncio.to_thread(is_behind_gateway, self._client.name, server, root, said.environment, launch)
+        return await asyncio.to_thread(asks_itself, self._client.name, server, root, said.environment, launch)
 
     async def _decision(self, call_id: str) -> CallRecord:
         """Return the call once it is decided, and handed over if its agent carries it out."""
