@@ -7,7 +7,13 @@ import pytest
 
 from tests.clients.install import CLIENTS, ROOT, NotInstalled, install, is_complete, missing, versions
 
-PAGES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
+PAGES = {
+    "claude": "claude-code",
+    "codex": "codex",
+    "gemini": "gemini-cli",
+    "kimi": "../editors",
+    "opencode": "opencode",
+}
 """The pages about the clients."""
 
 GOOD = """

@@ -31,6 +31,7 @@ CLIENTS = {
     "claude": "@anthropic-ai/claude-code",
     "codex": "@openai/codex",
     "gemini": "@google/gemini-cli",
+    "kimi": "@moonshot-ai/kimi-code",
     "opencode": "opencode-ai",
 }
 """The clients, and the packages that they are in. Each is a part of its own, and a program of that name."""

@@ -1,6 +1,7 @@
 """The proxy between an editor and an agent: what acts on this machine waits for a human, and all else passes."""
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -216,6 +217,27 @@ async def test_a_whole_line_as_the_program_is_read_by_a_shell(place):
 
 
 @pytest.mark.slow
+async def test_output_that_was_read_once_stays_at_the_beginning_of_later_output(place):
+    gate = place.workspace / "gate"
+    text = f"echo one >&2; echo two; while [ ! -e {gate} ]; do sleep 0.05; done; echo three >&2; printf '\\303'"
+    look = ("terminal/output", {"terminalId": "$terminal"})
+    async with place.editor() as editor:
+        await editor.open(place.workspace)
+        await editor.prompt(("terminal/create", {"command": "sh", "args": ["-c", text]}))
+        assert (await editor.prompt(look))[0]["result"] == {"output": "", "truncated": False}
+        await place.run("approve", await place.waiting(), "--command", text + "; printf '\\244'")
+        seen = [""]
+        async with asyncio.timeout(PATIENCE_S):
+            while not {"one", "two"} <= set(seen[-1].split()):
+                seen.append((await editor.prompt(look))[0]["result"]["output"])
+            gate.touch()
+            await editor.prompt(("terminal/wait_for_exit", {"terminalId": "$terminal"}))
+        seen.append((await editor.prompt(look))[0]["result"]["output"])
+    assert all(after.startswith(before) for before, after in itertools.pairwise(seen))
+    assert seen[-1].startswith("[whisper_tui: The human changed") and "three\n" in seen[-1] and "\u00e4" in seen[-1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["terminal/kill", "terminal/release"])
 async def test_a_running_command_is_ended_by_kill_and_by_release(place, method):
     async with place.editor() as editor:
@@ -328,6 +350,32 @@ async def test_a_change_of_a_command_that_the_agent_runs_itself_is_a_rejection(p
         await place.run("approve", await place.waiting(), "--command", "make some")
         assert (await doing)[0]["result"]["outcome"]["optionId"] == "1"
     assert (await place.rows("history"))[0]["ending"] == "withdrawn"
+
+
+async def test_a_choice_between_answers_is_left_to_the_person_in_the_editor(place):
+    answers = [{"optionId": each, "name": each, "kind": "allow_once"} for each in ("red", "green")]
+    async with place.editor() as editor:
+        await editor.open(place.workspace)
+        doing = editor.doing(question("other", None, [*answers, OPTIONS[0]]))
+        async with asyncio.timeout(PATIENCE_S):
+            while not editor.requests:
+                await asyncio.sleep(0.02)
+        asked = editor.requests[0]
+        assert asked["method"] == "session/request_permission"
+        outcome = {"outcome": {"outcome": "selected", "optionId": "green"}}
+        await editor.send({"id": asked["id"], "result": outcome})
+        assert (await doing)[0]["result"] == outcome
+    assert await place.rows("history") == []
+
+
+async def test_two_ways_to_allow_a_command_are_none(place):
+    twice = [OPTIONS[2], {**OPTIONS[2], "optionId": "4"}]
+    async with place.editor("--allow-unseen-shell", name="gemini-cli") as editor:
+        await editor.open(place.workspace)
+        doing = editor.doing(question("other", {"command": "make all"}, twice))
+        await place.run("approve", await place.waiting())
+        assert (await doing)[0]["result"] == {"outcome": {"outcome": "cancelled"}}
+    assert editor.requests == []
 
 
 async def test_permission_for_an_edit_of_the_agents_own_shows_the_files(place):

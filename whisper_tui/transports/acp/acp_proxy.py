@@ -229,6 +229,8 @@ class Proxy:
             self._answered(message, line)
         elif not isinstance(method, str):
             self._to_agent.put(refusal(message.get("id"), INVALID_REQUEST, "the method must be a text"))
+        elif method == "session/request_permission" and self._permissions.is_choice(message.get("params")):
+            self._to_editor.forward(as_one_line(line))
         elif method in self._served:
             self._hold(method, message)
         elif method.startswith(("terminal/", "fs/")):
@@ -272,7 +274,7 @@ class Proxy:
         """Return an update for the editor, with the text of a terminal in its place: the editor knows none of ours."""
         match message:
             case {"params": {"sessionId": str(session_id), "update": {"toolCallId": str(tool_call), **rest} as update}}:
-                self._loop.call_soon_threadsafe(self._permissions.note, session_id, update)
+                self._permissions.note(session_id, update)
                 content = rest.get("content")
                 if not isinstance(content, list) or not any(map(_terminal_in, content)):
                     return as_one_line(line)

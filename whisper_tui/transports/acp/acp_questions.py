@@ -44,6 +44,8 @@ NOTE_KEY = "whisper-tui/told"
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
 KINDS = frozenset(get_args(ToolKind))
+ACTING = frozenset({"edit", "delete", "move", "execute", "fetch"})
+"""Kinds of tool calls that act on the machine, or reach beyond it."""
 
 
 class ReadParams(Params):
@@ -221,16 +223,34 @@ class PermissionQuestions:
         if len(self._calls) > MOST_CALLS:
             del self._calls[next(iter(self._calls))]
 
+    def is_choice(self, params: object) -> bool:
+        """True for a question between several answers, like the next step of a plan: it allows no action by itself.
+
+        Only the person in the editor sees the answers, so it is theirs.
+        """
+        try:
+            said = checked(PermissionParams, params)
+        except RequestFailed:
+            return False
+        call, kind = self._call(said)
+        acts = kind in ACTING or _command_in(_given(call), self._shell) is not None or bool(_diffs(call))
+        return not acts and _count(said.options, "allow_once") > 1
+
+    def _call(self, said: PermissionParams) -> tuple[Message, str]:
+        """Return all that is known about the tool call of a question, and its kind."""
+        known = self._calls.get((said.session_id, str(said.tool_call.get("toolCallId"))), {})
+        call = {**known, **{name: value for name, value in said.tool_call.items() if value}}
+        kind = call.get("kind")
+        return call, str(kind) if kind in KINDS else "other"
+
     async def ask(self, params: object) -> Message:
         """Return the outcome for the agent."""
         said = checked(PermissionParams, params)
-        known = self._calls.get((said.session_id, str(said.tool_call.get("toolCallId"))), {})
-        call = {**known, **{name: value for name, value in said.tool_call.items() if value}}
-        kind = call.get("kind") if call.get("kind") in KINDS else "other"
-        if self._comes_back(str(kind), call):
+        call, kind = self._call(said)
+        if self._comes_back(kind, call):
             return picked(said.options, "allow_once")
         try:
-            spec = await asyncio.to_thread(self._spec, said.session_id, str(kind), call)
+            spec = await asyncio.to_thread(self._spec, said.session_id, kind, call)
             title = str(call.get("title") or "")
             record = await decided_call(self._sessions, said.session_id, spec, description=title)
             refuse_unless_handed_over(record)
@@ -259,7 +279,7 @@ class PermissionQuestions:
         if command is not None:
             cwd = next((given[key] for key in ("cwd", "workdir", "directory") if isinstance(given.get(key), str)), root)
             return CommandSpec(command=command, cwd=str(Path(root) / cwd))
-        diffs = [each for each in call.get("content") or () if isinstance(each, dict) and each.get("type") == "diff"]
+        diffs = _diffs(call)
         if diffs and kind == "edit":
             changes = tuple(_change(each, root) for each in diffs)
             return CommandSpec(command=FileEdits(tool="edit", changes=changes, takes_result=False), cwd=root)
@@ -272,6 +292,17 @@ def _given(call: Message) -> Message:
     """Return the arguments of the agent's tool."""
     raw = call.get("rawInput")
     return raw if isinstance(raw, dict) else {} if raw is None else {"input": raw}
+
+
+def _diffs(call: Message) -> list[Message]:
+    """Return the changes of files that a tool call shows."""
+    content = call.get("content")
+    parts = content if isinstance(content, list) else []
+    return [each for each in parts if isinstance(each, dict) and each.get("type") == "diff"]
+
+
+def _count(options: tuple[OfferedOption, ...], kind: str) -> int:
+    return sum(option.kind == kind for option in options)
 
 
 def _command_in(given: Message, shell: str) -> Any:
@@ -304,10 +335,13 @@ def _change(diff: Message, root: str) -> FileChange:
 
 
 def picked(options: tuple[OfferedOption, ...], *kinds: str) -> Message:
-    """Return the answer with the first option of these kinds. Without one the question counts as cancelled."""
+    """Return the answer with the option of the first of these kinds that is there. Without one the turn is cancelled.
+
+    Of several that allow something none is chosen.
+    """
     # Never by position or id: an agent names them as it likes.
     for kind in kinds:
         for option in options:
-            if option.kind == kind:
+            if option.kind == kind and (kind != "allow_once" or _count(options, kind) == 1):
                 return {"outcome": {"outcome": "selected", "optionId": option.optionId}}
     return {"outcome": {"outcome": "cancelled"}}

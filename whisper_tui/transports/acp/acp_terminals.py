@@ -1,9 +1,11 @@
 """The terminals that an agent has: each is a command in the queue, and its output is read from the supervisor."""
 
 import asyncio
+import codecs
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -23,9 +25,17 @@ from whisper_tui.model.ending import (
 )
 from whisper_tui.model.errors import Unavailable, UnknownCall, WhisperError
 from whisper_tui.model.run import Stream
-from whisper_tui.model.state import CallRecord, Ended, Running
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running
 from whisper_tui.model.value import Count
-from whisper_tui.tools.agent_text import agent_note, command_line, failure_of, whole_start
+from whisper_tui.tools.agent_text import (
+    PIECE,
+    agent_note,
+    command_line,
+    failure_of,
+    limit_note,
+    sandbox_note,
+    whole_start,
+)
 from whisper_tui.tools.supervised_tool import KNOWN_SHELLS, shell_of
 from whisper_tui.transports.acp.acp_sessions import (
     INVALID_PARAMS,
@@ -57,8 +67,6 @@ LOST_CODE, NOT_RUN, NOT_FOUND_CODE, TIMED_OUT = 1, 126, 127, 124
 
 TRIES, TRY_EVERY_S = 60, 1.0
 """How often the supervisor is asked again about a command after the connection was lost."""
-
-WAITS = "whisper_tui: the command waits for a human's decision and has not started.\n"
 
 _SHELL_OPTION = re.compile(r"-(l?)c")
 
@@ -101,6 +109,14 @@ def command_of(program: str, args: tuple[str, ...], shell: str) -> Argv | Shell:
             return Argv(program=program, args=args)
 
 
+@dataclass
+class _ReadStream:
+    """How far a stream was read."""
+
+    offset: int = 0
+    decoder: codecs.IncrementalDecoder | None = None
+
+
 class AgentTerminal:
     """One terminal: a command in the queue."""
 
@@ -116,6 +132,25 @@ class AgentTerminal:
         """The text that the editor is shown in place of the terminal."""
         self.tool_call = ""
         """The agent's tool call that shows it. Empty: not known yet."""
+        self.streams: dict[Stream, _ReadStream] = {"out": _ReadStream(), "err": _ReadStream()}
+        self.collecting = asyncio.Lock()
+        self.noted = self.complete = self.cut = False
+        """True if the note at its beginning, all of it, or only a part of it is in the text."""
+        self._text = ""
+
+    def add(self, text: str) -> None:
+        """Append to the text. Of a long one only the end is kept."""
+        self._text += text
+        if len(self._text) > 2 * MOST_OUTPUT:
+            self._text, self.cut = self._text[-MOST_OUTPUT:], True
+
+    def newest(self, limit: int) -> tuple[str, bool]:
+        """Return the end of the text, in so many bytes at most, and True if its beginning is left out."""
+        data = self._text.encode()
+        if len(data) <= limit:
+            return self._text, self.cut
+        # The protocol cuts at the front, and at the boundary of a character.
+        return whole_start(data[len(data) - limit :]).decode(), True
 
     def content(self) -> list[Message]:
         """Return the text for the editor as the content of a tool call."""
@@ -181,7 +216,8 @@ class Terminals:
         record = await self._asked(lambda reader: reader.outcome(terminal.call_id))
         if not isinstance(record.state, Ended):
             raise Unavailable(f"call {terminal.call_id} has no ending")
-        text, _ = await self._text(terminal, record, MOST_SHOWN)
+        await self._text(terminal, record)
+        text, _ = terminal.newest(MOST_SHOWN)
         ran = "" if _nothing_ran(record.state) else f"$ {command_line(record.spec)}\n"
         self._tell(terminal, f"{ran}{text}\n[{_said(record.state)}; call {terminal.call_id} in whisper_tui]")
         return record
@@ -213,7 +249,8 @@ class Terminals:
             record = terminal.ended.result()
         else:
             record = await self._asked(lambda reader: reader.record(terminal.call_id))
-        text, truncated = await self._text(terminal, record, terminal.limit)
+        await self._text(terminal, record)
+        text, truncated = terminal.newest(terminal.limit)
         status = {"exitStatus": exit_of(record.state)} if isinstance(record.state, Ended) else {}
         return {"output": text, "truncated": truncated, **status}
 
@@ -266,35 +303,57 @@ class Terminals:
             raise RequestFailed("there is no such terminal", NOT_FOUND)
         return terminal
 
-    async def _text(self, terminal: AgentTerminal, record: CallRecord, limit: int) -> tuple[str, bool]:
-        """Return the newest output with what a model has to know before it, and True if older output is left out."""
+    async def _text(self, terminal: AgentTerminal, record: CallRecord) -> None:
+        """Add to the text of a terminal what is new."""
         state = record.state
-        if isinstance(state, Ended) and (words := _nothing_ran(state)):
-            return words, False
-        if not isinstance(state, Running | Ended):
-            return WAITS, False
-        note = agent_note(record)
-        said = f"[whisper_tui: {note}]\n" if note else ""
-        if isinstance(state, Ended) and isinstance(state.ending, Lost):
-            said += f"{failure_of(state.ending).message}\n"
-        data, truncated = await self._newest(terminal.call_id, limit)
-        return said + data.decode("utf-8", "replace"), truncated
+        async with terminal.collecting:
+            if terminal.complete or not isinstance(state, Running | Ended):
+                return
+            terminal.complete = isinstance(state, Ended)
+            if isinstance(state, Ended) and (words := _nothing_ran(state)):
+                terminal.add(words)
+                return
+            if not terminal.noted:
+                terminal.noted = True
+                # Only what is known from the start: the text before must stay as it was, because agents read it in
+                # pieces, by the length that they have read.
+                terminal.add(_line(agent_note(record.model_copy(update={"state": Queued(since=0.0)}))))
+            sizes = state.output if isinstance(state, Ended) else None
+            for stream in get_args(Stream):
+                await self._add_new(terminal, stream, getattr(sizes, stream, None))
+            if isinstance(state, Ended):
+                lost = failure_of(state.ending).message if isinstance(state.ending, Lost) else None
+                terminal.add(_line(limit_note(record)) + _line(sandbox_note(record)) + _line(lost))
 
-    async def _newest(self, call_id: str, limit: int) -> tuple[bytes, bool]:
-        reader, found, truncated = await self._sessions.reader(), b"", False
-        for stream in get_args(Stream):
-            if not limit:
-                break
+    async def _add_new(self, terminal: AgentTerminal, stream: Stream, end: int | None) -> None:
+        """Add the new output of a stream, up to `end`: background processes may write on."""
+        reader, output = await self._sessions.reader(), terminal.streams[stream]
+        decode = codecs.getincrementaldecoder("utf-8")("replace") if output.decoder is None else output.decoder
+        output.decoder = decode
+        while end is None or output.offset < end:
             try:
-                chunk = await reader.read_output(call_id, stream, -limit, limit)
+                chunk = await reader.read_output(terminal.call_id, stream, output.offset, PIECE)
+            except Unavailable:
+                raise
             except WhisperError:
-                continue  # Its output was removed, or is not there yet.
-            found += chunk.data
-            truncated |= chunk.start > 0
-        if len(found) > limit:
-            found, truncated = found[-limit:], True
-        # The protocol cuts at the front, and at the boundary of a character.
-        return (whole_start(found) if truncated else found), truncated
+                break  # Its output was removed, or is not there yet.
+            if chunk.size - output.offset > MOST_OUTPUT and chunk.start <= output.offset:
+                # More than is ever answered: only the newest part is read.
+                output.offset, terminal.cut = chunk.size - MOST_OUTPUT, True
+                decode.reset()
+                continue
+            data = chunk.data if end is None else chunk.data[: max(end - chunk.start, 0)]
+            if not data:
+                break
+            terminal.cut |= chunk.start > output.offset
+            output.offset = chunk.start + len(data)
+            terminal.add(decode.decode(data))
+        if end is not None:
+            terminal.add(decode.decode(b"", final=True))
+
+
+def _line(note: str | None) -> str:
+    return f"[whisper_tui: {note}]\n" if note else ""
 
 
 def _nothing_ran(state: Ended) -> str:

@@ -1,0 +1,200 @@
+"""A real agent behind `whisper-tui acp`: its commands and writes wait for the human, and its model is told."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.conversation import LONGEST_S, PROMPT
+from tests.clients.human import Human
+from tests.clients.install import missing
+from tests.clients.model.script import Answer
+from tests.clients.model.server import ScriptedModel
+from tests.clients.programs.gemini import Gemini
+from tests.clients.programs.kimi import Kimi
+from tests.clients.programs.opencode import OpenCode
+from tests.clients.programs.program import Program
+from tests.clients.scenes import ANOTHER, AS_IT_IS, FAILING, NO, DeniedFor, Rewritten, Scene
+from tests.clients.stage import LAUNCHER, Stage
+from tests.transports.acp.test_acp_proxy import Editor
+from whisper_tui.model.ending import Denied, Exited, HandedOver
+from whisper_tui.model.state import CallRecord, Ended
+
+WRITTEN = Scene("written-outside.txt", Rewritten("by the human\n"))
+NOT_WRITTEN = Scene("denied-outside.txt", DeniedFor("not there"))
+SCENES = (AS_IT_IS, ANOTHER, NO, FAILING, WRITTEN, NOT_WRITTEN)
+
+
+@dataclass(frozen=True)
+class PlayedInEditor:
+    """What is left of a conversation."""
+
+    stage: Stage
+    calls: dict[Scene, list[CallRecord]]
+    all_calls: int
+    answers: dict[Scene, Answer | None]
+    updates: list[dict[str, Any]]
+    requests: list[dict[str, Any]]
+    """What the editor was asked by the agent."""
+
+    def said(self, scene: Scene) -> str:
+        """What the model was told about a scene."""
+        answer = self.answers[scene]
+        assert answer is not None
+        return Kimi().shell_said(answer.result)
+
+    def ending(self, scene: Scene) -> Any:
+        """How the one call of a scene ended."""
+        (record,) = self.calls[scene]
+        assert isinstance(record.state, Ended)
+        return record.state.ending
+
+
+@pytest.fixture(scope="session", params=(Kimi(),), ids=lambda program: program.name)
+def program(request: pytest.FixtureRequest) -> Kimi:
+    """The agents that have their editor run commands."""
+    check_installed(request.param)
+    return request.param
+
+
+def check_installed(program: Program) -> None:
+    """Fail without a client: the others are tested all the same."""
+    if program.name in missing():
+        pytest.fail(f"{program.name} is not installed: python tests/clients/install.py installs it, or says why")
+
+
+@pytest.fixture(scope="session")
+def played(program: Kimi, tmp_path_factory: pytest.TempPathFactory) -> PlayedInEditor:
+    """One conversation of all scenes."""
+    return asyncio.run(_play(program, tmp_path_factory.mktemp("kimi-in-editor")))
+
+
+async def _play(program: Kimi, directory: Path) -> PlayedInEditor:
+    commands = [program.shell(scene.command) for scene in SCENES[:4]]
+    writes = [program.write(directory / scene.command, "by the agent\n") for scene in SCENES[4:]]
+    with ScriptedModel(program.dialect, [*commands, *writes]) as model:
+        stage = Stage(directory, program, model.url)
+        try:
+            async with Human(stage.home, SCENES, lambda _: True) as human:
+                editor = await _edit(stage, *program.arguments(PROMPT))
+                found = {scene: human.records(scene) for scene in SCENES}
+                answers = {scene: model.answer(index) for index, scene in enumerate(SCENES)}
+                return PlayedInEditor(stage, found, len(human.board.calls), answers, editor.updates, editor.requests)
+        finally:
+            stage.stop()
+
+
+async def _edit(stage: Stage, *agent: str) -> Editor:
+    """Let the agent work on one prompt in an editor that can run and write nothing itself."""
+    words = (LAUNCHER, "acp", "--home", stage.home, "--", *agent)
+    process = await asyncio.create_subprocess_exec(
+        *map(str, words),
+        cwd=stage.workspace,
+        env=stage.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        limit=1 << 26,
+        start_new_session=True,
+    )
+    editor = Editor(process)
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            opened = await editor.open(stage.workspace)
+            if "error" in opened:
+                editor.updates.append(opened)
+                return editor
+            prompt = {"sessionId": opened["result"]["sessionId"], "prompt": [{"type": "text", "text": PROMPT}]}
+            said = await editor.ask("session/prompt", prompt)
+            assert said["result"]["stopReason"] == "end_turn"
+    finally:
+        await editor.end()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return editor
+
+
+def test_each_action_is_asked_about_once_and_never_by_the_editor(played: PlayedInEditor) -> None:
+    assert [len(played.calls[scene]) for scene in SCENES] == [1] * len(SCENES) and played.all_calls == len(SCENES)
+    assert played.requests == []
+
+
+def test_an_approved_command_runs_and_its_output_is_the_models(played: PlayedInEditor) -> None:
+    assert played.ending(AS_IT_IS) == Exited(code=0)
+    assert played.said(AS_IT_IS) == f"approved in {played.stage.workspace}\n"
+    assert (played.stage.workspace / "as-it-is-ran").exists()
+
+
+def test_an_edited_command_runs_and_the_model_is_told_so(played: PlayedInEditor) -> None:
+    assert "What ran: echo as edited." in played.said(ANOTHER) and played.said(ANOTHER).endswith("\nas edited\n")
+    assert not (played.stage.workspace / "as-asked-ran").exists()
+
+
+def test_a_denial_reaches_the_model_with_its_reason(played: PlayedInEditor) -> None:
+    assert isinstance(played.ending(NO), Denied) and isinstance(NO.human, DeniedFor)
+    assert f"Reason: {NO.human.reason}" in played.said(NO)
+    assert not (played.stage.workspace / "denied-ran").exists()
+
+
+def test_a_failure_is_one_for_the_model(played: PlayedInEditor) -> None:
+    assert played.said(FAILING) == Kimi().shell_shows("before\nwrong\n", 7)
+
+
+def test_a_write_is_made_as_the_human_left_it(played: PlayedInEditor) -> None:
+    assert played.ending(WRITTEN) == HandedOver()
+    assert (played.stage.home.parent / WRITTEN.command).read_text() == "by the human\n"
+
+
+def test_a_denied_write_is_not_made_and_the_model_reads_why(played: PlayedInEditor) -> None:
+    assert "not there" in played.said(NOT_WRITTEN)
+    assert not (played.stage.home.parent / NOT_WRITTEN.command).exists()
+
+
+def test_the_editor_is_shown_what_really_ran(played: PlayedInEditor) -> None:
+    shown = str(played.updates)
+    assert "$ echo as edited" in shown and "[exit code 7;" in shown and "by the human" in shown
+    assert "'type': 'terminal'" not in shown
+
+
+ITSELF = {"gemini": ("gemini", "--acp"), "opencode": ("opencode", "acp")}
+"""Agents that run commands themselves."""
+
+
+@pytest.mark.parametrize("program", [Gemini(), OpenCode()], ids=lambda program: program.name)
+async def test_an_agent_that_runs_its_commands_itself_is_refused_without_a_hook(
+    program: Program, tmp_path: Path
+) -> None:
+    check_installed(program)
+    with ScriptedModel(program.dialect, ()) as model:
+        stage = Stage(tmp_path, program, model.url)
+        try:
+            (refusal,) = (await _edit(stage, *ITSELF[program.name])).updates
+        finally:
+            stage.stop()
+    said = refusal["error"]["message"]
+    assert (
+        "Gemini CLI runs its commands itself" if program.name == "gemini" else "whisper-tui install opencode"
+    ) in said
+
+
+@pytest.mark.parametrize("program", [OpenCode()], ids=lambda program: program.name)
+async def test_an_agent_with_a_hook_works_through_its_hook(program: Program, tmp_path: Path) -> None:
+    check_installed(program)
+    with ScriptedModel(program.dialect, [program.shell(ANOTHER.command)]) as model:
+        stage = Stage(tmp_path, program, model.url)
+        stage.change_settings('"share": "disabled"', '"share": "disabled", "model": "scripted/scripted"')
+        stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
+        try:
+            async with Human(stage.home, (ANOTHER,), lambda _: True) as human:
+                await _edit(stage, *ITSELF[program.name])
+                assert len(human.records(ANOTHER)) == 1
+        finally:
+            stage.stop()
+        answer = model.answer(0)
+    assert answer is not None and "as edited" in answer.result
+    assert not (stage.workspace / "as-asked-ran").exists()
