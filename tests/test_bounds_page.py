@@ -26,7 +26,7 @@ ROWS = {
     "socket | bytes of a line": protocol_version.LONGEST_REQUEST,
     "socket | requests of a connection that wait for answers": port_door.MOST_IN_FLIGHT,
     "socket | bytes of those requests": port_door.LARGEST_IN_FLIGHT,
-    "socket | of those, watchers": port_door.MOST_WATCHES,
+    "socket | watchers among those requests": port_door.MOST_WATCHES,
     "socket | bytes of answers that a client has not read": port_door.MOST_UNREAD,
     "socket | bytes of one answer": protocol.LONGEST_ANSWER,
     "socket | calls in a page of history": api.LARGEST_PAGE,
@@ -37,8 +37,8 @@ ROWS = {
     "agents | calls that wait or run, of all sessions": admission.MOST_CALLS,
     "agents | sessions that are open": admission.MOST_SESSIONS,
     "agents | characters of an agent's environment": sessions.LARGEST_ENVIRONMENT,
-    "agents | characters of something said": event.LONGEST_SAID,
-    "agents | calls of different sessions whose files are read at a time": judge.EXAMINERS,
+    "agents | characters of a message of a conversation": event.LONGEST_SAID,
+    "agents | sessions whose calls' files are read at the same time": judge.EXAMINERS,
     "agents | bytes of a call's scripts that are hashed": command_files.MOST_DIGESTED,
     "agents | names that the patterns of a call may match": expand.MOST_NAMES,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
@@ -47,7 +47,7 @@ ROWS = {
     "editors | terminals of an agent that it did not release": acp_terminals.MOST_TERMINALS,
     "editors | bytes of output in an answer": acp_terminals.MOST_OUTPUT,
     "editors | bytes of a file that is read": acp_questions.LARGEST_READ,
-    "hooks | bytes of a question": hook_program.LONGEST_INPUT,
+    "hooks | bytes of a request": hook_program.LONGEST_INPUT,
     "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,
     "HTTP | seconds until the head of the first request": http_protocol.FIRST_REQUEST_WITHIN_S,
@@ -64,7 +64,11 @@ def test_a_row_of_the_table_has_the_number_that_is_in_force(row: str) -> None:
 
 def test_the_table_has_no_other_rows_than_these_and_those_about_memory() -> None:
     rows = re.findall(r"^\| (\w+ \| [^|]*) \|", PAGE, re.MULTILINE)
-    others = {"door | what", "socket | connections of one process", "agents | bytes of memory that these take, about"}
+    others = {
+        "interface | what",
+        "socket | connections of one process",
+        "agents | bytes of memory that these take, about",
+    }
     others |= {f"socket | connections of all that {origin}s have started" for origin in places.SHARES}
     assert set(rows) == ROWS.keys() | others
     memory = re.findall(r"^\| agents \| bytes of memory that these take, about \| ([^|]*) \|", PAGE, re.MULTILINE)

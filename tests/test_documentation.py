@@ -224,7 +224,7 @@ WIDE = ("|", "#", "!", "<", "    ")
 """Lines that nothing can wrap: tables, headings, pictures, and what is indented as code."""
 
 
-GENERATED = {"docs/cli.md", "docs/keys.md", "docs/bounds.md", *(name_of(page) for page in ROOT.glob("docs/tools/*.md"))}
+GENERATED = {"docs/cli.md", "docs/keys.md", *(name_of(page) for page in ROOT.glob("docs/tools/*.md"))}
 """Pages that a program writes, as their sources word them."""
 
 

@@ -16,7 +16,7 @@ def test_a_journal_is_verified_during_operation_and_a_change_is_reported(instanc
     assert instance.run("approve", "1").returncode == 0
     call.communicate(timeout=90)
     whole = instance.run("history", "verify")
-    assert whole.returncode == 0 and "is as it was written" in whole.stdout
+    assert whole.returncode == 0 and "is unchanged" in whole.stdout
     end = json.loads(instance.run("history", "verify", "--json").stdout)["end"]
     assert instance.run("history", "verify", "--head", end).returncode == 0
     instance.run("stop")
@@ -37,11 +37,11 @@ def test_forged_output_is_reported_and_removed_output_is_not(instance):
     runs = instance.root / "state" / "runs"
     instance.until(lambda: json.loads(instance.run("history", "verify", "--json").stdout)["outputs"]["checked"] == 2)
     whole = instance.run("history", "verify")
-    assert "recorded output of 2 of 2 runs is as it was" in whole.stdout and "Not in the chain are" in whole.stdout
+    assert "recorded output of 2 of 2 runs is unchanged" in whole.stdout and "The chain does not cover" in whole.stdout
     (runs / "1.1" / "out").write_text("forge")
     forged = instance.run("history", "verify")
     assert forged.returncode == 1 and "output of call 1 was changed" in forged.stderr
-    assert "of 1 of 2 runs is as it was" in forged.stdout
+    assert "of 1 of 2 runs is unchanged" in forged.stdout
     shutil.rmtree(runs / "1.1")
     pruned = instance.run("history", "verify")
     assert pruned.returncode == 0 and "that of 1 other is no longer kept" in pruned.stdout

@@ -12,8 +12,8 @@ from whisper_tui.present.quantities import count
 from whisper_tui.system.state_directory import Directories
 
 OUTSIDE = (
-    "Not in the chain are the search index, the lists made from the journal, the environments of sessions, and the "
-    "times at which output came"
+    "The chain does not cover the search index, the other tables of the journal, the environments of sessions, and the "
+    "times at which output arrived"
 )
 MOST_NAMED = 20
 """Calls with changed output that are named at most."""
@@ -34,7 +34,7 @@ def verify(home: Directories, noted: str | None, *, as_json: bool) -> int:
         print_json(row | {"outputs": outputs._asdict() if outputs is not None else None})
         return DONE if problem is None else REFUSED
     if verdict.problem is None:
-        sys.stdout.write(f"{path} is as it was written: {verdict.events:,} events, each linked to all before it\n")
+        sys.stdout.write(f"{path} is unchanged: {verdict.events:,} events, each linked to the one before it\n")
     if outputs is not None:
         sys.stdout.write(_compared(outputs.checked, outputs.gone, len(outputs.changed)))
     if problem is not None:
@@ -42,12 +42,15 @@ def verify(home: Directories, noted: str | None, *, as_json: bool) -> int:
         return REFUSED
     if end is not None:
         sys.stdout.write(f"{OUTSIDE}\n")
-        sys.stdout.write(f"Its end is {end}\nNote it elsewhere: history verify --head END then also finds a cut\n")
+        sys.stdout.write(f"The chain ends at {end}\n")
+        sys.stdout.write(
+            "Keep this elsewhere: with it, history verify --head END also finds that events were cut off\n"
+        )
     return DONE
 
 
 def _compared(checked: int, gone: int, changed: int) -> str:
-    said = f"The recorded output of {checked - changed:,} of {count(checked, 'run')} is as it was"
+    said = f"The recorded output of {checked - changed:,} of {count(checked, 'run')} is unchanged"
     return said + (f"; that of {count(gone, 'other')} is no longer kept\n" if gone else "\n")
 
 
