@@ -74,7 +74,7 @@ GROUPS = {
     "Decide": ("list", "approve", "deny", "signal", "kill", "pause", "resume", "approvals", "revoke", "revert"),
     "Look": ("watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
-    "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "call", "tools", "agent", "demo"),
+    "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "prune", "completions", "man"),
 }
 """The subcommands by their headings in the help. The others are internal: they work, and are not listed."""

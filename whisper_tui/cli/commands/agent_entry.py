@@ -1,4 +1,4 @@
-"""`mcp`, `acp`, `hook` and `exec`: the subcommands that agents start."""
+"""`mcp`, `acp`, `hook`, `exec` and `executor`: the subcommands that agents and editors start."""
 
 import os
 import sys
@@ -203,6 +203,31 @@ def add_hook(verbs: Subcommands) -> None:
     )
     running.add_argument("ticket", metavar="TICKET", help="the ticket that the hook printed")
     running.add_argument("label", nargs="?", metavar="TEXT", help="ignored; shows the command on the agent's screen")
+
+
+def add_executor(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "executor",
+        "be the environment of Codex: run its commands and write its files, once you approve",
+        _executor,
+        details="It speaks the protocol of codex exec-server at standard input and output. "
+        "whisper-tui install codex --executor makes Codex start it.",
+    )
+    parser.add_argument(
+        "--input",
+        choices=("ask", "covered"),
+        default="ask",
+        help="ask about each text that Codex types into a command, or let the approval of the command cover it "
+        "(default: ask)",
+    )
+
+
+def _executor(options: Options) -> int:
+    from whisper_tui.transports.executor.executor_program import run_executor
+
+    environ, places = of_agents(os.environ), home_options(options)
+    return run_executor(lambda: subcommand.reach(places, environ), asks_input=options.input == "ask")
 
 
 def _hook(options: Options) -> int:

@@ -1,0 +1,225 @@
+"""Commands of Codex's environment: each waits for a human, and Codex waits with it."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.outside import outside_only
+from tests.transports.executor.conftest import encoded
+
+pytestmark = outside_only
+
+
+async def test_the_request_is_answered_once_the_command_is_approved_and_its_output_follows_in_order(place):
+    async with place.codex() as codex:
+        request = await codex.start("p", "echo out; echo err >&2; exit 3")
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["command"] == "echo out; echo err >&2; exit 3"
+        assert not codex.has_answer(request)
+        await place.run("approve", row["id"])
+        assert (await codex.answer(request))["result"] == {"processId": "p", "sandboxType": "none"}
+        assert await codex.closed("p") == 3
+        assert (codex.output("p", "stdout"), codex.output("p", "stderr")) == ("out\n", "err\n")
+        assert [note["params"]["seq"] for note in codex.notes("p")] == list(range(1, len(codex.notes("p")) + 1))
+        answered = next(at for at, line in enumerate(codex.lines) if line.get("id") == request)
+        assert all(codex.lines.index(note) > answered for note in codex.notes("p"))
+
+
+async def test_a_denial_is_output_with_the_reason_and_exit_code_126(place):
+    async with place.codex() as codex:
+        request = await codex.start("p", "touch ran")
+        await place.run("deny", await place.waiting(), "--reason", "Use `make test`.")
+        assert "result" in await codex.answer(request)
+        assert await codex.closed("p") == 126
+        assert "Nothing ran. Reason: Use `make test`." in codex.output("p")
+    assert not (place.workspace / "ran").exists()
+
+
+async def test_an_edited_command_runs_in_its_place_and_the_model_is_told(place):
+    async with place.codex() as codex:
+        await codex.start("p", "touch ran")
+        await place.run("approve", await place.waiting(), "--command", "echo edited")
+        assert await codex.closed("p") == 0
+        assert codex.output("p", "stdout") == "edited\n"
+        assert "The human changed the command before it ran" in codex.output("p", "stderr")
+    assert not (place.workspace / "ran").exists()
+
+
+async def test_the_text_of_bash_is_judged_as_for_the_hook_and_another_program_by_its_words(place):
+    rules = place.home / "config" / "rules.toml"
+    rules.write_text('read_only = false\n[[allow]]\nname = "echo"\nprefix = ["echo"]\n')
+    pretender = place.workspace / "bash"
+    pretender.write_text("#!/bin/sh\ntouch pretended\n")
+    pretender.chmod(0o755)
+    async with place.codex() as codex:
+        await codex.start("allowed", "echo hello")
+        assert await codex.closed("allowed") == 0
+        await codex.start("login", "", argv=["/bin/bash", "-lc", "echo hello; touch ran"])
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["command"] == "echo hello; touch ran"
+        await place.run("deny", row["id"])
+        await codex.closed("login")
+        # A model can name the shell, and any program can have its name.
+        await codex.start("other", "", argv=[str(pretender), "-c", "echo hello"])
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert row["command"] == [str(pretender), "-c", "echo hello"]
+        await place.run("deny", row["id"])
+        assert await codex.closed("other") == 126
+    assert not (place.workspace / "pretended").exists()
+
+
+async def test_typed_input_is_asked_about_and_may_be_changed_or_denied(place):
+    async with place.codex() as codex:
+        await codex.start("p", "cat", tty=True)
+        await place.run("approve", await place.waiting())
+        await codex.until(lambda line: "result" in line and line["result"].get("processId") == "p")
+        request = await codex.send("process/write", {"processId": "p", "chunk": encoded("no\n"), "writeId": "1"})
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert (row["function"]["tool"], json.loads(row["command"].partition(" ")[2])["text"]) == (
+            "write_stdin",
+            "no\n",
+        )
+        await place.run("deny", row["id"], "--reason", "Not this.")
+        assert "Not this." in (await codex.answer(request))["error"]["message"]
+        request = await codex.send("process/write", {"processId": "p", "chunk": encoded("yes\n\x04"), "writeId": "2"})
+        await place.run("approve", await place.waiting())
+        assert (await codex.answer(request))["result"] == {"status": "accepted"}
+        assert await codex.closed("p") == 0
+        assert "yes" in codex.output("p", "pty") and "no" not in codex.output("p")
+
+
+async def test_input_that_the_approval_of_the_command_covers_is_not_asked_about(place):
+    async with place.codex("--input", "covered") as codex:
+        await codex.start("p", "cat", tty=True)
+        await place.run("approve", await place.waiting())
+        await codex.until(lambda line: "result" in line and line["result"].get("processId") == "p")
+        answer = await codex.ask("process/write", processId="p", chunk=encoded("yes\n\x04"), writeId="1")
+        assert answer["result"] == {"status": "accepted"}
+        assert await codex.closed("p") == 0
+        assert [row["tool"] for row in await place.rows("history")] == ["exec_command"]
+        late = await codex.ask("process/write", processId="p", chunk=encoded("x"), writeId="2")
+        assert late["result"] == {"status": "stdinClosed"}
+        unknown = await codex.ask("process/write", processId="q", chunk=encoded("x"), writeId="3")
+        assert unknown["result"] == {"status": "unknownProcess"}
+
+
+async def test_signals_and_the_end_reach_the_command_and_a_read_tells_its_true_state(place):
+    async with place.codex() as codex:
+        await codex.start("p", "trap 'echo interrupted' INT; echo ready; while :; do sleep 0.05; done")
+        await place.run("approve", await place.waiting())
+        await codex.until(lambda line: line.get("method") == "process/output")
+        state = (await codex.ask("process/read", processId="p", afterSeq=0, maxBytes=100, waitMs=0))["result"]
+        assert (state["exited"], state["exitCode"], state["closed"]) == (False, None, False)
+        assert [chunk["chunk"] for chunk in state["chunks"]] == [encoded("ready\n")]
+        await codex.ask("process/signal", processId="p", signal="interrupt")
+        await codex.until(lambda line: "interrupted" in codex.output("p"))
+        assert (await codex.ask("process/terminate", processId="p"))["result"] == {"running": True}
+        assert await codex.closed("p") == 128 + signal.SIGTERM
+        state = (await codex.ask("process/read", processId="p", afterSeq=2, maxBytes=100, waitMs=0))["result"]
+        assert (state["exited"], state["exitCode"], state["closed"]) == (True, 143, True)
+        assert (await codex.ask("process/terminate", processId="p"))["result"] == {"running": False}
+
+
+async def test_a_command_that_waits_is_withdrawn_when_codex_ends_it(place):
+    async with place.codex() as codex:
+        request = await codex.start("p", "touch ran")
+        call_id = await place.waiting()
+        assert (await codex.ask("process/terminate", processId="p"))["result"] == {"running": True}
+        assert "result" in await codex.answer(request)
+        assert await codex.closed("p") == 126
+        assert (await place.ended(call_id))["ending"] == "withdrawn"
+
+
+async def test_a_killed_environment_is_resumed_with_the_command_that_waits(place):
+    async with place.codex() as first:
+        await first.start("p", "echo survived")
+        call_id = await place.waiting()
+        session = first.session_id
+        rows = await place.rows("status")
+        children = [int(pid) for pid in os.popen(f"pgrep -P {first.process.pid}").read().split()]
+        assert children and rows["pid"] not in children
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        await first.until(lambda line: line.get("method") == "the end")
+    async with place.codex(resume=session) as second:
+        assert second.session_id == session
+        await place.run("approve", call_id)
+        assert await second.closed("p") == 0
+        assert second.output("p") == "survived\n"
+
+
+async def test_an_unknown_session_is_not_resumed(place):
+    async with place.codex(resume="whisper-0123") as codex:
+        assert codex.session_id == ""
+        answer = next(line for line in codex.lines if line.get("id") == 1)
+        assert "no such session" in answer["error"]["message"]
+        answer = await codex.answer(await codex.start("p", "touch ran"))
+        assert "Send initialize first" in answer["error"]["message"]
+    assert not (place.workspace / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [
+        ("process/spawn", {"argv": ["touch", "ran"]}, "does not know process/spawn"),
+        ("whisper/run", {"argv": ["touch", "ran"], "root": None}, "does not know whisper/run"),
+        ("http/request", {"url": "http://127.0.0.1:9"}, "does not know http/request"),
+        ("process/start", {"processId": "p", "argv": []}, "argv"),
+        (
+            "process/start",
+            {"processId": "p", "argv": ["touch", "ran"], "cwd": "file:///", "arg0": "ls"},
+            "another name",
+        ),
+        (
+            "process/start",
+            {"processId": "p", "argv": ["touch", "ran"], "cwd": "file:///", "enforceManagedNetwork": True},
+            "network of commands is not managed here",
+        ),
+        ("process/start", {"processId": "p", "argv": ["touch", "ran"], "cwd": "https://x/"}, "file URI"),
+    ],
+)
+async def test_an_unknown_or_impossible_request_is_answered_with_an_error_and_does_nothing(place, method, params, said):
+    async with place.codex() as codex:
+        answer = await codex.ask(method, **params)
+        assert said in answer["error"]["message"]
+        assert await place.rows("history") == []
+
+
+async def test_a_sub_agent_is_named_and_has_the_session_of_its_agent(place):
+    async with place.codex() as codex:
+        own = {"threadId": "thread-2", "toolCallId": "c"}
+        await codex.start("p", "true; echo sub", metadata=own)
+        row = await place.call(lambda row: row["state"] == "waiting")
+        assert (await place.rows("show", row["id"]))["asker"] == "sub-agent thread-2"
+        await place.run("approve", row["id"])
+        await codex.closed("p")
+        await codex.start("q", "true; echo own")
+        other = await place.call(lambda row: row["state"] == "waiting")
+        assert other["session_id"] == row["session_id"]
+        assert (await place.rows("show", other["id"]))["asker"] is None
+        await place.run("deny", other["id"])
+
+
+async def test_commands_have_the_variables_that_the_policy_of_codex_leaves_them(place):
+    policy = {"inherit": "core", "ignoreDefaultExcludes": False, "exclude": ["LANG*"], "set": {"SET": "1"}}
+    async with place.codex() as codex:
+        added = {"CODEX_SESSION_ID": "thread-1", "ADDED": "2"}
+        await codex.start("p", "env -0 | tr '\\0' '\\n'", envPolicy={**policy, "includeOnly": []}, env=added)
+        await place.run("approve", "--yes", await place.waiting())
+        assert await codex.closed("p") == 0
+        found = dict(line.partition("=")[::2] for line in codex.output("p", "stdout").splitlines())
+    assert (found["SET"], found["ADDED"]) == ("1", "2")
+    assert "PATH" in found and "LANG" not in found and "PYTHONDONTWRITEBYTECODE" not in found
+
+
+async def test_without_a_supervisor_the_environment_ends(place):
+    async with place.codex() as codex:
+        request = await codex.start("p", "touch ran")
+        await place.waiting()
+        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+        await codex.until(lambda line: line.get("method") == "the end")
+        assert not codex.has_answer(request)
+        assert await codex.process.wait() == 1
+    assert not (place.workspace / "ran").exists()

@@ -1,0 +1,1 @@
+"""Codex's environment: its commands, typed input and changes of files become calls before anything happens."""
