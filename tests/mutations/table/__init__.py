@@ -1,5 +1,6 @@
 """The mutations: where each defence stands, what is left without it, and the tests that must then fail."""
 
+from tests.mutations.table.agents_of_editors import AGENTS_OF_EDITORS
 from tests.mutations.table.edits_of_files import EDITS_OF_FILES
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
 from tests.mutations.table.what_is_allowed import EXPANDED, WHAT_IS_ALLOWED
@@ -21,4 +22,5 @@ MUTATIONS = (
     *HOSTILE_TEXT,
     *WHAT_IS_HELD,
     *WHAT_IS_SHOWN,
+    *AGENTS_OF_EDITORS,
 )
