@@ -13,6 +13,7 @@ PAGES = {
     "gemini": "gemini-cli",
     "kimi": "../editors",
     "opencode": "opencode",
+    "copilot": "copilot",
 }
 """The pages about the clients."""
 

@@ -9,8 +9,9 @@ from contextlib import redirect_stdout
 
 import pytest
 
+from tests.agent_process import AgentProcess
 from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
-from tests.cli.conftest import ANSWER_S
+from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.outside import outside_only
 from whisper_tui.cli.commands.approve import say_approved
 from whisper_tui.model.edits import LARGEST_EDITED
@@ -67,6 +68,27 @@ def test_a_hook_that_the_agent_ends_leaves_its_command_waiting_and_marked(shell:
     assert "waiting, agent gone" in shell.instance.run("list").stdout
     assert shell.instance.rows("list")[0]["agent_gave_up"] == "the agent's hook was ended before the answer"
     assert "it no longer waits: the agent's hook was ended" in shell.instance.run("show", call_id).stdout
+
+
+def test_a_hook_behind_a_shell_ends_with_an_agent_that_leaves_both_behind(shell: Shell) -> None:
+    agent = AgentProcess()
+    line = shlex.join((*PROGRAM, "hook", "claude", "--home", str(shell.instance.root)))
+    asking = subprocess.Popen(
+        agent.starts("/bin/bash", "-c", f"{line} || exit 2"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=shell.instance.workspace,
+    )
+    assert asking.stdin is not None
+    asking.stdin.write(shell.question("echo later"))
+    asking.stdin.close()
+    asking.stdin = None
+    call_id = shell.waiting()
+    assert shell.row(call_id)["agent_gave_up"] is None
+    agent.close()
+    shell.instance.until(lambda: shell.row(call_id)["agent_gave_up"])
+    asking.communicate()
 
 
 def test_a_hook_waits_over_the_death_of_the_supervisor(shell: Shell) -> None:

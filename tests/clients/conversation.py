@@ -17,7 +17,7 @@ from tests.clients.programs.program import Program
 from tests.clients.scenes import Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.call import Session
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Waiting
 
 LONGEST_S = 120
 """Seconds that a client has for a whole conversation, on a machine that does other things as well."""
@@ -153,4 +153,6 @@ async def _settled(human: Human) -> None:
 
 def _is_settled(human: Human) -> bool:
     board = human.board
-    return not board.running and not board.queued and all(each.closed_at for each in board.sessions.values())
+    left = (each for each in board.calls.values() if isinstance(each.state, Waiting) and each.agent_gave_up is None)
+    closed = all(each.closed_at for each in board.sessions.values())
+    return not board.running and not board.queued and closed and next(left, None) is None

@@ -33,6 +33,7 @@ CLIENTS = {
     "gemini": "@google/gemini-cli",
     "kimi": "@moonshot-ai/kimi-code",
     "opencode": "opencode-ai",
+    "copilot": "@github/copilot",
 }
 """The clients, and the packages that they are in. Each is a part of its own, and a program of that name."""
 

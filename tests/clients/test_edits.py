@@ -53,6 +53,8 @@ def edit(program: Program, path: str) -> Call:
             return Call("replace", {**given, "instruction": "Say goodbye"})
         case "opencode":
             return Call("edit", {"filePath": path, "oldString": "hello", "newString": "goodbye"})
+        case "copilot":
+            return Call("edit", {"path": path, "old_str": "hello", "new_str": "goodbye"})
     lines = ("*** Begin Patch", f"*** Update File: {path}", "@@", "-\techo hello", "+\techo goodbye", "*** End Patch")
     assert isinstance(program, CodexInCodeMode)
     return program.script(f"text(JSON.stringify(await tools.apply_patch({json.dumps(chr(10).join(lines))})));")
@@ -63,8 +65,10 @@ def fetch(program: Program) -> Call:
         "claude": {"url": FETCH.command, "prompt": "what"},
         "gemini": {"prompt": f"look at {FETCH.command}"},
         "opencode": {"url": FETCH.command, "format": "text"},
+        "copilot": {"url": FETCH.command},
     }
-    name = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch"}[program.name]
+    names = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch", "copilot": "web_fetch"}
+    name = names[program.name]
     return Call(name, given[program.name])
 
 

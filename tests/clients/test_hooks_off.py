@@ -15,6 +15,7 @@ OFF = {
     "codex": (".codex/config.toml", "[features]\nhooks = false\n", "switches all hooks off"),
     "gemini": (".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "switches all hooks off"),
     "opencode": ("opencode.json", "{}", "switches all plugins off"),
+    "copilot": (".github/copilot/settings.json", '{"disableAllHooks": true}', "switches hooks off"),
 }
 
 
@@ -26,7 +27,7 @@ def ask_for(program: Program, scene: Scene) -> Call:
 def set_up(stage: Stage) -> None:
     name, text, _ = OFF[stage.program.name]
     path = stage.workspace / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     stage.whisper_tui("install", stage.program.name, "--yes")
     stage.options = ("--pure",) if stage.program.name == "opencode" else ()

@@ -31,6 +31,7 @@ LAST = "That was all."
 CLAUDE_AND_OPENCODE = [program for program in PROGRAMS if program.name in {"claude", "opencode"}]
 OPENCODE = CLAUDE_AND_OPENCODE[1:]
 CODEX = [program for program in PROGRAMS if program.name == "codex"]
+COPILOT = [program for program in PROGRAMS if program.name == "copilot"]
 GEMINI = [program for program in PROGRAMS if program.name == "gemini"]
 
 
@@ -99,6 +100,8 @@ def keep(program: Program, scene: Scene) -> Call:
             return AskingCodex().script(f"text(JSON.stringify({asked}));")
         case "gemini":
             return Call(f"mcp_{SERVER}_keep", given)
+        case "copilot":
+            return Call(f"{SERVER}-keep", given)
     return Call(f"{SERVER}_keep", given)
 
 
@@ -115,6 +118,7 @@ def add_server(stage: Stage) -> Path:
         "claude": (".claude.json", "mcpServers"),
         "gemini": (".gemini/settings.json", "mcpServers"),
         "opencode": (".config/opencode/opencode.json", "mcp"),
+        "copilot": (".copilot/mcp-config.json", "mcpServers"),
     }
     name, table = places[stage.program.name]
     local = {"type": "local", "command": [sys.executable, *args]}
@@ -148,7 +152,7 @@ def test_a_tool_behind_the_gateway_is_asked_about_once(program: Program, tmp_pat
     assert "QUESTION" not in played.written
 
 
-@pytest.mark.parametrize("program", [*CLAUDE_AND_OPENCODE, *CODEX], ids=name_of)
+@pytest.mark.parametrize("program", [*CLAUDE_AND_OPENCODE, *CODEX, *COPILOT], ids=name_of)
 def test_a_tool_of_another_server_is_asked_about_once(program: Program, tmp_path: Path) -> None:
     played, kept = call_of_server(program, tmp_path)
     assert played.record(KEPT).decided_by is not None

@@ -30,7 +30,7 @@ from whisper_tui.model.state import Ended, Waiting
 SHORT_S = 3
 """Seconds that an impatient hook waits for the human."""
 
-SAVED = re.compile(r"(?:saved to|full output see): (\S+)")
+SAVED = re.compile(r"(?:[Ss]aved to|full output see): (\S+)")
 """How clients name the file that holds what is too long for the model."""
 
 
@@ -134,7 +134,9 @@ def test_the_client_gets_every_byte_of_a_hundred_kilobytes(program, played):
     assert isinstance(state, Ended)
     assert state.output.out == len(numbers)
     said = played.answer(LONG).result
-    if saved := SAVED.search(said):
+    if program.name == "copilot":
+        assert "1\n2\n3\n" in said and "(106.3 KB). Saved to: /" in said, "it removes the file when it ends"
+    elif saved := SAVED.search(said):
         assert numbers.strip() in Path(saved[1]).read_text()
     else:
         assert "1\n2\n3\n" in said and "19999\n20000\n" in said

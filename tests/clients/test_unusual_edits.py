@@ -31,6 +31,7 @@ SETTINGS_FILES = {
     "codex": ".codex/config.toml",
     "gemini": ".gemini/settings.json",
     "opencode": "opencode.json",
+    "copilot": ".github/copilot/settings.json",
 }
 """In the workspace: a file that decides what the client may do."""
 
@@ -44,6 +45,8 @@ def write(program: Program, path: str, content: str) -> Call:
             return Call("write_file", {"file_path": path, "content": content})
         case "opencode":
             return Call("write", {"filePath": path, "content": content})
+        case "copilot":
+            return Call("create", {"path": path, "file_text": content})
     return patch(program, f"*** Add File: {path}", *(f"+{line}" for line in content.splitlines()))
 
 
@@ -58,12 +61,16 @@ def sub_agent(program: Program) -> Call:
     given: dict[str, tuple[str, dict[str, Any]]] = {
         "claude": ("Agent", {"description": "A test", "prompt": prompt, "subagent_type": "general-purpose"}),
         "opencode": ("task", {"description": "A test", "prompt": prompt, "subagent_type": "general"}),
+        "copilot": (
+            "task",
+            {"description": "A test", "prompt": prompt, "agent_type": "general-purpose", "name": "one"},
+        ),
     }
     return Call(*given[program.name])
 
 
 def scenes_of(program: Program) -> list[Scene]:
-    own = {"codex": [THREE], "claude": [SUB], "opencode": [SUB], "gemini": []}
+    own = {"codex": [THREE], "claude": [SUB], "opencode": [SUB], "gemini": [], "copilot": [SUB]}
     settings = Scene(SETTINGS_FILES[program.name], SETTINGS.human)
     return [NEW, LARGE, BINARY, settings, *own[program.name]]
 
@@ -75,7 +82,7 @@ def set_up(stage: Stage) -> None:
     for name in ("asked.txt", "gone.txt"):
         (stage.workspace / "three" / name).write_text(TEXT)
     settings = stage.workspace / SETTINGS_FILES[stage.program.name]
-    settings.parent.mkdir(exist_ok=True)
+    settings.parent.mkdir(parents=True, exist_ok=True)
     rules = stage.home / "config" / "rules.toml"
     asked = "".join(f'[[ask]]\nname = "{name}"\npath = "{name}"\n' for name in ("asked.txt", "asked.bin"))
     rules.write_text(rules.read_text() + asked)
@@ -127,6 +134,9 @@ def test_a_binary_file_is_shown_as_such_where_the_client_overwrites_it(edited: P
     path = edited.workspace / BINARY.command
     if not edited.records[BINARY]:
         assert path.read_bytes() == bytes(range(256)), "the client has refused by itself"
+        return
+    if edited.program.name == "copilot":
+        assert path.read_bytes() == bytes(range(256)), "its tool writes no file that is already there"
         return
     assert path.read_text() == TEXT, edited.answer(BINARY).everything
     resolved = edited.record(BINARY).resolved

@@ -30,6 +30,7 @@ from whisper_tui.agents.hook_formats import (
     printed,
 )
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_hook, split
+from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ClientProfile, ServerTable
 from whisper_tui.model.call import Shell
@@ -58,7 +59,8 @@ class CopilotHook(HookFormat):
     name = "copilot"
     shell_tool = "bash"
     event = "preToolUse"
-    root_variable = "COPILOT_PROJECT_DIR"
+    # Its hooks have the root of the repository in a variable. That is too much for a workspace: nobody would be asked
+    # about edits below it.
     server_separator = "-"
     names_servers = False
     asks_about_own_tools = True
@@ -167,7 +169,9 @@ def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
     """Yield the tables of MCP servers of the user and of the project."""
     files = [home_of(request) / "mcp-config.json"]
     if request.project is not None:
-        files += [request.project / ".github" / "mcp.json", request.project / ".mcp.json"]
+        above = work_tree_around(request.project) or request.project
+        for directory in dict.fromkeys((request.project, above)):
+            files += [directory / ".github" / "mcp.json", directory / ".mcp.json"]
     for path in files:
         yield ServerTable(path, JSON_WITH_COMMENTS, ("mcpServers",))
 

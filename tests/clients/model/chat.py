@@ -7,6 +7,9 @@ from typing import Any
 from tests.clients.model.dialect import event, joined
 from tests.clients.model.script import Call, Part, Turn
 
+FREE_FORM = "free form"
+"""The namespace of calls of tools that take one text, `input`, and no JSON."""
+
 
 class ChatCompletions:
     """POST …/chat/completions."""
@@ -29,16 +32,22 @@ class ChatCompletions:
                 if text := joined(message.get("content")):
                     parts.append(Part("text", text))
                 calls = message.get("tool_calls") or ()
-                parts += [Part("call", call["function"]["arguments"], call["id"]) for call in calls]
+                parts += [Part("call", self._asked(call), call["id"]) for call in calls]
         return parts
+
+    def _asked(self, call: dict[str, Any]) -> str:
+        """The arguments, or the text that a tool of free form is given."""
+        return str(call["custom"]["input"] if "custom" in call else call["function"]["arguments"])
 
     def stream(self, turn: Turn, call_id: str) -> Iterator[bytes]:
         """The completion in chunks, as the service ends it."""
         if isinstance(turn, Call):
-            function = {"name": turn.name, "arguments": json.dumps(turn.arguments)}
-            delta: dict[str, Any] = {
-                "tool_calls": [{"index": 0, "id": call_id, "type": "function", "function": function}]
-            }
+            if turn.namespace == FREE_FORM:
+                named = {"type": "custom", "custom": {"name": turn.name, **turn.arguments}}
+            else:
+                function = {"name": turn.name, "arguments": json.dumps(turn.arguments)}
+                named = {"type": "function", "function": function}
+            delta: dict[str, Any] = {"tool_calls": [{"index": 0, "id": call_id, **named}]}
         else:
             delta = {"content": turn.text}
         reason = "tool_calls" if isinstance(turn, Call) else "stop"

@@ -101,9 +101,9 @@ def _answer(connection: "Connection", deadline: float) -> tuple[int, bytes, byte
 
 
 def _receive(connection: "Connection", deadline: float) -> bytes:
-    """Receive data. Raises `ConnectionClosed` at the end, and `TimeoutError` after the deadline or the parent's end."""
+    """Receive data. Raises `ConnectionClosed` at the end, and `TimeoutError` after the deadline or the agent's end."""
     # Agents do not always end their hooks when they end, and nobody would wait for the decision.
-    parent = os.getppid()
+    starter = _starter()
     while True:
         connection.settimeout(min(CHECK_EVERY_S, max(0.01, deadline - time.monotonic())))
         try:
@@ -111,7 +111,7 @@ def _receive(connection: "Connection", deadline: float) -> bytes:
         except TimeoutError:
             if time.monotonic() > deadline:
                 raise TimeoutError(STILL_WAITING) from None
-            if os.getppid() != parent:
+            if _starter() != starter:
                 raise TimeoutError("the agent ended") from None
             continue
         if not data:
@@ -149,10 +149,13 @@ def _hello(
 
 
 def agent_pid(client: str, environ: Mapping[str, str]) -> int:
-    """Return the agent's process id: as it reports it, the parent's, or the parent's of a shell in between."""
+    """Return the agent's process id: as it reports it, or that of the process that started the hook."""
     said = environ.get(KNOWN[client].pid_variable, "")
-    if said.isascii() and said.isdigit():
-        return int(said)
+    return int(said) if said.isascii() and said.isdigit() else _starter()
+
+
+def _starter() -> int:
+    """Return the process id of the parent, or of the parent of a shell in between."""
     parent = os.getppid()
     try:
         with open(f"/proc/{parent}/stat", "rb") as file:  # noqa: PTH123  pathlib takes longer than Python to load
