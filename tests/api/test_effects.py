@@ -97,6 +97,7 @@ async def test_a_script_that_was_denied_is_not_taken_for_an_approved_one(harness
     assert code.approved_in is None
 
 
+@pytest.mark.slow
 def test_the_store_of_approved_scripts_is_private_and_bounded(tmp_path: Path) -> None:
     store = ApprovedScripts(str(tmp_path / "store"))
     for number in range(600):

@@ -64,6 +64,7 @@ def test_long_output_is_the_same_text_as_short_output(instance, tool):
     assert told["stderr"] == logged.stderr.decode() == "end"
 
 
+@pytest.mark.slow
 def test_output_that_was_dropped_when_it_was_captured_is_marked(instance):
     (instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmax_output_bytes = {2 * MIB}\n")
     call = approved(instance, command=f"yes | head -c {8 * MIB}") if instance.run("restart").returncode == 0 else None
@@ -74,6 +75,7 @@ def test_output_that_was_dropped_when_it_was_captured_is_marked(instance):
     assert text.startswith("y\ny\n") and text.endswith("y\ny\n") and len(text) < 3 * MIB
 
 
+@pytest.mark.slow
 def test_giving_up_in_the_middle_of_long_output_harms_nobody(instance):
     assert instance.run("restart").returncode == 0
     call = approved(instance, command=f"head -c {FLOOD // 8} /dev/zero")

@@ -18,6 +18,7 @@ ALWAYS = {"id", "state", "tool", "description", "command", "cwd", "session"}
 ONCE_KNOWN = {"pid", "exit_code", "signal", "ending", "background"}
 
 
+@pytest.mark.slow
 def test_a_call_waits_is_listed_approved_and_answered(instance):
     call = instance.call("execute_command", command="sh", args=["-c", "echo out; echo err >&2; exit 3"])
     (row,) = instance.rows("list")
@@ -36,6 +37,7 @@ def test_a_call_waits_is_listed_approved_and_answered(instance):
     assert past["id"] == row["id"] and past["pid"] > 1
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_blocked_attempts_are_shown_and_marked_in_the_history(instance):
     call = instance.call("execute_command", command="touch", args=["made"])
@@ -50,6 +52,7 @@ def test_blocked_attempts_are_shown_and_marked_in_the_history(instance):
     assert row["blocked"]["attempts"] == [{"what": "write", "subject": f"{instance.workspace}/made"}]
 
 
+@pytest.mark.slow
 def test_show_states_the_effects_of_a_waiting_call_and_of_no_other(instance):
     (instance.workspace / "app.conf").write_text("rate = 10\n")
     call = instance.call("run_shell_command", command="echo 'rate = 20' > app.conf; ssh prod.example true")
@@ -64,6 +67,7 @@ def test_show_states_the_effects_of_a_waiting_call_and_of_no_other(instance):
     assert json.loads(instance.run("show", "--json", "1").stdout)["effects"] is None
 
 
+@pytest.mark.slow
 def test_a_denial_reaches_the_caller_verbatim(instance):
     reason = 'Not   here: use "make", please…'
     call = instance.call("run_shell_command", command="rm -rf build", description="Clean")
@@ -91,6 +95,7 @@ def test_an_edited_call_runs_and_the_caller_is_told(instance):
     assert shown["asked"] == {"command": ["echo", "asked"], "cwd": str(instance.workspace)}
 
 
+@pytest.mark.slow
 def test_the_text_of_a_shell_is_replaced_as_it_is(instance):
     call = instance.call("run_shell_command", command="echo asked")
     instance.run("approve", "1", "--command", "echo 'a  b' | tr a-z A-Z")
@@ -155,6 +160,7 @@ def test_a_signal_is_named_in_the_row(instance):
     assert shown["signals"] == [signal.SIGTERM]
 
 
+@pytest.mark.slow
 def test_an_approval_for_the_session_is_listed_and_revoked(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
     assert "allowed for the session" in instance.run("approve", "1", "--session").stdout

@@ -55,6 +55,7 @@ def test_subcommands_options_and_choices_are_offered(words: tuple[str, ...], off
     assert set(completed(*words)) == offered
 
 
+@pytest.mark.slow
 def test_the_servers_of_the_configuration_file_are_offered(tmp_path: Path) -> None:
     assert completed("mcp", "--through", "", home=tmp_path) == {}
     (tmp_path / "config").mkdir(mode=0o700)

@@ -55,6 +55,7 @@ def test_the_last_word_of_deny_may_be_the_reason(instance: Instance) -> None:
     assert instance.rows("show", "3")["reason"] == "another"
 
 
+@pytest.mark.slow
 def test_a_script_is_printed_line_by_line_when_approved_and_shortly_when_denied(instance: Instance) -> None:
     script = "\n".join(f"echo line {number}" for number in range(40))
     waiting(instance, script, script)

@@ -23,6 +23,7 @@ sys.stderr.write(" ".join(sys.modules))
 """
 
 
+@pytest.mark.slow
 def test_a_hook_imports_next_to_nothing(instance):
     assert instance.run("restart").returncode == 0
     content = {

@@ -19,6 +19,7 @@ __all__ = ["shell"]
 pytestmark = outside_only
 
 
+@pytest.mark.slow
 def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell) -> None:
     words = shell.approved("pwd; printf 'a\\0\\377b'; echo wrong >&2; exit 7")
     ran = shell.run(words)
@@ -28,6 +29,7 @@ def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell
     assert (row["state"], row["exit_code"], row["client"]) == ("ended", 7, "claude-code")
 
 
+@pytest.mark.slow
 def test_a_limit_that_ended_a_command_is_reported_with_its_signal(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[limits]\nprocesses = 4\n")
     ran = shell.run(shell.approved("for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"))
@@ -35,6 +37,7 @@ def test_a_limit_that_ended_a_command_is_reported_with_its_signal(shell: Shell) 
     assert ran.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}
 
 
+@pytest.mark.slow
 def test_a_ticket_runs_once(shell: Shell) -> None:
     words = shell.approved("echo ran >> ran")
     assert shell.run(words).returncode == 0
@@ -52,6 +55,7 @@ sys.stdin.read()
 """Starts its own hook, tells the answer, and stays."""
 
 
+@pytest.mark.slow
 def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
     workspace, home = shell.instance.workspace, str(shell.instance.root)
     tool = {"tool_name": "Bash", "tool_input": {"command": "touch ran"}}
@@ -75,6 +79,7 @@ def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
         stranger.communicate()
 
 
+@pytest.mark.slow
 def test_a_guessed_ticket_runs_nothing(shell: Shell) -> None:
     words = shell.approved("touch ran")
     ticket = next(word for word in words if "-" in word and word[0].isdigit())
@@ -83,6 +88,7 @@ def test_a_guessed_ticket_runs_nothing(shell: Shell) -> None:
     assert not (shell.instance.workspace / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Shell, tmp_path: Path) -> None:
     words = shell.approved("touch ran")
     ran = shell.run(words, cwd=tmp_path)
@@ -90,6 +96,7 @@ def test_a_command_does_not_run_in_another_directory_than_was_approved(shell: Sh
     assert not list(tmp_path.glob("**/ran"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["claude", "gemini"])
 def test_a_command_that_a_human_sent_to_another_directory_runs_there(shell: Shell, tmp_path: Path, client: str) -> None:
     asking = shell.ask("pwd", client=client)
@@ -100,6 +107,7 @@ def test_a_command_that_a_human_sent_to_another_directory_runs_there(shell: Shel
     assert client == "gemini" or f"(in {tmp_path})" in said["additionalContext"]
 
 
+@pytest.mark.slow
 def test_standard_input_reaches_the_command(shell: Shell) -> None:
     data = bytes(range(256)) * 2000
     assert shell.run(shell.approved("cat"), input=data).stdout == data
@@ -134,25 +142,30 @@ def test_the_end_of_the_input_reaches_the_next_supervisor_too(shell: Shell) -> N
     assert process.wait(ANSWER_S) == 0
 
 
+@pytest.mark.slow
 def test_without_standard_input_the_command_has_none(shell: Shell) -> None:
     words = shell.approved("test -p /dev/stdin && echo a pipe || echo none")
     assert shell.run(words, stdin=subprocess.DEVNULL).stdout == b"none\n"
 
 
+@pytest.mark.slow
 def test_a_megabyte_on_both_streams_comes_whole(shell: Shell) -> None:
     ran = shell.run(shell.approved("head -c 1000000 /dev/zero; head -c 1000001 /dev/zero >&2"))
     assert (len(ran.stdout), len(ran.stderr)) == (1_000_000, 1_000_001)
 
 
+@pytest.mark.slow
 def test_output_that_could_be_taken_for_a_refusal_comes_whole_and_once(shell: Shell) -> None:
     ran = shell.run(shell.approved("head -c 3000000 /dev/zero | tr '\\0' '{'; echo"))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"{" * 3_000_000 + b"\n", b"")
 
 
+@pytest.mark.slow
 def test_exec_dies_of_the_same_signal_as_the_command(shell: Shell) -> None:
     assert shell.run(shell.approved("kill -KILL $$")).returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_exec_exits_with_the_code_of_the_signal_because_opencode_hangs_on_signals(shell: Shell) -> None:
     asking = shell.ask("kill -KILL $$", client="opencode", tool_name="bash")
     shell.approve(shell.waiting())
@@ -186,6 +199,7 @@ def test_background_processes_do_not_delay_exec(shell: Shell) -> None:
     assert int(ran.stdout) in [process["pid"] for process in shell.row("1")["background"]]
 
 
+@pytest.mark.slow
 def test_exec_survives_the_death_of_the_supervisor_and_loses_no_byte(shell: Shell) -> None:
     words = shell.approved("echo before; until test -e go; do sleep 0.1; done; seq 1 20000; exit 9")
     process = shell.start(words, stdout=subprocess.PIPE)
@@ -215,6 +229,7 @@ def test_a_command_that_waits_for_a_worker_says_so_where_its_output_is_read(shel
     assert waiting.communicate(timeout=ANSWER_S) == (b"done\n", b"whisper_tui: it runs now\n")
 
 
+@pytest.mark.slow
 def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
     servers = []
@@ -239,6 +254,7 @@ def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
     assert "sent by its agent" in shell.instance.run("show", "1").stdout
 
 
+@pytest.mark.slow
 def test_once_its_agent_has_ended_it_does_not_wait_for_a_supervisor_that_was_stopped(shell: Shell) -> None:
     words = shell.approved("touch begun; until test -e over; do sleep 0.1; done")
     script = f"{shlex.join(words)} 2> said; echo $? > code"

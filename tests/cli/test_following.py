@@ -46,6 +46,7 @@ def claude(shell: Shell) -> Claude:
     return Claude(shell)
 
 
+@pytest.mark.slow
 def test_the_next_command_runs_and_is_shown_in_the_directory_to_which_the_last_one_went(claude: Claude) -> None:
     ran = claude.bash("mkdir build && cd build")
     assert (ran.stdout, ran.stderr, ran.returncode) == (b"", b"", 0)
@@ -64,6 +65,7 @@ def test_a_cd_into_a_directory_of_any_name_carries_over(claude: Claude, name: st
     assert claude.cwd == f"{claude.workspace}/in/{name}"
 
 
+@pytest.mark.slow
 def test_a_command_that_nobody_is_asked_about_carries_over_too(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     rules = claude.shell.instance.root / "config" / "rules.toml"
@@ -72,6 +74,7 @@ def test_a_command_that_nobody_is_asked_about_carries_over_too(claude: Claude) -
     assert claude.cwd == f"{claude.workspace}/build"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "out"),
     [
@@ -90,6 +93,7 @@ def test_a_failed_command_does_not_change_the_directory(claude: Claude, command:
     assert (ran.stdout, claude.cwd) == (out, str(claude.workspace))
 
 
+@pytest.mark.slow
 def test_the_output_of_subcommands_is_unchanged(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash("set -x; cd build; echo ${BASH_ENV-none} | tee f; (cd /; exit 1) || echo $?; trap")
@@ -99,6 +103,7 @@ def test_the_output_of_subcommands_is_unchanged(claude: Claude) -> None:
     assert wrong.returncode == 2 and wrong.stderr.startswith(b"bash: -c: line 1: syntax error")
 
 
+@pytest.mark.slow
 def test_background_processes_do_not_delay_the_next_command(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     assert claude.bash("sleep 1000 & cd build; echo $!").returncode == 0
@@ -106,6 +111,7 @@ def test_background_processes_do_not_delay_the_next_command(claude: Claude) -> N
     claude.shell.instance.run("signal", "1", "KILL", "--tree")
 
 
+@pytest.mark.slow
 def test_the_model_is_told_its_directory_if_the_last_one_is_unknown(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash("trap 'echo bye' EXIT; cd build")
@@ -133,6 +139,7 @@ def test_the_agent_does_not_follow_a_directory_that_a_human_chose(claude: Claude
     assert claude.cwd == f"{elsewhere}/below"
 
 
+@pytest.mark.slow
 def test_a_cd_carries_over_the_death_of_the_supervisor(claude: Claude) -> None:
     (claude.workspace / "build").mkdir()
     asking = claude.shell.ask("touch begun; until test -e go; do sleep 0.1; done; cd build", cwd=claude.cwd)

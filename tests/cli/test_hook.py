@@ -91,6 +91,7 @@ def test_a_hook_behind_a_shell_ends_with_an_agent_that_leaves_both_behind(shell:
     asking.communicate()
 
 
+@pytest.mark.slow
 def test_a_hook_waits_over_the_death_of_the_supervisor(shell: Shell) -> None:
     asking = shell.ask("echo survived")
     call_id = shell.waiting()
@@ -121,6 +122,7 @@ def test_an_id_that_names_another_command_is_another_call(shell: Shell) -> None:
     assert shell.run(held.split()).stdout == b"first\n"
 
 
+@pytest.mark.slow
 def test_an_id_that_comes_back_with_the_same_command_is_asked_again_once_that_has_run(shell: Shell) -> None:
     first = shell.ask("echo again", tool_use_id="call_0")
     shell.approve(shell.waiting())
@@ -140,12 +142,14 @@ def test_a_canary_is_denied_with_nobody_asked(shell: Shell) -> None:
     assert shell.instance.rows("history") == []
 
 
+@pytest.mark.slow
 def test_a_tool_that_only_reads_passes_without_a_word(shell: Shell) -> None:
     asking = shell.ask("x", tool_name="Read", tool_input={"file_path": "a"})
     assert asking.communicate(timeout=ANSWER_S) == (b"", b"")
     assert asking.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_tool_behind_the_gateway_is_allowed_because_the_gateway_asks(shell: Shell) -> None:
     words = ["whisper-tui", "mcp", "--home", str(shell.instance.root), "--through", "docs", "--", "docs-server"]
     servers = {"mcpServers": {"docs": {"command": words[0], "args": words[1:]}}}
@@ -155,6 +159,7 @@ def test_a_tool_behind_the_gateway_is_allowed_because_the_gateway_asks(shell: Sh
     assert shell.instance.rows("history") == []
 
 
+@pytest.mark.slow
 def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_default(shell: Shell) -> None:
     outside, inside = shell.instance.root / "notes.txt", shell.instance.workspace / "notes.txt"
     edit = {"tool_name": "write", "tool_input": {"filePath": str(outside), "content": "a"}}
@@ -166,6 +171,7 @@ def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_d
     assert answer["decision"] == "allow" and "decided" not in answer
 
 
+@pytest.mark.slow
 def test_a_question_of_codex_is_answered_once_for_what_the_user_has_decided(shell: Shell) -> None:
     given = {"turn_id": "turn-1", "tool_name": "mcp__docs__find", "tool_input": {"text": "a"}}
 
@@ -184,6 +190,7 @@ def test_a_question_of_codex_is_answered_once_for_what_the_user_has_decided(shel
     assert own_question() == b"", "one decision answers one question"
 
 
+@pytest.mark.slow
 def test_a_question_of_claude_code_is_answered_for_the_edit_that_the_user_has_approved(shell: Shell) -> None:
     given = {"prompt_id": "p", "tool_name": "Write"}
     path = str(shell.instance.workspace / ".mcp.json")
@@ -199,6 +206,7 @@ def test_a_question_of_claude_code_is_answered_for_the_edit_that_the_user_has_ap
     assert b'"behavior": "allow"' in own_question("{}")
 
 
+@pytest.mark.slow
 def test_a_question_of_codex_about_a_patch_that_was_allowed_by_default_stays(shell: Shell) -> None:
     text = "*** Begin Patch\n*** Add File: notes.txt\n+a\n*** End Patch"
     given = {"turn_id": "turn-1", "tool_name": "apply_patch", "tool_input": {"command": text}}
@@ -208,6 +216,7 @@ def test_a_question_of_codex_about_a_patch_that_was_allowed_by_default_stays(she
     assert own.communicate(timeout=ANSWER_S)[0] == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"no json", b'{"tool_name": "Bash"}', b"\xff\xfe"])
 def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes) -> None:
     process = shell.hook(text, "claude")
@@ -222,6 +231,7 @@ def wide_text(size: int) -> str:
     return (line * (size // len(line.encode()) + 1)).encode()[:size].decode(errors="replace")
 
 
+@pytest.mark.slow
 def test_a_file_of_two_megabytes_is_written_without_a_question_and_recorded_once(shell: Shell) -> None:
     path = shell.instance.workspace / "large.py"
     edit = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": wide_text(2_000_000)}}
@@ -234,6 +244,7 @@ def test_a_file_of_two_megabytes_is_written_without_a_question_and_recorded_once
     assert 2_000_000 < kept < 2 * 2_400_000
 
 
+@pytest.mark.slow
 def test_the_largest_edit_is_shown_changed_by_a_human_and_lands_as_changed(shell: Shell) -> None:
     path = shell.instance.root / "outside.py"
     old, new = wide_text(LARGEST_EDITED - 10), wide_text(LARGEST_EDITED - 20)
@@ -279,6 +290,7 @@ def test_wrong_words_are_a_refusal_too(shell: Shell) -> None:
     assert process.returncode == 2 and b"invalid choice" in err
 
 
+@pytest.mark.slow
 def test_gemini_gets_an_explanation_of_a_change_after_the_result(shell: Shell) -> None:
     asking = shell.ask("echo asked", client="gemini")
     shell.approve(shell.waiting(), "echo edited")
@@ -287,6 +299,7 @@ def test_gemini_gets_an_explanation_of_a_change_after_the_result(shell: Shell) -
     assert "What ran: echo edited" in finished(after)["hookSpecificOutput"]["additionalContext"]
 
 
+@pytest.mark.slow
 def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not(shell: Shell) -> None:
     asking = shell.ask("echo $(echo inner)", client="gemini")
     shell.approve(shell.waiting())
@@ -294,6 +307,7 @@ def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not
     assert shell.run(shlex.split(command)).stdout == b"inner\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["touch x && echo 'it''s \"$HOME\"'", "-x | true\n# `second`", "x" * 9000])
 def test_the_command_is_shown_beside_its_ticket_if_the_client_shows_it(shell: Shell, command: str) -> None:
     asking = shell.ask(command, client="codex")
@@ -307,6 +321,7 @@ def test_the_command_is_shown_beside_its_ticket_if_the_client_shows_it(shell: Sh
     assert (ran.stdout, ran.returncode) == (expected.stdout, expected.returncode)
 
 
+@pytest.mark.slow
 def test_approve_says_if_the_agent_no_longer_waits(shell: Shell) -> None:
     shell.supervisor_runs()
     finished(shell.ask("touch x", "--deadline", "1"))

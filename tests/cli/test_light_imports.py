@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.outside import outside_only
 
 HEAVY = {"asyncio", "mcp", "pydantic", "pydantic_core", "rich", "textual", "jsonschema", "platformdirs", "subprocess"}
@@ -44,6 +46,7 @@ def test_the_version_alone_imports_not_even_the_parser():
     assert modules & {"argparse", "pathlib", "socket"} == set()
 
 
+@pytest.mark.slow
 @outside_only
 def test_commands_that_only_ask_import_nothing_heavy(instance):
     assert instance.run("restart").returncode == 0

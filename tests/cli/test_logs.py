@@ -45,6 +45,7 @@ def test_both_streams_come_in_the_order_in_which_they_were_written(instance):
     assert answer.stdout == b"a\nb\nc\nd\n"
 
 
+@pytest.mark.slow
 def test_following_shows_what_comes_and_ends_with_the_command(instance):
     script = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
     call = instance.call("run_shell_command", command=script)

@@ -26,6 +26,7 @@ def test_looking_into_a_home_without_a_journal_starts_no_supervisor(instance: In
     assert not is_occupied(instance.home.state)
 
 
+@pytest.mark.slow
 def test_a_status_bar_gets_one_line(instance: Instance) -> None:
     stopped = instance.run("status", "--short")
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (3, "", "")
@@ -41,6 +42,7 @@ def test_a_status_bar_gets_one_line(instance: Instance) -> None:
     assert shown == {"text": "2 waiting (▲▲ 1), paused", "class": "severe"}
 
 
+@pytest.mark.slow
 def test_list_waits_until_a_call_waits_for_a_human(instance: Instance) -> None:
     assert instance.run("restart").returncode == 0
     waiting = instance.start("list", "--wait", "--json", stdin=subprocess.DEVNULL)
@@ -53,6 +55,7 @@ def test_list_waits_until_a_call_waits_for_a_human(instance: Instance) -> None:
     assert instance.run("list", "--wait").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_wait_that_nobody_reads_any_more_ends(instance: Instance) -> None:
     assert instance.run("restart").returncode == 0
     waiting = instance.start("list", "--wait", stdin=subprocess.DEVNULL)
@@ -97,12 +100,14 @@ def test_the_configuration_is_found_edited_and_checked(instance: Instance, tmp_p
     assert "'worker'" in instance.run("config", "check").stderr
 
 
+@pytest.mark.slow
 def test_a_configuration_file_in_the_wrong_place_is_pointed_out(instance: Instance) -> None:
     (instance.root / "config.toml").write_text("")
     answer = instance.run("config", "check")
     assert answer.returncode == 5 and "is not read" in answer.stderr
 
 
+@pytest.mark.slow
 def test_mistakes_in_keys_and_rules_are_found(instance: Instance) -> None:
     (instance.root / "config" / "config.toml").write_text("[keys]\nnonsense = 'K'\n")
     (instance.root / "config" / "rules.toml").write_text("[[allow]]\nname = 'x'\n")

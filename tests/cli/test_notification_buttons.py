@@ -149,6 +149,7 @@ def test_an_approval_can_be_undone(instance: Instance, desktop: Desktop) -> None
     assert state(instance)["state"] == "waiting"
 
 
+@pytest.mark.slow
 def test_a_call_that_is_decided_elsewhere_takes_its_notification_away(instance: Instance, desktop: Desktop) -> None:
     desktop.start()
     configure(instance)
@@ -158,6 +159,7 @@ def test_a_call_that_is_decided_elsewhere_takes_its_notification_away(instance: 
     instance.until(lambda: {"closed": note["id"]} in desktop.notes("closed"))
 
 
+@pytest.mark.slow
 def test_a_desktop_that_an_agent_has_started_is_not_trusted(shell: Shell, desktop: Desktop) -> None:
     configure(shell.instance, at_most_every_s=1)
     shell.supervisor_runs()
@@ -173,6 +175,7 @@ def test_a_desktop_that_an_agent_has_started_is_not_trusted(shell: Shell, deskto
     assert desktop.notes("id") == []
 
 
+@pytest.mark.slow
 def test_without_a_bus_status_says_so(instance: Instance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("jeepney")
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'nothing'}")

@@ -21,6 +21,7 @@ def given(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_the_users_program_is_started_for_a_waiting_call_while_no_cockpit_is_open(instance, tmp_path):
     news = tmp_path / "news"
     configure(instance, news, f"import sys; open({str(news)!r}, 'ab').write(sys.stdin.buffer.read())")
@@ -40,6 +41,7 @@ def test_the_users_program_is_started_for_a_run_that_needs_input(instance, tmp_p
     assert [call["id"] for call in told[0]["calls"]] == ["1"]
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_is_named_by_status(instance, tmp_path):
     configure(instance, tmp_path / "news", "import sys; sys.exit(3)")
     instance.call("execute_command", command="true")

@@ -11,6 +11,7 @@ from tests.cli.conftest import Instance
 from tests.outside import outside_only
 
 
+@pytest.mark.slow
 def test_check_says_the_verdict_and_every_reason_and_runs_nothing(instance: Instance) -> None:
     answer = instance.run("check", "touch made; sudo rm -rf /x")
     assert answer.returncode == 0
@@ -37,6 +38,7 @@ def test_explain_describes_each_part_in_plain_words_and_leaves_out_what_is_not_k
     assert "\x1b" not in instance.run("explain", "ls -\x1b").stdout
 
 
+@pytest.mark.slow
 def test_check_speaks_json(instance: Instance) -> None:
     row = instance.rows("check", "npm test")
     assert (row["verdict"], row["plain"], row["prefixes"]) == ("ask", True, [["npm", "test"]])
@@ -92,6 +94,7 @@ def test_a_disabled_rule_is_listed_as_such_and_decides_nothing(instance: Instanc
     assert instance.rows("check", "git push")["verdict"] == "ask"
 
 
+@pytest.mark.slow
 def test_failing_examples_are_reported(instance: Instance, tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text('[[allow]]\nname = "x"\nprefix = ["ls"]\nmatch = ["ls -l", "cat x"]\n')
@@ -101,6 +104,7 @@ def test_failing_examples_are_reported(instance: Instance, tmp_path: Path) -> No
     assert "does not match 'cat x'" in answer.stdout and "1 of 2 examples hold" in answer.stdout
 
 
+@pytest.mark.slow
 def test_imported_rules_are_shown_or_written_and_the_rest_is_reported(instance: Instance, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"permissions": {"allow": ["Bash(git commit:*)", "Bash(python:*)"]}}')
@@ -135,6 +139,7 @@ def test_the_rules_of_a_project_are_shown_before_they_are_trusted(instance: Inst
     assert instance.run("rules", "trust", "/").returncode == 5
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
     instance.run("rules", "add", "deny", "git", "push")
@@ -144,6 +149,7 @@ def test_a_rule_tells_how_often_it_has_decided(instance: Instance) -> None:
     assert {row["name"]: row["hits"] for row in instance.rows("rules", "list")} == {"git push": 2, "git pull": 0}
 
 
+@pytest.mark.slow
 @outside_only
 def test_a_rule_shows_the_sandbox_of_its_commands(instance: Instance) -> None:
     confined = ("--sandbox", "workspace", "--network", "--execute", "/opt/tools/bin")

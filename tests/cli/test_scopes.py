@@ -1,5 +1,7 @@
 """`approve` says how far it reaches, what that would have let through before, and what does not go together."""
 
+import pytest
+
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
 
@@ -10,6 +12,7 @@ def waiting(instance: Instance, *args: str) -> None:
     instance.call("execute_command", command="git", args=list(args))
 
 
+@pytest.mark.slow
 def test_a_prefix_is_tried_on_earlier_calls_before_it_is_given(instance: Instance) -> None:
     for place in ("here", "here", "there"):
         waiting(instance, "push", place)
@@ -48,6 +51,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_contradictory_options_are_one_sentence_and_approve_nothing(instance: Instance) -> None:
     waiting(instance, "push", "here")
     for words, sentence in REFUSED:

@@ -104,6 +104,7 @@ def test_an_approval_of_files_covers_later_edits_of_them_and_is_listed(shell: Sh
     assert "edits of Makefile" in run("approvals").stdout
 
 
+@pytest.mark.slow
 def test_the_rule_of_an_approval_is_saved_for_the_workspace(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     given = shell.instance.run("approve", shell.waiting(), "--path", "/Makefile", "--save", "project")
@@ -154,6 +155,7 @@ def test_the_result_of_a_human_replaces_the_whole_file_and_the_model_is_told(she
     assert "+# mine\n" in decision["additionalContext"]
 
 
+@pytest.mark.slow
 def test_a_whole_file_gets_the_content_of_the_human(shell: Shell, makefile: Path) -> None:
     asking = write(shell, makefile, "agent's\n")
     approve(shell, results(WriteFile(path=str(makefile), content="human's\n")))
@@ -161,6 +163,7 @@ def test_a_whole_file_gets_the_content_of_the_human(shell: Shell, makefile: Path
     assert allowed(finished(asking))["updatedInput"] == given
 
 
+@pytest.mark.slow
 def test_a_patch_is_written_anew_from_the_results(shell: Shell, makefile: Path) -> None:
     (shell.instance.workspace / "old.mk").write_text("gone\n")
     lines = ("*** Begin Patch", "*** Update File: Makefile", "@@", "-\techo hello", "+\techo bye", "*** End Patch")
@@ -177,6 +180,7 @@ def test_a_patch_is_written_anew_from_the_results(shell: Shell, makefile: Path) 
     }
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_before_the_approval_is_asked_about_again(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     shell.waiting()
@@ -215,6 +219,7 @@ def test_a_relative_path_is_answered_as_the_absolute_one(shell: Shell) -> None:
     assert given == {"file_path": str(shell.instance.workspace / "new.txt"), "content": "x\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["a\0b", "", "~/.bashrc", "x" * 5000])
 def test_a_path_without_a_certain_file_is_refused_and_nobody_is_asked(shell: Shell, path: str) -> None:
     process = write(shell, path, "x")
@@ -238,6 +243,7 @@ def test_a_fetch_is_asked_about_and_its_address_can_be_changed(shell: Shell) -> 
     assert "https://example.org/b" in decision["additionalContext"]
 
 
+@pytest.mark.slow
 def test_a_tool_of_another_server_is_asked_about_and_a_sub_agent_is_recorded(shell: Shell) -> None:
     given = {"description": "sub", "prompt": "look", "subagent_type": "general-purpose"}
     allowed(finished(shell.ask("", tool_name="Agent", tool_input=given)))
@@ -247,6 +253,7 @@ def test_a_tool_of_another_server_is_asked_about_and_a_sub_agent_is_recorded(she
     assert len(shell.instance.rows("history")) == 2
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_server_behind_our_gateway_is_asked_about_there_alone(shell: Shell) -> None:
     args = ["mcp", "--home", str(shell.instance.root), "--through", "docs", "--", "npx", "docs-server"]
     servers = {"mcpServers": {"docs": {"command": "whisper-tui", "args": args}}}
@@ -264,6 +271,7 @@ def test_a_tool_of_a_server_behind_our_gateway_is_asked_about_there_alone(shell:
     assert "another server" in reason(finished(asking))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "given"),
     [

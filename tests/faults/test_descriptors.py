@@ -35,6 +35,7 @@ async def nothing_under_way(instance: Instance, pid: int) -> None:
     await instance.until(the_same)
 
 
+@pytest.mark.slow
 @outside_only
 async def test_a_lack_of_file_descriptors_loses_no_run(
     instance: Instance,

@@ -48,6 +48,7 @@ def answered(machine: Machine, line: str, *words: str) -> tuple[int, str]:
     return process.returncode, out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_change_is_shown_written_and_reverted(machine: Machine, client: str) -> None:
     done = whisper(machine, "install", client, "--yes")
@@ -102,6 +103,7 @@ def test_a_broken_file_is_a_sentence_and_an_exit_code(machine: Machine) -> None:
     assert path.read_text() == "{\n\n!"
 
 
+@pytest.mark.slow
 def test_the_instance_is_written_also_if_it_is_the_usual_one(machine: Machine) -> None:
     whisper(machine, "install", "claude", "--yes", "--home", str(machine.home / "mine"))
     assert f"--home {machine.home}/mine --deadline" in machine.text(".claude/settings.json")
@@ -112,6 +114,7 @@ def test_the_instance_is_written_also_if_it_is_the_usual_one(machine: Machine) -
     assert args[:5] == ["mcp", "--directories", str(config), str(state), f"{state}/run"]
 
 
+@pytest.mark.slow
 def test_the_doctor_tells_people_and_programs_and_ends_accordingly(machine: Machine) -> None:
     told = whisper(machine, "doctor", "gemini")
     assert told.returncode == 1

@@ -43,6 +43,7 @@ def ask(machine: Machine, client: str, command: str) -> str:
     return asked.stdout.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", RULES)
 def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine: Machine, client: str) -> None:
     (machine.project / "notes.txt").write_text("TOP\n")
@@ -60,6 +61,7 @@ def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine
         whisper(machine, "stop", "--end-runs")
 
 
+@pytest.mark.slow
 def test_the_doctor_tells_which_rules_of_the_client_hold(machine: Machine) -> None:
     assert "rules of" not in whisper(machine, "doctor", "claude").stdout
     machine.write(".claude/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"], "ask": ["Bash(git push:*)"]}}')

@@ -28,6 +28,7 @@ def attempt(at: float = 1.0, operation: str = "decide", about: str | None = "7")
     )
 
 
+@pytest.mark.slow
 @outside_only
 async def test_refused_attempts_are_in_the_journal_and_the_history(field: Field):
     wanted = await field.ask("touch", "owned")

@@ -176,6 +176,7 @@ ALSO_KNOWN = {"gzip": {"--to-stdout"}}
 """Options that the help of the program leaves out, and its manual has."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HELPED)
 def test_the_help_of_an_installed_program_names_each_long_option_that_is_described(name: str) -> None:
     path = tuple(name.split())

@@ -181,6 +181,7 @@ async def test_listeners_hear_of_a_run_that_others_have_stopped(runs: Runs) -> N
     assert told == [{outside: "stopped"}]
 
 
+@pytest.mark.slow
 @linux_only
 async def test_a_run_that_is_stopped_from_outside_is_stopped_until_it_continues(runs: Runs) -> None:
     call = await runs.start("exec sleep 1000")

@@ -223,6 +223,7 @@ async def test_a_stopped_supervisor_leaves_the_call_waiting_until_there_is_one_a
         assert (await answer(call)).structured_content["return_code"] == 3
 
 
+@pytest.mark.slow
 async def test_wrong_arguments_are_answered_at_once_and_nothing_is_listed(place):
     async with place.agent() as client:
         result = await client.call_tool("execute_command", {"command": "ls", "timeout": True})

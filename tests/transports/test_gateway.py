@@ -132,6 +132,7 @@ async def test_lists_of_tools_pass_unchanged_with_their_pages(place):
     assert [tool["name"] for tool in second["result"]["tools"]] == ["count"]
 
 
+@pytest.mark.slow
 async def test_everything_but_calls_of_tools_passes_in_both_directions_without_a_question(place):
     heard: list[Any] = []
 
@@ -174,6 +175,7 @@ async def test_an_approved_call_reaches_the_server_and_its_result_the_client_unc
         assert (await ended(place, row["id"]))["exit_code"] == 0
 
 
+@pytest.mark.slow
 async def test_a_call_that_a_rule_decides_is_asked_of_nobody_and_recorded(place):
     rules = "".join(
         f'[[rules.{effect}]]\nname = "{effect} {tool}"\ntool = "mcp__scripted__{tool}"\nanything = true\n'
@@ -195,6 +197,7 @@ async def test_a_call_that_a_rule_decides_is_asked_of_nobody_and_recorded(place)
     ]
 
 
+@pytest.mark.slow
 async def test_a_denial_is_an_error_result_with_the_words_of_the_human(place):
     async with place.client() as client:
         call = asked(client, "echo", {"text": "hi"})
@@ -204,6 +207,7 @@ async def test_a_denial_is_an_error_result_with_the_words_of_the_human(place):
     assert place.received("tools/call") == []
 
 
+@pytest.mark.slow
 async def test_edited_arguments_are_what_the_server_gets_and_the_client_is_told(place):
     async with place.client() as client:
         call = asked(client, "echo", {"text": "hi", "more": 1})
@@ -250,6 +254,7 @@ async def test_progress_is_reported_while_a_human_thinks_and_then_by_the_server(
     assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
 
 
+@pytest.mark.slow
 async def test_a_cancelled_call_that_waits_is_withdrawn_and_never_reaches_the_server(place):
     async with place.client() as client:
         call = asked(client, "echo", {"text": "hi"})
@@ -346,6 +351,7 @@ async def test_notifications_of_the_server_reach_the_client_in_their_order_with_
     assert heard[:-1] == [{"jsonrpc": "2.0", **message} for message in messages] and heard[-1]["id"] == 1
 
 
+@pytest.mark.slow
 async def test_the_server_may_use_the_id_of_a_call_for_its_own_requests_and_cancel_them(place):
     requests = [
         {"id": 5, "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
@@ -364,6 +370,7 @@ async def test_the_server_may_use_the_id_of_a_call_for_its_own_requests_and_canc
     assert b'{"jsonrpc":"2.0","id":5,"result":{"of":"the client"}}' in place.log.read_bytes().splitlines()
 
 
+@pytest.mark.slow
 async def test_the_words_about_tools_of_later_pages_reach_the_human(place):
     async with place.client() as client:
         await client.list_tools()
@@ -379,6 +386,7 @@ async def _ignored(_progress: float, _total: float | None, _message: str | None)
     """Progress has to be asked for."""
 
 
+@pytest.mark.slow
 async def test_an_error_of_the_protocol_passes_unchanged_and_is_recorded_as_a_failure(place):
     async with place.lines() as client:
         await client.call(1, "no such tool")
@@ -388,6 +396,7 @@ async def test_an_error_of_the_protocol_passes_unchanged_and_is_recorded_as_a_fa
         assert (await ended(place, call_id))["exit_code"] == 1
 
 
+@pytest.mark.slow
 async def test_lines_reach_the_server_byte_for_byte(place):
     odd = [
         b'{"jsonrpc":"2.0" ,"id":1.50,"method":"x\\/echo","params":{"big":123456789012345678901234567890,"f":1.0e+2}}',
@@ -541,6 +550,7 @@ async def test_a_reader_that_is_gone_is_noticed_once():
     os.close(writing)
 
 
+@pytest.mark.slow
 async def test_a_line_without_an_end_ends_the_server(place):
     endless = "import os\nwhile True: os.write(1, b'x' * 1000000)"
     async with place.lines(sys.executable, "-c", endless) as client:
@@ -563,6 +573,7 @@ async def test_a_server_that_dies_ends_the_connection_and_waiting_calls_are_with
     assert (await ended(place, dies))["exit_code"] == 1
 
 
+@pytest.mark.slow
 async def test_the_server_ends_with_the_client_and_its_errors_are_passed_through(place):
     async with place.lines() as client:
         await client.call(1, "echo")
@@ -605,6 +616,7 @@ async def test_the_calls_of_a_killed_gateway_do_not_wait_for_ever(place):
         assert await place.rows("list") == []
 
 
+@pytest.mark.slow
 async def test_without_a_supervisor_calls_are_refused_and_the_rest_works(place):
     async with place.lines() as client:
         await client.call(1, "echo")

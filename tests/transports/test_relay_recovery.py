@@ -61,6 +61,7 @@ async def test_a_new_supervisor_is_started_for_an_agent_that_waits(supervisor):
         assert [await again.receive() for _ in range(3)] == [INITIALIZE, INITIALIZED, call(1)]
 
 
+@pytest.mark.slow
 async def test_a_supervisor_that_said_goodbye_is_not_started_again_but_followed(supervisor):
     async with conversation(supervisor) as (agent, connection):
         agent.send(call(1))

@@ -43,6 +43,7 @@ async def test_space_marks_and_unmarks_a_row() -> None:
         await seat.until(lambda: "marked" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_marked_calls_are_shown_in_full_and_approved_by_one_confirmation() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "3", "1")
@@ -67,6 +68,7 @@ async def test_r_marks_similar_calls_of_the_session_and_no_others() -> None:
         assert waits(seat, "3") and waits(seat, "5")
 
 
+@pytest.mark.slow
 async def test_r_again_unmarks_similar_calls() -> None:
     async with cockpit(builds_and_a_test()) as seat:
         await seat.select("2")
@@ -76,6 +78,7 @@ async def test_r_again_unmarks_similar_calls() -> None:
         await seat.until(lambda: "calls marked" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_marked_calls_are_denied_with_one_reason() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "2")
@@ -87,6 +90,7 @@ async def test_marked_calls_are_denied_with_one_reason() -> None:
         assert waits(seat, "3")
 
 
+@pytest.mark.slow
 async def test_calls_that_changed_behind_the_table_are_listed_and_not_approved() -> None:
     async with cockpit(three_waiting()) as seat:
         await mark(seat, "1", "2", "3")

@@ -49,6 +49,7 @@ async def test_in_one_column_toasts_leave_the_first_line_free() -> None:
         assert "waiting" in seat.text().split("\n")[0]
 
 
+@pytest.mark.slow
 async def test_output_is_searched_with_the_mouse() -> None:
     async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
         await seat.click("#do-search")
@@ -118,6 +119,7 @@ async def test_a_small_pane_keeps_its_rows_and_one_button_for_all_commands() -> 
         await seat.sees("Pager  (v)")
 
 
+@pytest.mark.slow
 async def test_an_ended_call_can_be_rerun_with_the_mouse() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("2")

@@ -283,6 +283,7 @@ async def test_a_denied_call_is_listed_as_denied() -> None:
         await seat.until(lambda: sum("denied" in line[:38] for line in seat.text().splitlines()) == 2)
 
 
+@pytest.mark.slow
 async def test_the_heading_of_a_section_stays_on_top_while_its_rows_scroll() -> None:
     async with cockpit(many(100), size=(80, 24)) as seat:
         calls = seat.screen.query_one(CallList)
@@ -309,6 +310,7 @@ async def test_an_ended_row_has_its_number_and_the_time_of_its_end() -> None:
         assert rows[0][-3:] == ["exit", "3", ended] and rows[1][-2:] == ["0", ended]
 
 
+@pytest.mark.slow
 async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
     play = many(60)
     play.approve("7")

@@ -77,6 +77,7 @@ async def test_a_new_call_rings_the_bell_and_sends_a_notification(written: Termi
         assert written.bells == 1
 
 
+@pytest.mark.slow
 async def test_disabled_channels_write_nothing(written: TerminalLog) -> None:
     silent = NotifySettings(when="always", bell=False, notify="off", title=False)
     async with cockpit(Play.begin(), notifications=silent) as seat:
@@ -96,6 +97,7 @@ async def test_the_terminal_title_counts_and_is_restored(written: TerminalLog) -
     assert written.text.rstrip().endswith("\x1b[23;2t")
 
 
+@pytest.mark.slow
 async def test_notifications_start_when_the_person_leaves(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
         await seat.press("down")
@@ -132,6 +134,7 @@ async def test_another_window_with_the_focus_means_away(written: TerminalLog) ->
         assert written.bells == 1
 
 
+@pytest.mark.slow
 async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(written: TerminalLog) -> None:
     async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
         await seat.press("B")
@@ -212,6 +215,7 @@ async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
     assert news["calls"][0]["command"] == "rm -rf cache"
 
 
+@pytest.mark.slow
 async def test_a_failing_program_is_reported_once(written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
     background = Background(Play.begin(), settings)

@@ -141,6 +141,7 @@ def test_a_file_that_is_not_as_usual_says_so_in_its_heading() -> None:
         assert words in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "beside"), [((80, 24), False), ((120, 40), False), ((170, 48), True)])
 async def test_the_card_of_an_edit_is_its_difference(size: tuple[int, int], beside: bool) -> None:
     async with cockpit(one_edit(), size=size) as seat:
@@ -170,6 +171,7 @@ def marked_rows(seat: Cockpit) -> list[str]:
     return [row.partition("▸")[2] for row in seat.text().splitlines() if "▸" in row]
 
 
+@pytest.mark.slow
 async def test_keys_go_to_hunks_and_files_and_the_heading_says_where() -> None:
     async with cockpit(many_hunks(), size=(170, 24)) as seat:
         await seat.sees("file 1 of 2, hunk 1 of 3", "▸ • edit first.txt")
@@ -203,6 +205,7 @@ async def test_where_all_of_an_edit_is_on_the_screen_a_sign_goes_from_hunk_to_hu
         assert [listed.split()[2] for listed, _ in seen] == ["first.txt"] * 3 + ["second.txt"] * 2
 
 
+@pytest.mark.slow
 async def test_the_keys_of_hunks_and_files_work_in_the_history_as_well() -> None:
     play = many_hunks()
     approved(play, "1")

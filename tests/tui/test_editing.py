@@ -99,6 +99,7 @@ async def test_every_change_is_in_view_before_it_is_approved() -> None:
         await seat.sees("Your changes to the request", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
 
 
+@pytest.mark.slow
 async def test_unseen_parts_of_an_edit_need_a_second_key() -> None:
     async with cockpit(three_waiting(), size=(100, 30)) as seat:
         await seat.select("3")

@@ -34,6 +34,7 @@ async def test_k_confirms_and_ends_everything_with_term() -> None:
         assert await killed(seat, "enter") == (15,)
 
 
+@pytest.mark.slow
 async def test_k_twice_kills_at_once() -> None:
     async with cockpit(long_output()) as seat:
         assert await killed(seat, "k") == (9,)

@@ -82,6 +82,7 @@ async def test_the_selected_call_is_selected_again_when_it_comes_after_others() 
         assert calls.selected == "7"
 
 
+@pytest.mark.slow
 async def test_reconnecting_is_retried_until_it_succeeds() -> None:
     later = workday()
     seen = asyncio.Event()

@@ -108,6 +108,7 @@ async def test_enter_without_a_search_runs_nothing_and_no_decision_is_run_from_h
         assert isinstance(seat.record("7").state, Waiting)
 
 
+@pytest.mark.slow
 async def test_an_unavailable_command_says_why() -> None:
     async with cockpit(workday()) as seat:
         await seat.select("7")

@@ -116,6 +116,7 @@ async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
 
 
+@pytest.mark.slow
 async def test_an_export_into_a_missing_directory_reports_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with cockpit(a_month()) as seat:

@@ -83,6 +83,7 @@ async def test_buttons_and_footer_show_what_applies_to_the_selected_call() -> No
         await seat.until(lambda: "Approve" not in seat.text() and "Space Mark" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_the_last_key_of_the_footer_opens_the_palette() -> None:
     async with cockpit(workday(), size=(80, 24)) as seat:
         await seat.click("Footer .-command-palette")

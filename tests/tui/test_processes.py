@@ -174,6 +174,7 @@ async def test_a_run_that_is_stopped_from_outside_is_paused_in_the_list_and_the_
         await seat.sees("2 running, 1 paused", "‖ exec sleep 1001")
 
 
+@pytest.mark.slow
 async def test_a_paused_run_is_paused_in_its_row_its_heading_the_header_and_on_the_button():
     play = running()
     async with cockpit(play) as seat:

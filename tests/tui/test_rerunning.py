@@ -155,6 +155,7 @@ async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: S
         await seat.sees(f"Call 1 is approved in a sandbox ({sandbox.words()})")
 
 
+@pytest.mark.slow
 async def test_the_palette_approves_into_a_sandbox() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("1")

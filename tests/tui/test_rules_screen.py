@@ -178,6 +178,7 @@ async def test_capital_l_lists_approvals_and_rules_with_how_often_they_decided()
         await seat.sees("This rule allows", "1 of the last 7 calls", "Defined in rules.toml.")
 
 
+@pytest.mark.slow
 async def test_x_revokes_an_approval():
     async with rules(a_day(), Book()) as seat:
         await seat.press("x")
@@ -282,6 +283,7 @@ async def test_a_rule_shows_the_sandbox_of_its_commands() -> None:
         await seat.until(lambda: "writes only in the workspace" not in seat.text())
 
 
+@pytest.mark.slow
 async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), projects=(GARDEN,))
@@ -310,6 +312,7 @@ async def test_t_says_that_all_other_rules_are_the_users_own() -> None:
         await seat.sees("your own rules need no trust")
 
 
+@pytest.mark.slow
 async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log"), read_only_runs=True)
@@ -344,6 +347,7 @@ async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_w
         await seat.sees("no file now: the user's rule status was removed")
 
 
+@pytest.mark.slow
 async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> None:
     play, book = begin(), Book()
     by = Decider(surface="rule", who="status")

@@ -146,6 +146,7 @@ async def test_a_fetch_is_approved_for_its_host_or_its_whole_domain() -> None:
         await seat.sees("fetches from every host below python.org are made without approval for the rest of the")
 
 
+@pytest.mark.slow
 async def test_a_tool_is_approved_alone_or_with_all_of_its_server() -> None:
     async with cockpit(asked_by_agent(TOOL, "mcp__gh__list", "mcp__gh__*"), size=(140, 40)) as seat:
         await opened(seat, 2)
@@ -158,6 +159,7 @@ async def test_a_tool_is_approved_alone_or_with_all_of_its_server() -> None:
         await seat.sees("a rule is saved: calls of every tool of gh")
 
 
+@pytest.mark.slow
 async def test_edits_are_approved_by_file_directory_or_kind() -> None:
     async with cockpit(asked_by_agent(EDIT, "/src/app.py", "/src/", "*.py"), size=(140, 40)) as seat:
         await opened(seat, 1)
@@ -285,6 +287,7 @@ async def test_where_there_is_no_next_suggestion_the_key_says_why(
         await seat.sees(words)
 
 
+@pytest.mark.slow
 async def test_a_refused_scope_shows_the_reason_of_the_api() -> None:
     async with cockpit(three_waiting(), size=(200, 60)) as seat:
         await opened(seat, 2)
@@ -329,6 +332,7 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
         assert seat.app.screen.query_one(OptionList).highlighted == 0
 
 
+@pytest.mark.slow
 async def test_an_edited_command_can_be_approved_with_a_scope() -> None:
     async with cockpit(three_waiting()) as seat:
         await seat.select("3")

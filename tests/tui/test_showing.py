@@ -94,6 +94,7 @@ async def test_both_streams_are_one_text_in_the_order_of_time_and_capital_z_sepa
         await seat.sees("last", "stdout 30 B", "stderr 35 B")
 
 
+@pytest.mark.slow
 async def test_a_reader_keeps_the_place_when_the_other_stream_begins() -> None:
     async with cockpit(running(b"".join(b"line %d\n" % number for number in range(300)))) as seat:
         assert not seat.pane("err").display
@@ -131,6 +132,7 @@ async def test_separating_and_merging_streams_keeps_the_place_of_the_reader() ->
         assert rows(seat, "err")[-1] == "err 199"
 
 
+@pytest.mark.slow
 async def test_a_separate_stream_without_output_is_only_a_title_until_its_first_byte() -> None:
     async with cockpit(running(b"".join(b"line %d\n" % number for number in range(300)))) as seat:
         out, err = seat.pane("out"), seat.pane("err")
@@ -184,6 +186,7 @@ async def test_matches_are_marked_and_escape_ends_the_search() -> None:
         assert not any(style.underline for style in styles(seat, "nee"))
 
 
+@pytest.mark.slow
 async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
     async with cockpit(running(b"a" * 3000 + b"needle" + b"b" * 3000 + b"\n" + b"straw\n" * 200)) as seat:
         await found(seat, "needle")
@@ -202,12 +205,14 @@ async def test_a_search_continues_in_growing_output() -> None:
         await seat.sees("1 of 6")
 
 
+@pytest.mark.slow
 async def test_a_search_without_matches_says_so() -> None:
     async with cockpit(running(b"straw\n")) as seat:
         await found(seat, "needle")
         await seat.sees("No match in the output.", " 0 “needle”")
 
 
+@pytest.mark.slow
 async def test_matches_of_both_streams_are_ordered_by_time() -> None:
     play = running()
     for _ in range(5):
@@ -221,6 +226,7 @@ async def test_matches_of_both_streams_are_ordered_by_time() -> None:
             await seat.sees(f"{rank} of 10")
 
 
+@pytest.mark.slow
 async def test_keys_are_answered_while_much_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     play = running(b"straw and more straw\n" * 2_000_000)
     read = play.stage.read_output
@@ -324,6 +330,7 @@ async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
+@pytest.mark.slow
 async def test_escape_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with cockpit(two_streams()) as seat:

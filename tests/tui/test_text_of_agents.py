@@ -1,5 +1,7 @@
 """Text of agents is data: nothing of it is read as markup, and nothing of it reaches the terminal."""
 
+import pytest
+
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play
 from whisper_tui.model.call import Argv, CallRequest, ClientInfo, CommandSpec, SessionHello, Shell
@@ -25,6 +27,7 @@ def only_printable(text: str) -> bool:
     return all(ord(c) >= 0x20 and not 0x7F <= ord(c) < 0xA0 for c in text.replace("\n", "")) and "\u202e" not in text
 
 
+@pytest.mark.slow
 async def test_commands_descriptions_and_names_are_shown_letter_by_letter() -> None:
     for command in (Shell(text=ADVERSARIAL), Argv(program=ADVERSARIAL)):
         async with cockpit(await adversarial_play(command), size=(200, 60)) as seat:

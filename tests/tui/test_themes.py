@@ -273,6 +273,7 @@ def test_t_finds_the_light_theme_of_a_dark_one() -> None:
     assert counterpart("moss-dark", {"moss-dark": themes["moss-dark"], **only}) == "whisper-light"
 
 
+@pytest.mark.slow
 async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(dark_text().replace("whisper-dark", "mine"), encoding="utf-8")
     async with cockpit(workday(), themes_folder=tmp_path) as seat:
@@ -286,6 +287,7 @@ async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: 
         assert seat.app.theme == "colour-blind-dark"
 
 
+@pytest.mark.slow
 async def test_leaving_the_list_of_themes_restores_the_previous_theme() -> None:
     async with cockpit(workday(), theme="moss-light") as seat:
         await seat.press("ctrl+t", "down", "down")

@@ -40,6 +40,7 @@ async def test_letters_right_after_the_key_are_typed_and_trigger_no_command(
         assert not seat.screen.decisions.undoing.farewell
 
 
+@pytest.mark.slow
 async def test_letters_right_after_the_key_are_searched_in_the_history() -> None:
     async with cockpit(a_month()) as seat, history(seat) as screen:
         at_once(seat, "slash", "make")

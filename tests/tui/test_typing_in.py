@@ -111,6 +111,7 @@ async def test_a_password_that_is_typed_into_the_terminal_itself_is_not_drawn(tm
         assert "mellon" not in seat.text()
 
 
+@pytest.mark.slow
 async def test_a_person_who_shows_a_secret_is_not_overruled() -> None:
     async with cockpit(asking()) as seat:
         seat.play.stage.write("1", b"\nPassword: ")

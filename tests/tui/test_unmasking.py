@@ -153,6 +153,7 @@ async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_th
         await seat.sees(f"PGPASSWORD={PASSWORD}", "The secrets of call 1 are shown for 10 seconds.")
 
 
+@pytest.mark.slow
 async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
     play = begin_past()
     ask(play, *WORDS)

@@ -61,6 +61,7 @@ def test_a_started_supervisor_is_detached_from_its_starter(home):
     assert pid_of(home) == pid
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_start_one_supervisor(home):
     program = "import sys; from whisper_tui.cli import main; sys.exit(main())"
     started = [
@@ -86,6 +87,7 @@ def test_many_clients_at_once_start_one_supervisor(home):
     assert (Path(home.state) / "supervisor.log").read_text().count("serving") == 1
 
 
+@pytest.mark.slow
 def test_after_a_crash_the_next_one_who_asks_gets_a_new_one(home):
     first = pid_of(home)
     os.kill(first, signal.SIGKILL)
@@ -161,6 +163,7 @@ def test_a_supervised_command_may_not_have_one_replaced(home, monkeypatch):
     assert pid_of(home) == before
 
 
+@pytest.mark.slow
 def test_a_second_supervisor_says_who_was_first(home):
     pid = pid_of(home)
     command = [sys.executable, "-m", "whisper_tui", "supervise", *home_options(home)]

@@ -145,6 +145,7 @@ async def test_a_defect_of_the_supervisor_is_an_answer_and_not_the_end(raw, supe
     assert (await raw.request({"id": 2, "op": "grants"}))["ok"] == []
 
 
+@pytest.mark.slow
 async def test_a_watcher_that_does_not_read_is_not_written_to(raw, supervisor, home, tmp_path):
     await waiting_call(supervisor, tmp_path, "true", "x" * 1000)
     events = [event async for batch in _once(supervisor) for event in batch]

@@ -145,6 +145,7 @@ async def test_groups_that_a_run_has_made_go_with_its_own(engine: Engine, base: 
     assert not groups(base)
 
 
+@pytest.mark.slow
 async def test_a_frozen_run_is_not_stopped_and_continues_after_thawing(engine: Engine, base: Path):
     key = await engine.start("echo $$ > a; i=0; while :; do i=$((i+1)); echo $i > n; done")
     leader = int(await written(engine.workspace / "a"))
@@ -186,6 +187,7 @@ async def test_a_held_run_can_be_ended(engine: Engine, base: Path):
     await engine.settled(key)
 
 
+@pytest.mark.slow
 async def test_a_killed_keepers_run_is_lost_and_still_seen_and_killed(engine: Engine, base: Path):
     key = await engine.start("setsid bash -c 'sleep 1000 & echo $! > daemon'; exec sleep 1000")
     daemon = int(await written(engine.workspace / "daemon"))

@@ -18,6 +18,7 @@ def python(text: str) -> Argv:
     return Argv(program=sys.executable, args=("-I", "-S", "-c", text))
 
 
+@pytest.mark.slow
 async def test_a_run_beyond_its_processor_time_is_ended_and_says_so(engine: Engine) -> None:
     key = await engine.run(python(SPIN), limits=Limits(cpu_s=1))
     ending = await engine.ended(key)

@@ -76,6 +76,7 @@ def counted(call: str, rest: str) -> str:
     return f"echo x >> ran.{call}; {rest}"
 
 
+@pytest.mark.slow
 async def test_twenty_running_commands_are_recovered_exactly(restarted: Restarted):
     line = "for i in $(seq 400); do echo out $i; echo err $i >&2; if test $i = 200; then "
     wait = "touch half.{call}; until test -e go; do sleep 0.02; done; fi; done; exit {call}"

@@ -327,6 +327,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.slow
 def test_without_landlock_only_what_plainly_looks_runs_unasked(tmp_path: Path) -> None:
     number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
     text = NO_LANDLOCK + (
