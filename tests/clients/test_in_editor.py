@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.clients.programs.gemini import Gemini
 from tests.clients.programs.kimi import Kimi
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.program import Program
-from tests.clients.scenes import ANOTHER, AS_IT_IS, FAILING, NO, DeniedFor, Rewritten, Scene
+from tests.clients.scenes import ANOTHER, AS_IT_IS, FAILING, NO, ApprovedTooLate, DeniedFor, Rewritten, Scene
 from tests.clients.stage import LAUNCHER, Stage
 from tests.transports.acp.test_acp_proxy import Editor
 from whisper_tui.model.ending import Denied, Exited, HandedOver
@@ -28,7 +29,11 @@ from whisper_tui.model.state import CallRecord, Ended
 
 WRITTEN = Scene("written-outside.txt", Rewritten("by the human\n"))
 NOT_WRITTEN = Scene("denied-outside.txt", DeniedFor("not there"))
-SCENES = (AS_IT_IS, ANOTHER, NO, FAILING, WRITTEN, NOT_WRITTEN)
+SLOW = Scene("touch slow-ran; echo after a while", ApprovedTooLate())
+SCENES = (AS_IT_IS, ANOTHER, NO, FAILING, SLOW, WRITTEN, NOT_WRITTEN)
+
+COMMAND_S, HUMAN_S = 1, 4.0
+"""Seconds that the agent gives each command, and that a slow human takes."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +81,17 @@ def played(program: Kimi, tmp_path_factory: pytest.TempPathFactory) -> PlayedInE
 
 
 async def _play(program: Kimi, directory: Path) -> PlayedInEditor:
-    commands = [program.shell(scene.command) for scene in SCENES[:4]]
-    writes = [program.write(directory / scene.command, "by the agent\n") for scene in SCENES[4:]]
+    commands = [program.shell(scene.command, COMMAND_S) for scene in SCENES[:5]]
+    writes = [program.write(directory / scene.command, "by the agent\n") for scene in SCENES[5:]]
+    asked_at: dict[Scene, float] = {}
+
+    def late_enough(scene: Scene) -> bool:
+        return time.monotonic() - asked_at.setdefault(scene, time.monotonic()) > HUMAN_S
+
     with ScriptedModel(program.dialect, [*commands, *writes]) as model:
         stage = Stage(directory, program, model.url)
         try:
-            async with Human(stage.home, SCENES, lambda _: True) as human:
+            async with Human(stage.home, SCENES, late_enough) as human:
                 editor = await _edit(stage, *program.arguments(PROMPT))
                 found = {scene: human.records(scene) for scene in SCENES}
                 answers = {scene: model.answer(index) for index, scene in enumerate(SCENES)}
@@ -139,6 +149,10 @@ def test_a_denial_reaches_the_model_with_its_reason(played: PlayedInEditor) -> N
     assert isinstance(played.ending(NO), Denied) and isinstance(NO.human, DeniedFor)
     assert f"Reason: {NO.human.reason}" in played.said(NO)
     assert not (played.stage.workspace / "denied-ran").exists()
+
+
+def test_a_human_who_takes_longer_than_the_command_may_is_waited_for(played: PlayedInEditor) -> None:
+    assert played.said(SLOW) == "after a while\n"
 
 
 def test_a_failure_is_one_for_the_model(played: PlayedInEditor) -> None:

@@ -28,9 +28,9 @@ class Kimi:
         """The agent of an editor, which is sent the prompt later."""
         return ["kimi", "acp"]
 
-    def shell(self, command: str) -> Call:
+    def shell(self, command: str, timeout_s: int = 60) -> Call:
         """The tool Bash."""
-        return Call("Bash", {"command": command, "description": "Do as the script says"})
+        return Call("Bash", {"command": command, "description": "Do as the script says", "timeout": timeout_s})
 
     def write(self, path: Path, content: str) -> Call:
         """The tool Write."""

@@ -153,6 +153,12 @@ def terminal(text: str, **more: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
+def unanswered(*words: str) -> tuple[str, Any]:
+    """The step of an agent that asks for a terminal, and goes on before the answer comes."""
+    params = {"sessionId": "s-1", "command": words[0], "args": words[1:]}
+    return "x/notify", {"id": f"raw {words}", "method": "terminal/create", "params": params}
+
+
 def question(kind: str, raw: Any, options: Any = OPTIONS, **more: Any) -> tuple[str, Any]:
     call = {"toolCallId": "q", "title": "May I?", "kind": kind, "rawInput": raw, **more}
     return "session/request_permission", {"toolCall": call, "options": options}
@@ -164,7 +170,8 @@ async def test_a_terminal_is_a_command_in_the_queue_and_its_output_is_the_agents
         doing = editor.doing(*terminal("echo $A; pwd; echo err >&2; exit 3", env=[{"name": "A", "value": "b"}]))
         row = await place.call(lambda row: row["state"] == "waiting")
         assert row["command"] == "echo $A; pwd; echo err >&2; exit 3" and row["cwd"] == str(place.workspace)
-        assert not doing.done()
+        # Agents count the time of a command from this answer on.
+        assert not [line for line in place.log.read_bytes().splitlines() if b'"terminalId": "whisper-tui-' in line]
         await place.run("approve", row["id"])
         _, _, ended, output, _ = await doing
     assert ended["result"] == {"exitCode": 3, "signal": None}
@@ -196,6 +203,21 @@ async def test_a_denial_is_the_output_of_the_terminal_with_the_reason(place):
     assert not (place.workspace / "made").exists() and "use make" in editor.shown()
 
 
+async def test_the_editor_is_shown_which_tool_call_waits_for_the_human(place):
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "rawInput": {"command": "echo shown"}}
+    told = ("x/notify", {"method": "session/update", "params": {"sessionId": "s-1", "update": call}})
+    async with place.editor() as editor:
+        await editor.open(place.workspace)
+        doing = editor.doing(told, *terminal("cd / && echo shown"))
+        call_id = await place.waiting()
+        async with asyncio.timeout(PATIENCE_S):
+            while f"Waits for a human in whisper_tui (call {call_id})" not in editor.shown():
+                await asyncio.sleep(0.02)
+        await place.run("approve", call_id)
+        await doing
+    assert {update["toolCallId"] for update in editor.updates} == {"t"}
+
+
 async def test_only_the_newest_output_is_kept_and_cut_between_two_characters(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -220,18 +242,19 @@ async def test_a_whole_line_as_the_program_is_read_by_a_shell(place):
 async def test_output_that_was_read_once_stays_at_the_beginning_of_later_output(place):
     gate = place.workspace / "gate"
     text = f"echo one >&2; echo two; while [ ! -e {gate} ]; do sleep 0.05; done; echo three >&2; printf '\\303'"
-    look = ("terminal/output", {"terminalId": "$terminal"})
     async with place.editor() as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "sh", "args": ["-c", text]}))
+        await editor.prompt(unanswered("sh", "-c", text))
+        call_id = await place.waiting()
+        look = ("terminal/output", {"terminalId": f"whisper-tui-{call_id}"})
         assert (await editor.prompt(look))[0]["result"] == {"output": "", "truncated": False}
-        await place.run("approve", await place.waiting(), "--command", text + "; printf '\\244'")
+        await place.run("approve", call_id, "--command", text + "; printf '\\244'")
         seen = [""]
         async with asyncio.timeout(PATIENCE_S):
             while not {"one", "two"} <= set(seen[-1].split()):
                 seen.append((await editor.prompt(look))[0]["result"]["output"])
             gate.touch()
-            await editor.prompt(("terminal/wait_for_exit", {"terminalId": "$terminal"}))
+            await editor.prompt(("terminal/wait_for_exit", look[1]))
         seen.append((await editor.prompt(look))[0]["result"]["output"])
     assert all(after.startswith(before) for before, after in itertools.pairwise(seen))
     assert seen[-1].startswith("[whisper_tui: The human changed") and "three\n" in seen[-1] and "\u00e4" in seen[-1]
@@ -242,7 +265,7 @@ async def test_output_that_was_read_once_stays_at_the_beginning_of_later_output(
 async def test_a_running_command_is_ended_by_kill_and_by_release(place, method):
     async with place.editor() as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "sleep", "args": ["600"]}))
+        await editor.prompt(unanswered("sleep", "600"))
         call_id = await place.waiting()
         await place.run("approve", call_id)
         await place.call(lambda row: row["id"] == call_id and row["state"] == "running")
@@ -395,7 +418,7 @@ async def test_permission_for_an_edit_of_the_agents_own_shows_the_files(place):
 async def test_a_cancelled_turn_withdraws_what_waits_and_answers_the_question(place):
     async with place.editor("--allow-unseen-shell", name="gemini-cli") as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "ls"}))
+        await editor.prompt(unanswered("ls"))
         doing = editor.doing(question("execute", {"command": "make all"}))
         await place.call(lambda row: row["command"] == "make all")
         await editor.send({"method": "session/cancel", "params": {"sessionId": "s-1"}})
@@ -483,7 +506,7 @@ async def test_a_line_in_which_the_editor_could_find_a_command_does_not_reach_it
 async def test_what_the_agent_starts_may_not_decide(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "ls"}))
+        await editor.prompt(unanswered("ls"))
         call_id = await place.waiting()
         words = [sys.executable, "-m", "whisper_tui", "approve", "--home", str(place.home), call_id]
         (answer,) = await editor.prompt(("x/run", words))
@@ -495,11 +518,11 @@ async def test_what_the_agent_starts_may_not_decide(place):
 async def test_agent_and_commands_end_with_the_editor(place, end):
     async with place.editor() as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "sleep", "args": ["600"]}))
+        await editor.prompt(unanswered("sleep", "600"))
         running = await place.waiting()
         await place.run("approve", running)
         await place.call(lambda row: row["id"] == running and row["state"] == "running")
-        await editor.prompt(("terminal/create", {"command": "ls"}))
+        await editor.prompt(unanswered("ls"))
         waiting = await place.waiting()
         if end == "close":
             assert await editor.end() == 0
@@ -513,7 +536,7 @@ async def test_agent_and_commands_end_with_the_editor(place, end):
 async def test_the_editor_is_told_by_the_end_when_the_agent_dies(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
-        await editor.prompt(("terminal/create", {"command": "ls"}))
+        await editor.prompt(unanswered("ls"))
         call_id = await place.waiting()
         await editor.send(
             {

@@ -275,6 +275,7 @@ class Proxy:
         match message:
             case {"params": {"sessionId": str(session_id), "update": {"toolCallId": str(tool_call), **rest} as update}}:
                 self._permissions.note(session_id, update)
+                self._terminals.announce(session_id, update)
                 content = rest.get("content")
                 if not isinstance(content, list) or not any(map(_terminal_in, content)):
                     return as_one_line(line)

@@ -39,6 +39,7 @@ from whisper_tui.tools.agent_text import (
 from whisper_tui.tools.supervised_tool import KNOWN_SHELLS, shell_of
 from whisper_tui.transports.acp.acp_sessions import (
     INVALID_PARAMS,
+    MOST_SESSIONS,
     NOT_FOUND,
     AgentSessions,
     Message,
@@ -170,6 +171,8 @@ class Terminals:
         self._shell = shell_of(sessions.environment)
         self._open: dict[str, AgentTerminal] = {}
         self._released: dict[str, AgentTerminal] = {}
+        self._announced: dict[str, tuple[str, str]] = {}
+        """By session: the newest tool call with a command, and the command."""
 
     def linked(self, terminal_id: str, tool_call: str) -> AgentTerminal | None:
         """Return a terminal that the agent shows in a tool call. None: it is none of ours."""
@@ -178,8 +181,20 @@ class Terminals:
             terminal.tool_call = tool_call
         return terminal
 
+    def announce(self, session_id: str, update: Message) -> None:
+        """Take a tool call of the agent: before its terminal is there, only this tells that it is about to run."""
+        match update:
+            case {"toolCallId": str(tool_call), "rawInput": {"command": str(command)}} if command.strip():
+                self._announced.pop(session_id, None)
+                self._announced[session_id] = tool_call, command
+                if len(self._announced) > MOST_SESSIONS:
+                    del self._announced[next(iter(self._announced))]
+
     async def create(self, params: object) -> Message:
-        """Submit a command, and return the id of its terminal at once: agents wait for the end by other requests."""
+        """Submit a command, and return the id of its terminal once it is decided.
+
+        Agents count the time of a command from this answer on: one that waits for a human would be given up.
+        """
         said = checked(CreateParams, params)
         if len(self._open) >= MOST_TERMINALS:
             raise RequestFailed(f"there are {MOST_TERMINALS} terminals already: release those that are not needed")
@@ -195,9 +210,19 @@ class Terminals:
         limit = min(said.output_byte_limit if said.output_byte_limit is not None else MOST_OUTPUT, MOST_OUTPUT)
         terminal = AgentTerminal(call_id, said.session_id, connection, spec, limit)
         self._open[terminal.id] = terminal
+        tool_call, command = self._announced.get(said.session_id, ("", ""))
+        if command and command in spec.command.text:
+            terminal.tool_call = tool_call
+            self._tell(terminal, terminal.shown)
         terminal.ended = asyncio.create_task(self._follow(terminal))
         # Its error is for those who ask about the terminal; without them nobody has to read it.
         terminal.ended.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            await self._asked(lambda reader: reader.decided(call_id))
+        except asyncio.CancelledError:
+            await self._end(terminal, "the agent no longer waits for the answer")
+            self._open.pop(terminal.id, None)
+            raise
         return {"terminalId": terminal.id}
 
     def _spec(self, said: CreateParams, root: str) -> CommandSpec:
