@@ -51,7 +51,15 @@ from whisper_tui.agents.own_rules import (
     work_tree_around,
 )
 from whisper_tui.agents.probe import canaries_of, numbers, prove_hook
-from whisper_tui.agents.profile import LONG_WAIT_S, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
+from whisper_tui.agents.profile import (
+    ALL_MEASURED,
+    LONG_WAIT_S,
+    AnswerBudget,
+    ClientProfile,
+    RuleFormat,
+    ServerTable,
+    WaitLimit,
+)
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -447,6 +455,7 @@ PROFILE = ClientProfile(
     title=TITLE,
     hook=HOOK,
     hook_timeout_s=DEFAULT_TIMEOUT_S,
+    abilities=ALL_MEASURED,
     wait=WaitLimit(280.0, with_progress_s=LONG_WAIT_S, since=(2, 1, 329)),
     answer_budget=AnswerBudget(48 * 1024, in_bytes=True),
     plan_install=plan_install,

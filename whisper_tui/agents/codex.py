@@ -38,7 +38,7 @@ from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, Insta
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.patch_text import patch_of
 from whisper_tui.agents.probe import NotRun, answer_by_lines, canaries_of, prove_hook
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
+from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
 PATIENCE_S = 20.0
@@ -483,6 +483,7 @@ PROFILE = ClientProfile(
     title=TITLE,
     hook=HOOK,
     hook_timeout_s=DEFAULT_TIMEOUT_S,
+    abilities=NO_WEB,
     wait=WaitLimit(280.0),
     answer_budget=AnswerBudget(11_000),
     plan_install=plan_install,

@@ -32,7 +32,7 @@ from whisper_tui.agents.hook_formats import (
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_hook, split
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
-from whisper_tui.agents.profile import ClientProfile, ServerTable
+from whisper_tui.agents.profile import ALL_MEASURED, ClientProfile, ServerTable
 from whisper_tui.model.call import Shell
 
 NAME = "copilot"
@@ -315,6 +315,7 @@ PROFILE = ClientProfile(
     title=TITLE,
     hook=HOOK,
     hook_timeout_s=DEFAULT_TIMEOUT_S,
+    abilities=ALL_MEASURED,
     plan_install=plan_install,
     find=find,
     server_tables=server_tables,

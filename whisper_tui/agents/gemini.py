@@ -42,7 +42,7 @@ from whisper_tui.agents.own_rules import (
     strictest_wins,
 )
 from whisper_tui.agents.probe import canaries_of, prove_hook
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
+from whisper_tui.agents.profile import ALL_MEASURED, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
 
@@ -472,6 +472,7 @@ PROFILE = ClientProfile(
     title=TITLE,
     hook=HOOK,
     hook_timeout_s=DEFAULT_TIMEOUT_S,
+    abilities=ALL_MEASURED,
     wait=WaitLimit(570.0),
     answer_budget=AnswerBudget(39_000),
     # Gemini CLI adds this key to the schema of every tool that it shows its model, and passes it on.

@@ -36,7 +36,7 @@ from whisper_tui.agents.own_rules import (
     work_tree_around,
 )
 from whisper_tui.agents.probe import Canary, Seen, ask_hook, canaries_of, denied_by_supervisor, last_line, prove, run
-from whisper_tui.agents.profile import AnswerBudget, ClientProfile, ServerTable, WaitLimit
+from whisper_tui.agents.profile import ALL_MEASURED, AnswerBudget, ClientProfile, ServerTable, WaitLimit
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -402,6 +402,7 @@ PROFILE = ClientProfile(
     title=TITLE,
     hook=HOOK,
     hook_timeout_s=None,
+    abilities=ALL_MEASURED,
     wait=WaitLimit(50.0),
     answer_budget=AnswerBudget(50_000, in_bytes=True, lines=1_900),
     # When a signal kills a command, OpenCode's shell waits for its own time limit: measured with version 1.18.33.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +62,35 @@ class RuleFormat(NamedTuple):
     """True for a text of this format, where others have the same extension. None: it is the extension's default."""
 
 
+class Evidence(StrEnum):
+    """The reason for a statement about a client."""
+
+    MEASURED = "measured"
+    """The tests drive the client's own program."""
+    DOCUMENTED = "documented"
+    """Its documentation or its source says so, and no test has run it."""
+    NOT_POSSIBLE = "not possible"
+
+
+class Abilities(NamedTuple):
+    """The abilities of a client with its hook, in the order of the columns of docs/clients.md."""
+
+    change_of_command: Evidence = Evidence.DOCUMENTED
+    change_of_edit: Evidence = Evidence.NOT_POSSIBLE
+    one_question: Evidence = Evidence.DOCUMENTED
+    """It does not ask again about a call that was approved."""
+    late_decision: Evidence = Evidence.DOCUMENTED
+    """A call that nobody decides in time is denied, and the same call gets the decision when it is made again."""
+    edits: Evidence = Evidence.DOCUMENTED
+    web: Evidence = Evidence.DOCUMENTED
+    servers: Evidence = Evidence.DOCUMENTED
+    """Calls of tools of other MCP servers come to the queue."""
+
+
+ALL_MEASURED = Abilities(*[Evidence.MEASURED] * len(Abilities._fields))
+
+NO_WEB = ALL_MEASURED._replace(web=Evidence.NOT_POSSIBLE)
+NOT_RUN = Abilities()
 DEFAULT_WAIT = WaitLimit()
 SMALLEST_BUDGET = AnswerBudget()
 
@@ -76,6 +106,7 @@ class ClientProfile:
     hook: "HookFormat"
     hook_timeout_s: float | None
     """Seconds after which the client by default runs a command without its hook's answer. None: never."""
+    abilities: Abilities = NOT_RUN
     wait: WaitLimit = DEFAULT_WAIT
     answer_budget: AnswerBudget = SMALLEST_BUDGET
     added_keys: frozenset[str] = frozenset()
