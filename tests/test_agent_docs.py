@@ -77,8 +77,13 @@ def command_lines() -> list[list[str]]:
                 split(line.removesuffix(f" {OR_REFUSE}"))[1:]
                 for line in re.findall(rf'"({LAUNCHER} hook [^"]*)"', text)
             ]
-            found += [json.loads(words) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]
+            found += [_ours(json.loads(words)) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]
     return found
+
+
+def _ours(words: list[str]) -> list[str]:
+    """The words behind the launcher, where another program starts it."""
+    return words[words.index(LAUNCHER) + 1 :] if LAUNCHER in words else words
 
 
 @pytest.mark.parametrize("line", command_lines(), ids=" ".join)

@@ -60,10 +60,29 @@ def mcp() -> int:
     return 0
 
 
+def executor() -> int:
+    """The environment of Codex, which stops the canary or does as the mood says."""
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["method"] == "initialize":
+            answer: dict[str, object] = {"result": {"sessionId": "s", "environmentInfo": {}}}
+        elif message["method"] == "process/start" and mood == "allows":
+            answer = {"result": {"processId": message["params"]["processId"], "sandboxType": "none"}}
+        else:
+            (canary,) = set(re.findall(r"whisper-tui-canary-\w+", line)) or ("",)
+            answer = {"error": {"code": -32603, "message": f"whisper_tui: the gate is live (canary {canary})"}}
+        if "id" in message:
+            sys.stdout.write(json.dumps({"id": message["id"], **answer}) + "\n")
+            sys.stdout.flush()
+    return 0
+
+
 if words == ["--version"]:
     sys.stdout.write("whisper-tui 9.9.9\n")
 elif words[0] == "hook":
     sys.exit(hook(words[1]))
+elif words[0] == "executor":
+    sys.exit(executor())
 elif words[0] == "mcp":
     sys.exit(mcp())
 else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.install.conftest import Machine
+from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.install_request import Launch
 
 
@@ -66,7 +67,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     machine: Machine,
 ) -> None:
     machine.realistic("codex")
-    assert machine.plan_install("codex").notes == []
+    assert machine.plan_install("codex").notes == [OFFER]
     machine.install("codex")
     configuration = tomllib.loads(machine.text(".codex/config.toml"))
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
@@ -108,7 +109,8 @@ def test_a_codex_that_does_not_answer_leaves_the_hook_untrusted_with_a_note(mach
         (machine.bin / "codex").unlink()
     else:
         (machine.bin / "codex-mood").write_text(mood)
-    (note,) = machine.plan_install("codex").notes
+    note, *offer = machine.plan_install("codex").notes
+    assert offer == ([] if mood == "gone" else [OFFER])
     assert "stays untrusted" in note and "/hooks" in note and "whisper-tui install codex" in note
     machine.install("codex")
     assert "trusted_hash" not in machine.text(".codex/config.toml")

@@ -18,10 +18,15 @@ from whisper_tui.transports.hook.hook_program import MARGIN_S
 PACKAGE = Path(whisper_tui.__file__).parent
 
 ELSEWHERE = {
+    "cli/commands/agent_entry.py": "says that the environment speaks a protocol of Codex, which no other client has",
+    "cli/commands/install_client.py": "installs that environment, into Codex alone",
     "cli/mcp_http.py": "prints the address of the HTTP hook, and keeps Claude Code's variables from its own session",
     "demo/story.py": "tells a newcomer how to connect an agent of their own",
     "policy/risks/sensitive_paths.py": "files of all programs whose change changes what runs",
     "supervisor/runs/sandbox_profile.py": "directories of all programs that hold secrets",
+    "transports/executor/executor_endpoint.py": "the supervisor's end of Codex's own protocol",
+    "transports/executor/executor_program.py": "the other end of that protocol, with Codex's directories",
+    "transports/executor/executor_runs.py": "the variables of Codex and the sessions that its hooks have as well",
     "transports/mcp/mcp_calls.py": "reads the metadata of Codex, which clients of other names send too",
     "transports/mcp/http_site.py": "serves the hook over HTTP, which Claude Code alone can ask",
     "tui/call/call_panel.py": "tells a newcomer without any client which ones can be connected",

@@ -4,19 +4,25 @@ import ast
 import itertools
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import tomlkit
 
-from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool
+from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool, patch_of
 from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file, shape_error
+from whisper_tui.agents.codex_programs import (
+    ListedHook,
+    NoAnswer,
+    check_request,
+    environment_entries,
+    examine_environment,
+    hooks_of,
+    is_supported,
+    isolated_configuration,
+)
 from whisper_tui.agents.file_entries import FileEntry, Handler, Key, Member, WrongShape, handlers, value_at
 from whisper_tui.agents.findings import (
     Check,
@@ -36,71 +42,9 @@ from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
-from whisper_tui.agents.patch_text import patch_of
-from whisper_tui.agents.probe import NotRun, answer_by_lines, canaries_of, prove_hook
+from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
-
-PATIENCE_S = 20.0
-"""Seconds that Codex has to answer."""
-
-_CLIENT_INFO = {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}
-_INITIALIZE_APP_SERVER = {"id": 1, "method": "initialize", "params": {"clientInfo": _CLIENT_INFO}}
-
-
-@dataclass(frozen=True)
-class ListedHook:
-    """A hook as Codex lists it. Codex stores its trust under `key`, and trusts the hook with the hash `hash`."""
-
-    key: str
-    command: str
-    hash: str
-    trusted: bool
-    enabled: bool
-
-
-class NoAnswer(Exception):
-    """Codex is not installed, or did not answer. The message has the reason."""
-
-
-def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:
-    """Return the hooks of our events that Codex would run in a directory. Raises `NoAnswer`."""
-    program = shutil.which("codex", path=environ.get("PATH"))
-    if program is None:
-        raise NoAnswer("codex is not on PATH")
-    listing = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(directory)]}}
-    try:
-        sent = (_INITIALIZE_APP_SERVER, {"method": "initialized"}, listing)
-        message = answer_by_lines([program, "app-server"], environ, directory, sent, patience_s=patience_s)
-    except NotRun as problem:
-        raise NoAnswer(str(problem)) from problem
-    if "result" not in message:
-        raise NoAnswer("this version of codex does not list its hooks")
-    answer = message["result"]
-    try:
-        listed = [hook for row in answer["data"] for hook in row["hooks"]]
-        return [_seen(hook) for hook in listed if hook["eventName"] in {"preToolUse", "permissionRequest"}]
-    except (KeyError, TypeError) as error:
-        raise NoAnswer("codex lists its hooks in an unknown format") from error
-
-
-@contextmanager
-def isolated_configuration(name: str, text: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield an environment in which Codex has one configuration file of that name and nothing else."""
-    with tempfile.TemporaryDirectory(prefix="whisper-tui-", ignore_cleanup_errors=True) as directory:
-        Path(directory, name).write_text(text, encoding="utf-8")
-        yield {**environ, "CODEX_HOME": directory}
-
-
-def _seen(hook: dict[str, Any]) -> ListedHook:
-    return ListedHook(
-        key=hook["key"],
-        command=hook.get("command") or "",
-        hash=hook["currentHash"],
-        trusted=hook.get("trustStatus") in {"trusted", "managed"} or bool(hook.get("isManaged")),
-        enabled=bool(hook.get("enabled", True)),
-    )
-
 
 NAME = "codex"
 is_ours = partial(is_our_hook, NAME)
@@ -120,6 +64,10 @@ UNTRUSTED = (
 
 
 SPAWN = "spawn_agent"
+OFFER = (
+    "This version of Codex can leave all commands, typed input and edits to whisper_tui, and runs nothing without it: "
+    "whisper-tui install codex --executor"
+)
 
 
 class CodexHook(ClaudeFormat):
@@ -155,12 +103,19 @@ class CodexHook(ClaudeFormat):
 
 HOOK = CodexHook()
 MATCHER_OF_COMMANDS = f"^{HOOK.shell_tool}$"
+MATCHER_OF_CALLS = f"^(.*{SPAWN}|mcp__.*)$"
+"""For Codex in our environment, which asks about commands and edits itself."""
 MATCHER = f"^({HOOK.shell_tool}|apply_patch|.*{SPAWN}|mcp__.*)$"
 
 
 def directory_of(request: InstallRequest) -> Path:
     """Return the user's directory of Codex."""
     return Path(request.environ.get("CODEX_HOME") or request.user_directory / ".codex")
+
+
+def environments_file(request: InstallRequest) -> Path:
+    """Return the file that names the programs to which Codex leaves its commands and files."""
+    return directory_of(request) / "environments.toml"
 
 
 def layer_of(request: InstallRequest) -> Path:
@@ -184,7 +139,7 @@ def hook_entries(request: InstallRequest) -> list[Handler]:
     waits = {"type": "command", "command": command(), "timeout": DAY_S, "statusMessage": "waiting in whisper_tui"}
     # If it fails, Codex asks.
     answers = {"type": "command", "command": command(closed=False), "timeout": 60}
-    matcher = MATCHER if request.tools else MATCHER_OF_COMMANDS
+    matcher = MATCHER_OF_CALLS if request.executor else MATCHER if request.tools else MATCHER_OF_COMMANDS
     groups = {EVENT: {"matcher": matcher, "hooks": [waits]}, QUESTION_EVENT: {"matcher": matcher, "hooks": [answers]}}
     return [Handler(event, group, is_ours) for event, group in groups.items()]
 
@@ -238,6 +193,10 @@ def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
 
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Codex with the content that they should have."""
+    program = program_of(NAME, request.environ)
+    version = version_of(program, request.environ) if program else None
+    if request.executor:
+        check_request(request, version)
     behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
     hooks, server = hook_entries(request), server_entry(request)
@@ -248,13 +207,15 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (layer_of(request) / "config.toml", TOML, [server], request.mcp),
         (layer_of(request) / "config.toml", TOML, behind, request.gateway),
         (directory_of(request) / "config.toml", TOML, states, request.hook),
+        (environments_file(request), TOML, environment_entries(request), request.executor),
     ):
         _, yes, no = files.setdefault(place, (kind, [], []))
         (yes if wanted else no).extend(entries)
     shared = [Shared(place, kind, wanted=tuple(yes), unwanted=tuple(no)) for place, (kind, yes, no) in files.items()]
-    rewrites = request.hook and not request.agent_runs
+    rewrites = request.hook and not request.agent_runs and not request.executor
     rules = Own(layer_of(request) / "rules" / "whisper_tui.rules", MARK, rules_text(request) if rewrites else None)
-    return InstallPlan([*shared, rules], notes + left + _notes(request, rewrites))
+    offer = request.hook and not request.executor and request.project is None and is_supported(version)
+    return InstallPlan([*shared, rules], notes + left + _notes(request, rewrites) + [OFFER] * offer)
 
 
 def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Handler]) -> tuple[list[Member], list[str]]:
@@ -312,12 +273,18 @@ def _notes(request: InstallRequest, rewrites: bool) -> list[str]:
 
 DEFAULT_TIMEOUT_S = 600.0
 _REINSTALL = "Run whisper-tui install codex"
+_REINSTALL_BOTH = f"{_REINSTALL} --executor"
 
 
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the hooks and servers, and ask Codex about the hooks."""
     result = Findings()
     keys: dict[str, Path] = {}
+    environments = environments_file(context.requests()[0])
+    found = examine_environment(context, environments, result.read(environments, TOML), version)
+    if found:
+        result.environments.append(environments)
+        result.checks.extend(found)
     # If the project is the user's home directory, both have the same layer.
     layers = {os.path.realpath(layer_of(request)): request for request in reversed(context.requests())}
     for request in reversed(layers.values()):
@@ -331,7 +298,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             for group, place, handler in handlers(plain, EVENT):
                 if is_ours(handler):
                     keys[key_of(path, EVENT, (group, place))] = path
-                    result.hooks.append(_hook(context, path, groups[group], handler))
+                    result.hooks.append(_hook(context, path, groups[group], handler, found=bool(found)))
             asks = [(group, at) for group, at, handler in handlers(plain, QUESTION_EVENT) if is_ours(handler)]
             keys |= {key_of(path, QUESTION_EVENT, place): path for place in asks}
         if isinstance(entry := value_at(configuration, ("mcp_servers", SERVER)), dict):
@@ -350,9 +317,15 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     return result
 
 
-def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
+def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any], *, found: bool) -> FoundHook:
+    """Return a hook of ours. `found`: there is an environment of ours as well."""
     seen = partial(is_found_by, group.get("matcher"))
-    problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
+    if found:
+        problems = unseen_tools(path, seen, HOOK.hooked_tools[1:], (), _REINSTALL_BOTH)
+        if seen(HOOK.shell_tool):
+            problems.append(bad("hook", f"{path} and the environment both ask about each command", _REINSTALL_BOTH))
+    else:
+        problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
     if handler.get("async"):
         problems.append(bad("hook", f"{path} does not wait for the hook (async)", _REINSTALL))
     return FoundHook(

@@ -45,14 +45,14 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
     program = program_of(name, context.environ)
     version = version_of(program, context.environ) if program else None
     result = client.find(context, version)
-    concerned = asked_for or bool(result.hooks or result.servers)
+    concerned = asked_for or bool(result.hooks or result.servers or result.environments)
     checks = [_installed(client.title, name, program, version)]
     checks += result.checks
     if result.shell_disabled_in and not result.hooks:
         checks.append(
             good("hook", f"{client.title} has no shell tool of its own: {result.shell_disabled_in[0]} switches it off")
         )
-    else:
+    elif result.hooks or not result.environments:
         checks += _hook_checks(name, client.title, context, result.hooks, concerned=concerned)
     for server in result.servers:
         checks += _server_checks(server, context)
@@ -212,7 +212,7 @@ def gaps(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
     if profile is None or profile.find is None or not profile.calls_itself(client):
         return []
     found = profile.find(DoctorContext(Launch(()), environ, project), None)
-    if not found.hooks or found.shell_disabled_in:
+    if not found.hooks or found.shell_disabled_in or found.environments:
         return []
     checks = [*found.checks, *(problem for hook in found.hooks for problem in hook.problems)]
     passed = [check for check in checks if check.subject in SUBJECTS and check.state is CheckState.BAD]

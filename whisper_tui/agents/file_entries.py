@@ -163,11 +163,13 @@ class Setting:
 
     proves_install: ClassVar[bool] = False
     path: Path
-    value: bool
+    value: bool | str
 
     def holds(self, plain: Any) -> bool:
         """True if the setting has the value."""
-        return value_at(plain, self.path) is self.value
+        there = value_at(plain, self.path)
+        # In Python, 1 equals True.
+        return type(there) is type(self.value) and there == self.value
 
     def found(self, plain: Any) -> "Setting | None":
         """Return the setting if it has the value."""

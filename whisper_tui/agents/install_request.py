@@ -130,6 +130,8 @@ class InstallRequest:
     """True if the client is offered the tools of whisper_tui."""
     agent_runs: bool = False
     """True if the agent runs the approved commands of its shell itself."""
+    executor: bool = False
+    """True if the client leaves its commands and files to our environment, instead of asking the hook about them."""
     gateway: bool = False
     """True if the MCP servers of others that the client starts are put behind the gateway."""
 

@@ -178,6 +178,11 @@ async def test_an_unknown_session_is_not_resumed(place):
             "network of commands is not managed here",
         ),
         ("process/start", {"processId": "p", "argv": ["touch", "ran"], "cwd": "https://x/"}, "file URI"),
+        (
+            "process/start",
+            {"processId": "p", "argv": ["touch", "whisper-tui-canary-0123456789"], "cwd": "file:///"},
+            "the gate is live (canary whisper-tui-canary-0123456789)",
+        ),
     ],
 )
 async def test_an_unknown_or_impossible_request_is_answered_with_an_error_and_does_nothing(place, method, params, said):

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.agents.agent_tools import FileResult, hosts_of
+from whisper_tui.agents.agent_tools import FileResult, changes_in, hosts_of, patch_of
 from whisper_tui.agents.hook_formats import HookRequest
 from whisper_tui.agents.known_clients import profiles
-from whisper_tui.agents.patch_text import changes_in, patch_of
 from whisper_tui.effects.edit_results import edited_paths
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.edits import DeleteFile, EditCell, FileChange, Hunk, PatchFile, ReplaceText, WriteFile

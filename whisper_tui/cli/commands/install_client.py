@@ -42,6 +42,11 @@ def add_install(verbs: Subcommands) -> None:
         help="let the agent run approved commands itself; the cockpit does not see them run",
     )
     install.add_argument(
+        "--executor",
+        action="store_true",
+        help="let Codex leave its commands, typed input and edits to whisper_tui, and run nothing without it",
+    )
+    install.add_argument(
         "--gateway",
         action="store_true",
         help="put the other MCP servers that the client starts behind the queue, too",
@@ -66,7 +71,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _install(options: Options) -> int:
-    if options.no_hook and options.no_mcp and not options.gateway:
+    if options.executor and options.client != "codex":
+        raise InvalidRequest(f"{options.client} runs its commands itself", hint="Leave --executor out")
+    if options.no_hook and options.no_mcp and not options.gateway and not options.executor:
         raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
     request = _wish(
         options,
@@ -75,6 +82,7 @@ def _install(options: Options) -> int:
         mcp=not options.no_mcp,
         agent_runs=options.agent_runs,
         gateway=options.gateway,
+        executor=options.executor,
     )
     return _carry_out(options, request)
 

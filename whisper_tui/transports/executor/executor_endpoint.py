@@ -43,6 +43,7 @@ from whisper_tui.transports.executor.executor_runs import (
     directory_in,
     exit_of,
 )
+from whisper_tui.transports.hook.hook_endpoint import CANARY
 
 INVALID_PARAMS, UNKNOWN_METHOD, FAILED = -32602, -32601, -32603
 
@@ -276,6 +277,8 @@ class _CodexConnection:
         state, asked = self.state, StartParams.model_validate(params)
         assert state is not None  # noqa: S101
         asked.check()
+        if (canary := CANARY.search(" ".join(asked.argv))) is not None:
+            raise Refused(f"whisper_tui: the gate is live (canary {canary[0]})")
         if asked.processId in state.runs:
             raise InvalidRequest(f"there is a process {asked.processId} already", hint="Choose another id")
         state.make_room()

@@ -1,0 +1,161 @@
+"""The programs that are asked about Codex: its app server, and the environment in which it runs everything."""
+
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.agents.file_entries import Element, FileEntry, Setting, value_at
+from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, note
+from whisper_tui.agents.install_request import InstallRequest, is_launcher
+from whisper_tui.agents.probe import Canary, NotRun, answer_by_lines, denied_by_supervisor, numbers, prove
+from whisper_tui.model.errors import InvalidRequest
+
+PATIENCE_S = 20.0
+"""Seconds that Codex has to answer."""
+
+_CLIENT_INFO = {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}
+_INITIALIZE_APP_SERVER = {"id": 1, "method": "initialize", "params": {"clientInfo": _CLIENT_INFO}}
+
+
+@dataclass(frozen=True)
+class ListedHook:
+    """A hook as Codex lists it. Codex stores its trust under `key`, and trusts the hook with the hash `hash`."""
+
+    key: str
+    command: str
+    hash: str
+    trusted: bool
+    enabled: bool
+
+
+class NoAnswer(Exception):
+    """Codex is not installed, or did not answer. The message has the reason."""
+
+
+def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:
+    """Return the hooks of our events that Codex would run in a directory. Raises `NoAnswer`."""
+    program = shutil.which("codex", path=environ.get("PATH"))
+    if program is None:
+        raise NoAnswer("codex is not on PATH")
+    listing = {"id": 2, "method": "hooks/list", "params": {"cwds": [str(directory)]}}
+    try:
+        sent = (_INITIALIZE_APP_SERVER, {"method": "initialized"}, listing)
+        message = answer_by_lines([program, "app-server"], environ, directory, sent, patience_s=patience_s)
+    except NotRun as problem:
+        raise NoAnswer(str(problem)) from problem
+    if "result" not in message:
+        raise NoAnswer("this version of codex does not list its hooks")
+    answer = message["result"]
+    try:
+        listed = [hook for row in answer["data"] for hook in row["hooks"]]
+        return [_seen(hook) for hook in listed if hook["eventName"] in {"preToolUse", "permissionRequest"}]
+    except (KeyError, TypeError) as error:
+        raise NoAnswer("codex lists its hooks in an unknown format") from error
+
+
+@contextmanager
+def isolated_configuration(name: str, text: str, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield an environment in which Codex has one configuration file of that name and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="whisper-tui-", ignore_cleanup_errors=True) as directory:
+        Path(directory, name).write_text(text, encoding="utf-8")
+        yield {**environ, "CODEX_HOME": directory}
+
+
+def _seen(hook: dict[str, Any]) -> ListedHook:
+    return ListedHook(
+        key=hook["key"],
+        command=hook.get("command") or "",
+        hash=hook["currentHash"],
+        trusted=hook.get("trustStatus") in {"trusted", "managed"} or bool(hook.get("isManaged")),
+        enabled=bool(hook.get("enabled", True)),
+    )
+
+
+ENVIRONMENT = "whisper"
+EXECUTOR = "executor"
+FIRST_VERSION = (0, 169)
+"""The first version of Codex with which the environment was measured. Its protocol is experimental."""
+_AGAIN = "Run whisper-tui install codex --executor"
+
+
+def is_environment(entry: object) -> bool:
+    """True if an entry starts the environment of any installation of whisper_tui."""
+    words = command_line(entry.get("program"), entry.get("args", [])) if isinstance(entry, dict) else []
+    return any(word == EXECUTOR and is_launcher(words[:at]) for at, word in enumerate(words))
+
+
+def environment_entries(request: InstallRequest) -> list[FileEntry]:
+    """Return the entries that make Codex leave its commands and files to whisper_tui, and to nothing else."""
+    words = [*request.launch.program, EXECUTOR, *request.launch.home]
+    entry = {"id": ENVIRONMENT, "program": words[0], "args": words[1:], "initialize_timeout_sec": 30}
+    return [
+        Setting(("default",), ENVIRONMENT),
+        # Otherwise the model could choose to run a command in Codex itself.
+        Setting(("include_local",), value=False),
+        Element(("environments",), entry, is_environment),
+    ]
+
+
+def check_request(request: InstallRequest, version: str | None) -> None:
+    """Raise `InvalidRequest` if Codex cannot be given an environment as requested."""
+    if request.project is not None:
+        raise InvalidRequest("Codex has environments for all projects alone", hint="Leave --project out")
+    if request.agent_runs:
+        raise InvalidRequest("with --executor, Codex itself runs nothing", hint="Leave --agent-runs out")
+    if version is not None and not _is_known(version):
+        hint = "Update Codex, or leave --executor out: then the hook asks about its commands"
+        raise InvalidRequest(f"Codex {version} has no environments that whisper_tui knows", hint=hint)
+
+
+def is_supported(version: str | None) -> bool:
+    """True if an installed Codex can be given an environment."""
+    return version is not None and _is_known(version)
+
+
+def _is_known(version: str) -> bool:
+    return bool(re.fullmatch(r"[0-9.]+", version)) and numbers(version) >= FIRST_VERSION
+
+
+def examine_environment(context: DoctorContext, path: Path, plain: Any, version: str | None) -> list[Check]:
+    """Check that Codex leaves everything to our environment, and that this stops a canary."""
+    entries = value_at(plain, ("environments",))
+    ours = [entry for entry in entries if is_environment(entry)] if isinstance(entries, list) else []
+    if not ours:
+        return []
+    checks = [good("environment", f"The environment is in {path}")]
+    if value_at(plain, ("default",)) != ours[0].get("id"):
+        checks.append(bad("environment", f"{path} makes another environment the default", _AGAIN))
+    if value_at(plain, ("include_local",)) is not False:
+        checks.append(bad("environment", f"{path} lets the model run commands in Codex itself", _AGAIN))
+    others = [entry for entry in entries if not is_environment(entry)]
+    if others:
+        checks.append(bad("environment", f"{path} has other environments, in which commands are not supervised", ""))
+    if version is not None and (not is_supported(version) or numbers(version)[:2] > FIRST_VERSION):
+        measured = ".".join(map(str, FIRST_VERSION))
+        sentence = f"The protocol of environments is experimental; it was measured with Codex {measured}, not {version}"
+        checks.append(note("environment", sentence, "If Codex refuses to work, run whisper-tui install codex"))
+    words = command_line(ours[0].get("program"), ours[0].get("args", []))
+    problem = prove(lambda canary: _ask_environment(words, context, canary))
+    if problem is None:
+        return [*checks, good("gate", f"The environment in {path} stopped a canary")]
+    return [*checks, bad("gate", f"The environment in {path} did not stop a canary: {problem}", _AGAIN)]
+
+
+def _ask_environment(words: list[str], context: DoctorContext, canary: Canary) -> str | None:
+    """Start a canary in an environment. None: it was stopped by a supervisor."""
+    argv = ["/bin/bash", "-c", f"{canary.command} # {secrets.token_hex(4)}"]
+    asked = {"processId": canary.name, "argv": argv, "cwd": canary.directory.as_uri()}
+    sent = (
+        {"id": 1, "method": "initialize", "params": {"clientName": "whisper-tui-doctor"}},
+        {"method": "initialized", "params": {}},
+        {"id": 2, "method": "process/start", "params": asked},
+    )
+    answer = answer_by_lines(words, context.environ, canary.directory, sent, patience_s=context.canary_s)
+    error = answer.get("error")
+    return denied_by_supervisor(str(error.get("message")), canary) if isinstance(error, dict) else "it was started"
