@@ -1,0 +1,144 @@
+"""Codex leaves everything to whisper_tui as its environment: commands, terminals, typed input and patches."""
+
+import json
+
+import pytest
+
+from tests.clients.conversation import Played, play
+from tests.clients.model.script import Call
+from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.scenes import Approved, DeniedFor, Edited, Rewritten, Scene
+from tests.clients.stage import Stage
+from whisper_tui.model.ending import Denied, Exited, HandedOver
+from whisper_tui.model.state import Ended
+
+PROGRAM = CodexInCodeMode()
+pytestmark = pytest.mark.parametrize("program", [PROGRAM], indirect=True, ids=["codex"])
+
+ASK_ABOUT_EDITS = 'read_only = false\n[[ask]]\nname = "every edit"\npath = ["**"]\n'
+OLD, NEW = "all:\n\techo hello\n", "all:\n\techo goodbye\n"
+
+AS_IT_IS = Scene("echo approved; echo wrong >&2; touch approved-ran; exit 7", Approved())
+ANOTHER = Scene("touch as-asked-ran", Edited("echo as edited"))
+NO = Scene("touch denied-ran", DeniedFor("Use `make test`, not this."))
+TERMINAL = Scene("test -t 0 && read line; echo got $line | tee terminal-ran", Approved())
+TYPED = Scene("good words", Approved())
+UNTYPED = Scene("test -t 0 && read other; echo got $other | tee untyped-ran", Approved())
+NOT_TYPED = Scene("bad words", DeniedFor("Do not type this."))
+PATCHED = Scene("patched/asked.txt", Approved())
+NEW_FILE = Scene("new/deep/asked.txt", Approved())
+REWRITTEN = Scene("rewritten/asked.txt", Rewritten("# by the human\n"))
+UNPATCHED = Scene("kept/asked.txt", DeniedFor("Leave this file."))
+SCENES = (AS_IT_IS, ANOTHER, NO, TERMINAL, UNTYPED, PATCHED, NEW_FILE, REWRITTEN, UNPATCHED)
+
+
+def in_terminal(program: CodexInCodeMode, command: str, typed: str) -> Call:
+    """A script that starts a command in a terminal, and types into it."""
+    started = json.dumps({"cmd": command, "tty": True, "yield_time_ms": 500})
+    return program.script(
+        f"const ran = await tools.exec_command({started});"
+        f"const typed = {{session_id: ran.session_id, chars: {json.dumps(typed)}, yield_time_ms: 5000}};"
+        "try { text((await tools.write_stdin(typed)).output); } catch (error) { text('refused: ' + error); }"
+    )
+
+
+def patch(program: CodexInCodeMode, scene: Scene) -> Call:
+    change = ("*** Add File: new/deep/asked.txt", "+all:") if scene is NEW_FILE else ()
+    lines = change or (f"*** Update File: {scene.command}", "@@", "-\techo hello", "+\techo goodbye")
+    whole = json.dumps("\n".join(("*** Begin Patch", *lines, "*** End Patch")))
+    return program.script(
+        f"try {{ text(JSON.stringify(await tools.apply_patch({whole}))); }}"
+        "catch (error) { text('refused: ' + error); }"
+    )
+
+
+def ask_for(program: CodexInCodeMode, scene: Scene) -> Call:
+    if scene is TERMINAL:
+        return in_terminal(program, scene.command, "good words\n")
+    if scene is UNTYPED:
+        return in_terminal(program, scene.command, "bad words\n")
+    return patch(program, scene) if scene.command.endswith(".txt") else program.shell(scene.command)
+
+
+def set_up(stage: Stage) -> None:
+    for scene in (PATCHED, REWRITTEN, UNPATCHED):
+        path = stage.workspace / scene.command
+        path.parent.mkdir()
+        path.write_text(OLD)
+    (stage.home / "config" / "rules.toml").write_text(ASK_ABOUT_EDITS)
+    stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+
+
+@pytest.fixture(scope="session")
+def played(program: CodexInCodeMode, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    directory = tmp_path_factory.mktemp("codex-executor")
+    return play(program, SCENES, directory, ask_for=ask_for, set_up=set_up, also=(TYPED, NOT_TYPED))
+
+
+def ending(played: Played, scene: Scene) -> object:
+    state = played.record(scene).state
+    assert isinstance(state, Ended), played.written
+    return state.ending
+
+
+def test_an_approved_command_runs_once_and_the_model_has_its_output(played):
+    assert "approved" in played.answer(AS_IT_IS).result, played.written
+    assert "wrong" in played.answer(AS_IT_IS).result
+    assert ending(played, AS_IT_IS) == Exited(code=7)
+    assert (played.workspace / "approved-ran").exists()
+
+
+def test_an_edited_command_runs_in_its_place_and_the_model_is_told(played):
+    assert "as edited" in played.answer(ANOTHER).result
+    assert "The human changed the command before it ran" in played.answer(ANOTHER).result
+    assert not (played.workspace / "as-asked-ran").exists()
+
+
+def test_the_model_reads_the_reason_of_a_denial_and_nothing_ran(played):
+    assert NO.human.reason in played.answer(NO).result
+    assert isinstance(ending(played, NO), Denied)
+    assert not (played.workspace / "denied-ran").exists()
+
+
+def test_what_is_typed_into_a_terminal_is_asked_about(played):
+    assert "got good words" in played.answer(TERMINAL).result, played.written
+    assert played.record(TYPED).call.tool == "write_stdin"
+    assert played.record(TERMINAL).call.spec.tty
+    assert (played.workspace / "terminal-ran").read_text() == "got good words\n"
+
+
+def test_what_the_human_denies_is_not_typed(played):
+    assert "refused: " in played.answer(UNTYPED).result
+    assert isinstance(ending(played, NOT_TYPED), Denied)
+    assert not (played.workspace / "untyped-ran").exists()
+
+
+def test_a_patch_is_an_edit_that_is_made_once_it_is_approved(played):
+    assert "refused" not in played.answer(PATCHED).result, played.written
+    assert isinstance(ending(played, PATCHED), HandedOver)
+    assert (played.workspace / PATCHED.command).read_text() == NEW
+
+
+def test_a_new_file_with_its_directories_is_one_question(played):
+    assert "refused" not in played.answer(NEW_FILE).result, played.written
+    assert (played.workspace / NEW_FILE.command).read_text() == "all:\n"
+    assert len([call for call in played.calls if "new/deep" in " ".join(call.spec.command.words())]) == 1
+
+
+def test_a_patch_that_the_human_has_changed_is_made_as_changed(played):
+    assert (played.workspace / REWRITTEN.command).read_text() == "# by the human\n"
+
+
+def test_a_denied_patch_changes_nothing_and_the_model_learns_that_it_failed(played):
+    assert "refused: " in played.answer(UNPATCHED).result
+    assert isinstance(ending(played, UNPATCHED), Denied)
+    assert (played.workspace / UNPATCHED.command).read_text() == OLD
+
+
+def test_nothing_is_asked_twice(played):
+    assert len(played.calls) == len(SCENES) + len((TYPED, NOT_TYPED)), [call.spec.command for call in played.calls]
+    assert {session.client.name for session in played.sessions if session.client} == {"codex"}
+
+
+def test_files_are_read_without_a_record(played):
+    assert {call.call.tool for call in played.calls} == {"exec_command", "write_stdin", "apply_patch"}
