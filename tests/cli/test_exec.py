@@ -33,7 +33,7 @@ def test_an_approved_command_runs_where_and_how_the_agent_wanted_it(shell: Shell
 def test_a_limit_that_ended_a_command_is_reported_with_its_signal(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[limits]\nprocesses = 4\n")
     ran = shell.run(shell.approved("for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"))
-    assert b"the command was ended, because it had more than 4 processes" in ran.stderr
+    assert b"the command was ended, because it exceeded the limit of 4 processes" in ran.stderr
     assert ran.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}
 
 

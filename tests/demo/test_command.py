@@ -72,7 +72,7 @@ def test_without_a_terminal_it_plays_the_story_and_exits_with_0(environment: dic
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stderr == b""
-    assert done.stdout.decode().endswith("Everything came out as the story says.\n")
+    assert done.stdout.decode().endswith("Everything happened as the story says.\n")
     nothing_is_left(tmp_path)
 
 

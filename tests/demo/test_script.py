@@ -27,7 +27,7 @@ async def test_the_story_ends_as_scripted() -> None:
     good, lines = await play()
     told = "\n".join(lines)
     assert good, told
-    assert lines[-1] == "Everything came out as the story says."
+    assert lines[-1] == "Everything happened as the story says."
     assert len(re.findall(r"^ ?\d+\. The ", told, re.MULTILINE)) == len(SCENES)
     for words in (
         "human  approves it\n",
@@ -69,7 +69,7 @@ async def test_a_failing_step_is_named_and_the_others_continue() -> None:
     denied = ExactRule(name="no tests", argv=("./test.sh",), justification="not today")
     good, lines = await play(Rules(deny=(denied,)))
     assert not good
-    assert lines[-1] == "Not everything came out as the story says."
+    assert lines[-1] == "Not everything happened as the story says."
     wrong = [line for line in lines if "WRONG" in line]
     assert len(wrong) >= 2
     assert "40,000,000 bytes of output" in "\n".join(lines)

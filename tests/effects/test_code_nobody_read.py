@@ -92,13 +92,13 @@ NOT_INSPECTED = {
     "ls *.sh | xargs bash": "the file is only known when it runs",
     "python3 < file.py": "code of python is not analysed",
     "awk -f prog.awk app.conf": "there is no such file",
-    "npx x": "packages bring code of their own, which was not read",
-    "uvx x": "packages bring code of their own, which was not read",
-    "npm exec ls": "packages bring code of their own, which was not read",
-    "npm install x": "packages bring code of their own, which was not read",
-    "npm ci": "packages bring code of their own, which was not read",
-    "pip install x": "packages bring code of their own, which was not read",
-    "pip install -e .": "packages bring code of their own, which was not read",
+    "npx x": "packages contain code of their own, which was not read",
+    "uvx x": "packages contain code of their own, which was not read",
+    "npm exec ls": "packages contain code of their own, which was not read",
+    "npm install x": "packages contain code of their own, which was not read",
+    "npm ci": "packages contain code of their own, which was not read",
+    "pip install x": "packages contain code of their own, which was not read",
+    "pip install -e .": "packages contain code of their own, which was not read",
     "cargo run": "it runs code of the project, which is not read",
     "cargo --locked test": "it runs code of the project, which is not read",
     "go test ./...": "it runs code of the project, which is not read",
@@ -170,10 +170,10 @@ def test_files_that_cannot_be_read_are_not_inspected_and_never_waited_for(worksp
     (workspace / "long").write_text("#!/bin/sh\n" + "echo hello\n" * 2000)
     (workspace / "directory").mkdir()
     expected = {
-        "pipe": "it is no regular file",
+        "pipe": "it is not a regular file",
         "huge": "the file is larger than 1,024 KiB",
         "long": "it is longer than 10,000 characters",
-        "directory": "it is no regular file",
+        "directory": "it is not a regular file",
     }
     for name, why in expected.items():
         (code,) = code_of(Shell(text=f"bash {name}"), str(workspace), [str(workspace)], {})

@@ -48,7 +48,7 @@ def test_the_state_is_named_in_one_word(length, state):
         (Exited(code=0), ("exited", 0, None, None, None)),
         (Signalled(number=9, by_us=True), ("signalled", None, 9, "SIGKILL", "sent through whisper_tui")),
         (Signalled(number=11, by_us=False), ("signalled", None, 11, "SIGSEGV", None)),
-        (TimedOut(after_s=1.5), ("timed_out", None, None, None, "its time of 1.5 s was over")),
+        (TimedOut(after_s=1.5), ("timed_out", None, None, None, "its time limit of 1.5 s was reached")),
         (Denied(by=HUMAN, reason="no"), ("denied", None, None, None, "no")),
         (Withdrawn(why="changed"), ("withdrawn", None, None, None, "changed")),
         (Lost(why="reboot"), ("lost", None, None, None, "reboot")),
@@ -66,9 +66,9 @@ def test_an_ending_is_described_exactly(ending, expected):
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        ("cpu", "its processor time of 9 s was used up"),
-        ("memory", "all of it together was at its limit of 67,108,864 bytes of memory"),
-        ("processes", "it had more than 5 processes"),
+        ("cpu", "its CPU time limit of 9 s was reached"),
+        ("memory", "its processes together reached the memory limit of 67,108,864 bytes"),
+        ("processes", "it exceeded the limit of 5 processes"),
     ],
 )
 def test_the_limit_that_ended_a_run_is_its_reason_whoever_sent_the_signal(limit, reason):

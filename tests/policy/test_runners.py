@@ -183,7 +183,8 @@ def test_a_denied_word_that_is_only_data_is_not_in_the_way(text: str) -> None:
 
 def test_the_reason_names_the_word_the_program_and_the_rule() -> None:
     verdict = evaluate(asked("some-new-runner touch zz"), RULES, ())
-    assert verdict.reason == "'touch', which the rule 'no touch' denies, stands in what some-new-runner is given to do"
+    place = "the arguments or the code of some-new-runner"
+    assert verdict.reason == f"'touch', which the rule 'no touch' denies, occurs in {place}"
 
 
 RULES = Rules(allow=(Rule(name="everything", anything=True),), deny=(Rule(name="no touch", prefix=("touch",)),))

@@ -30,5 +30,5 @@ async def test_the_limits_go_with_the_order_and_stay_in_the_journal(tmp_path: Pa
     await bench.restart()
     row = call_details(await bench.record(call_id), None)
     assert row["limits"] == {"cpu_s": 9, "processes": 5}
-    assert row["reason"] == "its processor time of 9 s was used up"
+    assert row["reason"] == "its CPU time limit of 9 s was reached"
     await bench.supervisor.close()

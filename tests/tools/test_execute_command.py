@@ -168,7 +168,7 @@ async def test_a_limit_that_ended_a_command_is_reported():
     limited = Recorded(finish=lambda record: finish(record.model_copy(update={"limits": Limits(memory_bytes=1 << 30)})))
     answer = await answer_of(limited, command="x")
     assert answer.told == (
-        "It was ended, because all of it together was at its limit of 1,073,741,824 bytes of memory."
+        "It was ended, because its processes together reached the memory limit of 1,073,741,824 bytes."
     )
 
 

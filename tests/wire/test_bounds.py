@@ -73,7 +73,7 @@ def test_a_process_has_half_of_the_connections_and_all_together_no_more_than_all
 def test_programs_started_by_commands_and_agents_have_their_own_share():
     places = ConnectionLimits(8)
     with places.taken(1, "command"), places.taken(2, "command"):
-        with pytest.raises(Unavailable, match="2 connections are open of what supervised commands"):
+        with pytest.raises(Unavailable, match="2 connections are open from programs that supervised"):
             places.taken(3, "command").__enter__()
         with places.taken(4, "agent"), places.taken(5, None), places.taken(6, None), places.taken(7, None):
             pass

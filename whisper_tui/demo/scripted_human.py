@@ -203,7 +203,7 @@ async def run_without_terminal(supervision: Supervision, workspace: Workspace, w
             good = await human.play(scene) and good
         good = await human.end() and good
     write("")
-    write("Everything came out as the story says." if good else "Not everything came out as the story says.")
+    write("Everything happened as the story says." if good else "Not everything happened as the story says.")
     return good
 
 

@@ -59,7 +59,7 @@ def effects_of(
     a script as a human last approved it, by its path.
     """
     if "\0" in directory:
-        unknown = UnknownEffect(about="everything", command="", reason="no system takes the name of its directory")
+        unknown = UnknownEffect(about="everything", command="", reason="its directory contains a null character")
         return Effects(directory=directory, unknown=(unknown,))
     deadline = Deadline(budget_s)
     real = resolved_path(directory)
@@ -171,7 +171,7 @@ def _follow(steps: Iterable[Step], changes: Changes, record: Callable[[Step], No
     """Record commands in their order, and behind each those of the scripts that it runs."""
     for step in steps:
         if changes.deadline.is_over:
-            changes.unknown(step, "everything", "the time was over before this command was looked at")
+            changes.unknown(step, "everything", "time ran out before this command was examined")
             return
         record(step)
         while changes.scripts:
@@ -252,7 +252,7 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
     if step.is_function or (step.words[0] in _QUIET and not step.by_runner):
         return
     if name in _SIGNALS:
-        changes.unknown(step, "processes", f"{name} sends signals to processes, which are not looked at")
+        changes.unknown(step, "processes", f"{name} sends signals to processes, which are not examined")
         return
     hosts = record_hosts(step, changes)
     files = record_program(step, changes)

@@ -188,7 +188,7 @@ class Changes:
         if old is None:
             return None, reason
         if self._diffs > LARGEST_DIFFS:
-            return None, "other diffs of this command are large already"
+            return None, "the other diffs of this command are already too large"
         diff, reason = diff_of(old, content, lambda: self.deadline.left < 0.05)
         self._diffs += len(diff.text) if diff is not None else 0
         return diff, reason
@@ -229,7 +229,7 @@ class Changes:
             self.view.note(found.real, "absent")
             self.view.note(target.real, "directory")
             return
-        self.write(step, target, content, why="the moved file is no text, or too large", only_if=only_if)
+        self.write(step, target, content, why="the moved file is not text or is too large", only_if=only_if)
         if found.real != target.real:
             self.view.note(found.real, "absent")
 

@@ -99,13 +99,13 @@ class EditedPaths:
 
 def _facts(real: str) -> Facts:
     if "\0" in real:
-        return _unread("no system takes its name")
+        return _unread("its name contains a null character")
     try:
         status = os.stat(real, follow_symlinks=False)
     except FileNotFoundError:
         return Facts(ABSENT)
     except OSError as error:
-        return _unread(f"it cannot be looked at: {error.strerror}")
+        return _unread(f"it cannot be examined: {error.strerror}")
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         return Facts(Content(None, "it is not a regular file"), status.st_size, mode)
@@ -387,7 +387,7 @@ def _versions_of(paths: EditedPaths, file: EditedFile, cell: EditCell | None) ->
     source = file.moved_from or file.real
     if file.real not in paths.now or source not in paths.before:
         # Names that cannot be sent are shown with escapes, and are not found under these.
-        return FileVersions(file=file, not_shown="its name is no text")
+        return FileVersions(file=file, not_shown="its name is not valid text")
     old, new = paths.before[source].content, paths.now[file.real]
     if cell is not None:
         return _cell_versions(file, old, cell)

@@ -33,7 +33,7 @@ def _rmdir(step: Step, args: ParsedWords, changes: Changes) -> None:
             changes.change(step, found, "removes directory")
             changes.view.note(found.real, "absent")
     if args.has("p", "parents"):
-        changes.unknown(step, "files", "directories above are removed as well if they are empty then")
+        changes.unknown(step, "files", "empty parent directories are removed as well")
 
 
 def _mkdir(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -295,7 +295,7 @@ def _find(step: Step, args: ParsedWords, changes: Changes) -> None:
         return
     name = _only_name(rest)
     if name is None:
-        changes.unknown(step, "files", "the files that its tests select are not counted; it deletes them")
+        changes.unknown(step, "files", "the files that its tests select are deleted, but not listed here")
         return
     changes.remove(step, list(_named(roots, name, changes)))
 
@@ -322,7 +322,7 @@ def _named(roots: Iterable[Found], test: tuple[str, bool], changes: Changes) -> 
     for root in roots:
         tree = changes.view.tree(root.real)
         if not tree.complete:
-            changes.unknown(None, "files", f"not all files below {root.path} were looked at in time")
+            changes.unknown(None, "files", f"there was no time to examine all files below {root.path}")
         for name in tree.names:
             if fnmatch.fnmatchcase(os.path.basename(name), pattern):
                 found = changes.view.find(name, None, follow=False)
@@ -337,7 +337,7 @@ def _unlink(step: Step, args: ParsedWords, changes: Changes) -> None:
     if step.name == "shred":
         for found in targets:
             if found.kind == "file":
-                changes.write(step, found, None, why="it is overwritten with noise")
+                changes.write(step, found, None, why="it is overwritten with random data")
         if not args.has("u", "remove"):
             return
     changes.remove(step, [found for found in targets if found.kind != "directory"])
@@ -353,7 +353,7 @@ def _sort(step: Step, args: ParsedWords, changes: Changes) -> None:
 def _make_nodes(step: Step, args: ParsedWords, changes: Changes) -> None:
     for found in find_targets(step, args.operands[:1] if step.name == "mknod" else args.operands, changes):
         if found.kind == "absent":
-            changes.write(step, found, None, why="it is no regular file")
+            changes.write(step, found, None, why="it is not a regular file")
 
 
 def _split(step: Step, args: ParsedWords, changes: Changes) -> None:

@@ -291,7 +291,7 @@ def kind_of(mode: int) -> FileKind:
 def read_regular(real: str, most: int) -> tuple[bytes | None, str]:
     """Read a regular file whole, or return None and the reason why not, as a clause."""
     if any(real == each or real.startswith(each + "/") for each in _NEVER_OPENED):
-        return None, "it is no file on a disk"
+        return None, "it is not a file on a disk"
     try:
         # Without O_NONBLOCK a FIFO that was put there meanwhile would wait for its writer.
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
@@ -306,7 +306,7 @@ def read_regular(real: str, most: int) -> tuple[bytes | None, str]:
         content = bytearray()
         while len(content) <= most and (part := os.read(descriptor, most + 1 - len(content))):
             content += part
-        return (bytes(content), "") if len(content) <= most else (None, "the file grows")
+        return (bytes(content), "") if len(content) <= most else (None, "the file is growing")
     except OSError as error:
         return None, f"the file cannot be read: {error.strerror}"
     finally:

@@ -61,7 +61,7 @@ class GitCall:
     def files(self, statuses: list[tuple[str, str]] | None, *, only_if: str = "", backwards: bool = False) -> None:
         """Record files by the letters of `git diff`; `backwards`: the work tree becomes the first side."""
         if statuses is None:
-            self.unknown("git could not be asked which files change")
+            self.unknown("git could not list the files that change")
             return
         gone = "A" if backwards else "D"
         removed = []
@@ -118,7 +118,7 @@ def record_git(step: Step, changes: Changes, git: GitReader) -> None:
     """Record what a git command changes."""
     parsed = parse_git(step.words)
     if parsed is None or any(name in {"--git-dir", "--work-tree", "--namespace"} for name, _, _ in parsed.options):
-        changes.unknown(step, "everything", "the options of git do not tell which repository it is about")
+        changes.unknown(step, "everything", "git's options do not show which repository it uses")
         return
     if parsed.at >= len(step.words):
         return
@@ -262,7 +262,7 @@ def _pushed(call: GitCall, remote: str, source: str, target: str, *, forced: boo
         return call.drops(there, "--not", "--branches") if there else {"unknown": "the remote branch was never fetched"}
     ours = call.commit(source)
     if ours is None:
-        return {"unknown": f"{printable(source)} is no commit here"}
+        return {"unknown": f"{printable(source)} is not a commit in this repository"}
     known = (f"^{there}",) if there else ("--not", f"--remotes={remote}")
     facts: dict[str, object] = {"commits": call.git.count(call.repository, ours, *known)}
     if forced and there:
@@ -342,7 +342,7 @@ def _stash(call: GitCall) -> None:
         if call.args.has("p", "patch", "S", "staged", "k", "keep-index", "pathspec-from-file") or (
             verb == "push" and len(call.args.operands) > 1
         ):
-            call.unknown("which files it puts aside depends on more than their state")
+            call.unknown("which files it stashes depends on more than their state")
             return
         call.files(call.git.statuses(call.repository, "HEAD"), backwards=True)
         if call.args.has("u", "include-untracked", "a", "all"):
@@ -365,7 +365,7 @@ def _stash(call: GitCall) -> None:
 
 def _remove_names(call: GitCall, names: list[str] | None) -> None:
     if names is None:
-        call.unknown("git could not be asked which files it deletes")
+        call.unknown("git could not list the files that it deletes")
         return
     targets = (call.changes.view.find(name, None, follow=False) for name in names)
     removed = [found for found in targets if found is not None]
@@ -434,7 +434,7 @@ def _merge(call: GitCall) -> None:
         return
     revision = call.commit(operands[0])
     if revision is None:
-        call.record(unknown=f"{printable(operands[0])} is no commit here")
+        call.record(unknown=f"{printable(operands[0])} is not a commit in this repository")
         return
     call.record(target=printable(operands[0]))
     sides = ("HEAD..." + revision,) if call.subcommand == "merge" else (f"{revision}^", revision)

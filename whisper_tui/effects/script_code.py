@@ -39,7 +39,7 @@ GIT_HOOKS = {
 
 SECOND_LEVEL = "a script runs it, and only one level is read"
 
-PACKAGE_CODE = "packages bring code of their own, which was not read"
+PACKAGE_CODE = "packages contain code of their own, which was not read"
 PROJECT_CODE = "it runs code of the project, which is not read"
 IMAGE_CODE = "the contents of a container image are not read"
 
@@ -101,7 +101,7 @@ def record_file(step: Step, changes: Changes, path: str | None, name: str, langu
         add_code(changes, known, "an earlier command writes the file")
         return
     if found.kind != "file":
-        add_code(changes, known, "there is no such file" if found.kind == "absent" else "it is no regular file")
+        add_code(changes, known, "there is no such file" if found.kind == "absent" else "it is not a regular file")
         return
     known["size"] = found.size
     content, why = read_regular(found.real, LARGEST_CODE)

@@ -181,7 +181,7 @@ class TextWalk:
         self, text: str, directory: str | None, variables: dict[str, str | None], through: tuple[str, ...], depth: int
     ) -> Iterator[Step]:
         if len(text) > LONGEST_TEXT:
-            self.problems.append(f"a text of {len(text):,} characters is too long to be read")
+            self.problems.append(f"a text of {len(text):,} characters is too long to be parsed")
             return
         script = read_script(text)
         if script.problem:

@@ -178,11 +178,11 @@ async def asciicast(
 ) -> AsyncIterator[str]:
     """Yield the lines of a recording. Raises `InvalidRequest` if the call never ran, `Refused` without its output."""
     if record.process is None:
-        raise InvalidRequest(f"call {record.id} never ran, so there is nothing to play", hint="Export it as jsonl")
+        raise InvalidRequest(f"call {record.id} never ran, so there is nothing to record", hint="Export it as jsonl")
     if await output_was_removed(supervision, record):
         hint = "Export its other data as jsonl or markdown"
         raise Refused(
-            f"the output of call {record.id} was removed from the disk, so there is nothing to play", hint=hint
+            f"the output of call {record.id} was removed from the disk, so there is nothing to record", hint=hint
         )
     sizes = await supervision.terminal_sizes(record.id)
     yield _line(_header(record, session, version, sizes[0]))

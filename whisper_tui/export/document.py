@@ -52,7 +52,7 @@ async def document(
             source = _reports(supervision, wanted, known)
         case _:
             if len(wanted.calls) != 1:
-                raise InvalidRequest("a recording is of one call", hint="Name exactly one call")
+                raise InvalidRequest("a recording contains exactly one call", hint="Name exactly one call")
             record = await supervision.record(wanted.calls[0])
             version: Literal[2, 3] = 3 if form == "asciicast3" else 2
             source = asciicast(supervision, record, known.get(record.call.session_id), version)

@@ -27,11 +27,11 @@ def broken_limit(record: CallRecord) -> str | None:
     limits = record.limits
     match record.state:
         case Ended(ending=Signalled(limit="cpu")):
-            return f"its processor time of {limits.cpu_s} s was used up"
+            return f"its CPU time limit of {limits.cpu_s} s was reached"
         case Ended(ending=Signalled(limit="memory")):
-            return f"all of it together was at its limit of {limits.memory_bytes:,} bytes of memory"
+            return f"its processes together reached the memory limit of {limits.memory_bytes:,} bytes"
         case Ended(ending=Signalled(limit="processes")):
-            return f"it had more than {limits.processes} processes"
+            return f"it exceeded the limit of {limits.processes} processes"
         case _:
             return None
 
@@ -231,7 +231,7 @@ def _reason(record: CallRecord, ending: Ending) -> str | None:
             sent = "sent by its agent" if record.ended_by_agent else "sent through whisper_tui"
             return broken_limit(record) or (sent if ending.by_us else None)
         case TimedOut():
-            return f"its time of {ending.after_s:g} s was over"
+            return f"its time limit of {ending.after_s:g} s was reached"
         case FailedToStart():
             return ending.message
         case Denied():

@@ -78,7 +78,7 @@ def call_notice(record: CallRecord, session: Session | None) -> CallNotice:
     why = why_not_here(record) or ("" if is_whole else "the command cannot be read in full here")
     body = "\n".join(lines)
     if not why and len(body) > LONGEST_BODY:
-        why = "there is more to read than fits here"
+        why = "its text does not fit into a notification"
     body = body if len(body) <= LONGEST_BODY else f"{body[: LONGEST_BODY - 1]}…"
     who = session_label(session, record.call.session_id)
     return CallNotice(f"{TITLE}: {visible(who)}", f"{body}\n{OPEN_COCKPIT}{why}." if why else body, not why)
@@ -99,7 +99,7 @@ def why_not_here(record: CallRecord) -> str:
         return "its directory, its variables or its program are unusual"
     if isinstance(record.state, Waiting) and record.state.returned_because:
         return "it is asked again, because something has changed"
-    return "it means more than it says" if _expands(resolved) else ""
+    return "its meaning differs from its text" if _expands(resolved) else ""
 
 
 def _expands(resolved: Resolved) -> bool:
@@ -214,7 +214,7 @@ class NotificationBus:
         from jeepney import MessageType
 
         if self._connection is None:
-            raise BusProblem("the desktop's bus is gone")
+            raise BusProblem("the connection to the desktop's bus is lost")
         serial = next(self._connection.outgoing_serial)
         self._replies[serial] = reply = asyncio.get_running_loop().create_future()
         try:
@@ -243,7 +243,7 @@ class NotificationBus:
         finally:
             for reply in self._replies.values():
                 if not reply.done():
-                    reply.set_exception(BusProblem("the desktop's bus is gone"))
+                    reply.set_exception(BusProblem("the connection to the desktop's bus is lost"))
 
     def _take(self, message: "Message", member: str) -> None:
         # Every process on the bus can send this signal; only that of the program itself counts.

@@ -216,7 +216,8 @@ def _mentioned(question: Question, rules: Rules, seen: CommandView) -> str | Non
     if found is None:
         return None
     rule, program, words = found
-    return f"{visible(words)!r}, which the rule {rule.name!r} denies, stands in what {visible(program)} is given to do"
+    place = f"the arguments or the code of {visible(program)}"
+    return f"{visible(words)!r}, which the rule {rule.name!r} denies, occurs in {place}"
 
 
 def _is_bash(question: Question) -> bool:
@@ -264,7 +265,7 @@ def _is_of_a_home(question: Question) -> bool:
     return repository is not None and contains_home(repository.work_tree)
 
 
-_ANYTHING = Rule(name="otherwise", anything=True, justification="nothing is said about it")
+_ANYTHING = Rule(name="otherwise", anything=True, justification="no other rule matches")
 
 
 def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandbox | None:

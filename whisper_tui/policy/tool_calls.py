@@ -112,7 +112,7 @@ def _file_doubt(file: EditedFile) -> str:
     if file.hidden:
         return f"the new text of {shown} holds a character that hides what it says ({file.hidden})"
     if _has_other_names(file):
-        return f"{shown} has other names (hard links), under which it changes as well"
+        return f"{shown} has other names (hard links) and changes under each of them"
     return f"{shown} was not read: {file.unread}" if file.unread else ""
 
 

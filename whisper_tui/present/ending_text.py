@@ -124,7 +124,7 @@ def ending_for_agent(ending: Ending) -> str:
         case Signalled(number=number):
             return f"command was ended by signal {number}"
         case TimedOut(after_s=after_s):
-            return f"command was ended because its time of {after_s:g} seconds was over"
+            return f"command was ended because its time limit of {after_s:g} seconds was reached"
         case FailedToStart(message=message):
             return f"command was not started: {message}"
         case Denied(reason=reason):

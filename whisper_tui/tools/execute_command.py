@@ -94,8 +94,8 @@ class ExecuteCommandTool(CommandTool):
             "the time that this takes does not count towards `timeout`.",
             expected_output='A dictionary with "stdout" (string), "stderr" (string), "return_code" (integer or null: '
             "the exit code, 0 usually means success; minus the signal's number if a signal ended it; null if it could "
-            'not be started or its time was over) and "timed_out" (boolean). After a timeout the output holds what '
-            "was written until then.",
+            'not be started or its time limit was reached) and "timed_out" (boolean). After a timeout the output holds '
+            "what was written until then.",
             examples=(
                 ("run a Python script with an argument", '`command="python"`, `args=["my_script.py", "--verbose"]`'),
                 ("list a directory", '`command="ls"`, `args=["-l"]`, `cwd="src"`'),
@@ -218,7 +218,7 @@ class ExecuteCommandLineTool(CommandTool):
             "(`>>`) work. A human may look at it before it runs, which can take minutes.",
             expected_output='A dictionary with "stdout" and "stderr" (strings) and "returncode" (integer: 0 usually '
             "means success, 127 that the command was not found, 126 that it may not be executed, minus the signal's "
-            "number if a signal ended it; null if its time was over).",
+            "number if a signal ended it; null if its time limit was reached).",
             examples=(
                 ("list the files in 'src'", '`command="ls -l src"`'),
                 ("count all Python files", "`command=\"find . -name '*.py' | wc -l\"`"),

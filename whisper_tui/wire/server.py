@@ -58,8 +58,8 @@ class ConnectionLimits:
             )
         if origin is not None and self._started[origin] >= max(1, self._most // SHARES[origin]):
             raise Unavailable(
-                f"{self._started[origin]:,} connections are open of what {_STARTED_BY[origin]} have started, "
-                "and no more of those are taken",
+                f"{self._started[origin]:,} connections are open from programs that {_STARTED_BY[origin]} have "
+                "started, which is their limit",
                 hint="End some of those programs, then try again",
             )
         self._taken[pid] += 1
@@ -194,7 +194,8 @@ class Server:
         hello = _hello(line)
         endpoint = self._endpoints.get(hello["door"])
         if endpoint is None:
-            raise InvalidRequest(f"there is no door {hello['door']!r}", hint=f"There are {', '.join(self._endpoints)}")
+            names = ", ".join(self._endpoints)
+            raise InvalidRequest(f"there is no interface {hello['door']!r}", hint=f"There are {names}")
         greeting(hello)
         return endpoint, hello
 

@@ -47,7 +47,7 @@ async def test_a_non_zero_exit_is_a_success_of_the_tool(shop: Shop):
     ("ending", "summary"),
     [
         (Signalled(number=9, by_us=False), "command was ended by signal 9"),
-        (TimedOut(after_s=2), "command was ended because its time of 2 seconds was over"),
+        (TimedOut(after_s=2), "command was ended because its time limit of 2 seconds was reached"),
     ],
 )
 async def test_an_end_without_an_exit_status_has_none(shop: Shop, ending, summary):

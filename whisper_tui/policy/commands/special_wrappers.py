@@ -54,7 +54,7 @@ def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
 
 
 def _unknown() -> Unwrapped:
-    return Unwrapped(opaque="unknown options stand before the container's command")
+    return Unwrapped(opaque="unknown options come before the container's command")
 
 
 def _inside(argv: tuple[str | None, ...], start: int, options: KnownOptions) -> tuple[str | None, ...] | None:
@@ -311,7 +311,7 @@ def _mise(argv: Argv) -> Unwrapped | None:
     if (text := _text_behind("-c", "--command")(argv[verb:])) is not None and "--" not in argv[verb:]:
         return text
     if "--" not in argv[verb:]:
-        return Unwrapped(opaque="mise can take its words for tools or for a command", runner=verb)
+        return Unwrapped(opaque="mise may read its arguments as tools or as a command", runner=verb)
     behind = argv[argv.index("--", verb) + 1 :]
     return Unwrapped(commands=(behind,), runner=verb) if behind else None
 

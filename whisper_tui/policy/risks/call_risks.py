@@ -79,11 +79,11 @@ def _soothing_words(seen: CommandView) -> tuple[Risk, ...]:
     for command in seen.commands:
         said = " ".join(word or "" for word in command.argv[1:])
         if command.name in {"echo", "printf"} and _REASSURING.search(said):
-            sentence = "Prints reassuring words beside a destructive command"
+            sentence = "Prints reassuring words next to a destructive command"
             return (Risk(id="soothing-words", sentence=sentence, span=command.span),)
     comment = re.search(r"(?:^|\s)#[^\n]*", seen.text)
     if not seen.is_argv and comment and _REASSURING.search(comment[0]):
-        sentence = "A reassuring comment stands beside a destructive command"
+        sentence = "A reassuring comment accompanies a destructive command"
         return (Risk(id="soothing-words", sentence=sentence, span=comment.span()),)
     return ()
 

@@ -379,7 +379,7 @@ _RECOVERABLE = {
     "systemctl restart": "Restarts a service",
     "service * restart": "Restarts a service",
     "gh run cancel": "Cancels a run",
-    "kubectl rollout undo": "Rolls a deployment back",
+    "kubectl rollout undo": "Rolls back a deployment",
     "ssh-keygen": "Forgets the key of a host",
 }
 _EFFECTS = (

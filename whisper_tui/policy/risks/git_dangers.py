@@ -251,7 +251,7 @@ def _remote(argv: Words, at: int) -> list[Danger]:
 
 
 _REWRITES = "Rewrites the history of the repository"
-_FORGETS = "Deletes data that could bring lost commits back"
+_FORGETS = "Deletes data from which lost commits could be recovered"
 
 _SUBCOMMANDS: dict[str, Callable[[Words, int], list[Danger]]] = {
     "clean": _clean,

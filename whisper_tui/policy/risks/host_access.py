@@ -247,7 +247,7 @@ def owner(argv: Words) -> list[Danger]:
 
 def kernel_module(argv: Words) -> list[Danger]:
     """Programs that load code into the kernel."""
-    return [Danger("privilege", "Changes the code of the kernel", len(argv) - 1)]
+    return [Danger("privilege", "Changes kernel code", len(argv) - 1)]
 
 
 def mount(argv: Words) -> list[Danger]:

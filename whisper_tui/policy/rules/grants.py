@@ -248,7 +248,7 @@ def _tool_scope_problem(scope: ToolScope, command: Command) -> str | None:
     if sum(map(bool, (scope.tool, scope.hosts, scope.path))) != 1:
         return "it needs a tool, or hosts, or the pattern of files: one of them"
     if not isinstance(command, CarriedOut):
-        return "it is a command, and not a tool of the agent"
+        return "it is a command, not a tool of the agent"
     if scope.path:
         return _path_scope_problem(scope, command)
     # Servers name their tools and agents their hosts: as a pattern such a name would allow others as well.
@@ -259,7 +259,7 @@ def _tool_scope_problem(scope: ToolScope, command: Command) -> str | None:
 
 def _path_scope_problem(scope: ToolScope, command: CarriedOut) -> str | None:
     if not isinstance(command, FileEdits):
-        return "it is no edit of files"
+        return "it is not an edit of files"
     if scope.where == "project" and scope.path.startswith(("//", "~/")):
         return "a rule for this workspace covers no files outside of it"
     return f"the scope {problem}" if (problem := path_problem(scope.path)) else None

@@ -158,7 +158,7 @@ class TaskStatusTool(TaskTool):
     """Returns the state of one task."""
 
     name = "TaskStatus"
-    description = "Say where a command task stands: its state, its command, its process and its exit status."
+    description = "Report the status of a command task: its state, its command, its process and its exit status."
     read_only = True
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
         "type": "object",
@@ -174,7 +174,7 @@ class TaskStatusTool(TaskTool):
             purpose="Use this tool to see whether a task still runs, without waiting and without its output.",
             expected_output='An envelope whose result holds "task" with its "status": queued, running, cancelling, '
             "completed, failed, cancelled, interrupted or lost.",
-            examples=(("see how task 12 is", '`task_id="12"`'),),
+            examples=(("see the status of task 12", '`task_id="12"`'),),
         )
 
     async def answer(self, arguments: dict[str, Any]) -> Envelope:
@@ -364,7 +364,7 @@ class TaskStopTool(TaskTool):
 
     name = "TaskStop"
     description = (
-        "Stop a command task: its processes get TERM, and KILL after a grace. A second call kills them at once."
+        "Stop a command task: its processes get TERM, and KILL after a grace period. A second call kills them at once."
     )
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
         "type": "object",

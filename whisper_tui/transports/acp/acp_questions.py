@@ -150,7 +150,7 @@ def _readable(path: str) -> bytes:
         # A FIFO must not make this wait.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "no system takes its name"
+        why = getattr(error, "strerror", None) or "its name contains a null character"
         raise RequestFailed(f"{path} cannot be read: {why}", NOT_FOUND) from error
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
