@@ -16,7 +16,9 @@ from whisper_tui.agents.install_request import Launch
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("project", [False, True], ids=["user", "project"])
-def test_on_an_empty_home_everything_goes_again(machine: Machine, client: str, project: bool) -> None:
+def test_uninstall_on_an_empty_home_removes_everything_that_install_made(
+    machine: Machine, client: str, project: bool
+) -> None:
     directories = machine.directories()
     assert machine.install(client, project=project)
     assert machine.files()

@@ -124,7 +124,7 @@ def test_a_hook_without_its_directories_is_reported(machine: Machine) -> None:
     assert "does not name the directories" in said(report, "place", CheckState.BAD)
 
 
-def test_what_is_run_in_the_place_of_a_command_needs_no_directories_where_they_are_the_usual_ones(
+def test_exec_needs_no_directories_on_its_command_line_in_the_usual_instance(
     machine: Machine, evil: dict[str, str]
 ) -> None:
     assert shutil.which("true") is not None

@@ -139,7 +139,7 @@ def test_if_one_file_cannot_be_written_those_before_it_are_as_they_were(machine:
     assert not backup_of(there).exists()
 
 
-def test_if_a_directory_is_in_the_way_nothing_is_changed(machine: Machine) -> None:
+def test_a_file_where_install_needs_a_directory_changes_nothing(machine: Machine) -> None:
     machine.realistic("gemini")
     machine.write(".gemini/policies", "a file, no directory")
     before = machine.files()

@@ -70,7 +70,7 @@ class TestOldJournals:
             written, read = json.loads(line), json.loads(EVENT.dump_json(EVENT.validate_json(line)))
             assert _without(written, read) == {}
 
-    def test_the_board_folds_it(self, journal: Path) -> None:
+    def test_the_board_folds_every_event_of_the_journal(self, journal: Path) -> None:
         board = Board()
         board.apply_all(EVENT.validate_json(line) for line in journal.read_text(encoding="utf-8").splitlines())
         assert board.calls and all(not record.is_open for record in board.calls.values())

@@ -95,7 +95,7 @@ def kind(text: str) -> str:
     return evaluate(question, RULES, ()).kind
 
 
-def test_there_are_twenty_eight() -> None:
+def test_the_tables_hold_twenty_eight_disguises() -> None:
     assert len(DENIED + ASKED) == 28
 
 

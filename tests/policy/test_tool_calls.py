@@ -175,7 +175,7 @@ def test_text_that_hides_what_it_says_is_asked(workspace: Path):
     assert "deceptive-characters" in {risk.id for risk in verdict.risks}
 
 
-def test_such_text_is_found_where_the_result_of_the_edit_is_not_known(workspace: Path):
+def test_hiding_text_is_found_even_if_the_result_of_the_edit_is_unknown(workspace: Path):
     app = str(workspace / "src" / "app.py")
     hunk = Hunk(lines=(" not there", "+if admin: \u202e # safe"))
     for change in (
@@ -208,7 +208,7 @@ def test_the_deletion_of_one_of_several_names_is_not_asked(workspace: Path):
     assert judge(workspace, FileEdits(tool="apply_patch", changes=(delete,))).kind == "allow"
 
 
-def test_such_text_that_was_there_before_is_not(workspace: Path):
+def test_hiding_text_that_the_file_already_had_is_not_asked_about(workspace: Path):
     file = workspace / "src" / "app.py"
     file.write_text("arabic \u200f text\none\n")
     change = ReplaceText(path=str(file), old="one", new="two")

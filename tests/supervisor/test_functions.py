@@ -208,7 +208,7 @@ async def test_a_restart_keeps_what_has_not_begun_and_gives_up_what_has(bench: B
     assert isinstance((await bench.supervisor.begin_function(approved)).state, Starting)
 
 
-async def test_with_its_session_goes_the_only_one_who_could_carry_it_out(bench: Bench) -> None:
+async def test_when_the_session_closes_waiting_functions_are_withdrawn_and_begun_ones_lost(bench: Bench) -> None:
     session = await bench.session()
     waits, begun = await submit(bench, session), await submit(bench, session)
     await bench.approve(begun)

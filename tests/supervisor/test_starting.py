@@ -30,7 +30,7 @@ async def test_an_allowed_call_starts_with_its_submission_while_a_worker_is_free
     await bench.ordered(second)
 
 
-async def test_such_a_call_is_judged_once_and_a_queued_call_twice(bench: Bench) -> None:
+async def test_a_call_that_starts_at_once_is_judged_once_and_a_queued_call_twice(bench: Bench) -> None:
     session = await with_one_worker(bench)
     first, second = await bench.submit(session, "true"), await bench.submit(session, "true")
     facts: list[Event] = []

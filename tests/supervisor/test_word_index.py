@@ -66,7 +66,7 @@ def test_search_results_are_the_same_with_and_without_the_index(path: Path, monk
     assert found(path) == newer
 
 
-def test_it_is_asked_for_what_it_knows(path: Path, monkeypatch) -> None:
+def test_a_search_uses_the_index_for_the_calls_that_it_covers(path: Path, monkeypatch) -> None:
     indexed(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("UPDATE calls SET words = 'nothing of it'")
@@ -83,7 +83,7 @@ def test_it_is_asked_for_what_it_knows(path: Path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"no database at all" * 1000])
-def test_one_that_is_spoilt_is_not_asked_and_is_made_again(path: Path, spoilt: bytes) -> None:
+def test_a_damaged_index_is_not_searched_and_is_rebuilt(path: Path, spoilt: bytes) -> None:
     expected = found(path)
     indexed(path)
     file_of(path).write_bytes(spoilt)

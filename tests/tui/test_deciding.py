@@ -253,7 +253,7 @@ async def test_denying_a_session_names_it_and_the_number_of_calls_in_its_title()
         await seat.sees("Deny 3 waiting calls of site builder", "2 other waiting calls")
 
 
-async def test_where_no_other_call_of_the_session_waits_none_is_spoken_of() -> None:
+async def test_other_calls_are_not_mentioned_if_the_session_has_none_that_wait() -> None:
     play = Play.begin()
     play.ask("build")
     async with cockpit(play) as seat:

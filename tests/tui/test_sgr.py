@@ -41,7 +41,7 @@ def test_colours_and_attributes_are_kept() -> None:
         (b"99999999999999999999", PLAIN),
     ],
 )
-def test_each_kind_of_colour(sequence: bytes, pen: Pen) -> None:
+def test_each_kind_of_colour_sequence_sets_the_pen(sequence: bytes, pen: Pen) -> None:
     assert read_line(b"\x1b[" + sequence + b"mx", PLAIN)[0] == (Run("x", pen),)
 
 

@@ -68,7 +68,7 @@ EDITS_OF_FILES = (
         "whisper_tui.effects.edit_results._deceptive",
         "new.unknown",
         "False",
-        (JUDGED + "test_such_text_is_found_where_the_result_of_the_edit_is_not_known",),
+        (JUDGED + "test_hiding_text_is_found_even_if_the_result_of_the_edit_is_unknown",),
     ),
     Mutation(
         "a remembered pattern covers no file that runs later",

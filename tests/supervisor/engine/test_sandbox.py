@@ -200,7 +200,7 @@ async def test_the_keeper_itself_stays_free(box: Box, engine: Engine, tmp_path: 
     assert (tmp_path / "free").read_text() == "free\n"
 
 
-async def test_in_a_terminal_it_has_its_own_and_no_other(box: Box) -> None:
+async def test_a_sandboxed_command_can_open_its_own_terminal_and_no_other(box: Box) -> None:
     mine, theirs = os.openpty()
     try:
         other = os.ttyname(theirs)
