@@ -17,6 +17,7 @@ from tests.clients.human import Human
 from tests.clients.install import missing
 from tests.clients.model.script import Answer
 from tests.clients.model.server import ScriptedModel
+from tests.clients.programs.copilot import Copilot
 from tests.clients.programs.gemini import Gemini
 from tests.clients.programs.kimi import Kimi
 from tests.clients.programs.opencode import OpenCode
@@ -175,11 +176,11 @@ def test_the_editor_is_shown_what_really_ran(played: PlayedInEditor) -> None:
     assert "'type': 'terminal'" not in shown
 
 
-ITSELF = {"gemini": ("gemini", "--acp"), "opencode": ("opencode", "acp")}
+ITSELF = {"copilot": ("copilot", "--acp", "--stdio"), "gemini": ("gemini", "--acp"), "opencode": ("opencode", "acp")}
 """Agents that run commands themselves."""
 
 
-@pytest.mark.parametrize("program", [Gemini(), OpenCode()], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [Copilot(), Gemini(), OpenCode()], ids=lambda program: program.name)
 async def test_an_agent_that_runs_its_commands_itself_is_refused_without_a_hook(
     program: Program, tmp_path: Path
 ) -> None:
@@ -191,17 +192,17 @@ async def test_an_agent_that_runs_its_commands_itself_is_refused_without_a_hook(
         finally:
             stage.stop()
     said = refusal["error"]["message"]
-    assert (
-        "Gemini CLI runs its commands itself" if program.name == "gemini" else "whisper-tui install opencode"
-    ) in said
+    itself = program.name == "gemini"
+    assert ("Gemini CLI runs its commands itself" if itself else f"whisper-tui install {program.name}") in said
 
 
-@pytest.mark.parametrize("program", [OpenCode()], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [Copilot(), OpenCode()], ids=lambda program: program.name)
 async def test_an_agent_with_a_hook_works_through_its_hook(program: Program, tmp_path: Path) -> None:
     check_installed(program)
     with ScriptedModel(program.dialect, [program.shell(ANOTHER.command)]) as model:
         stage = Stage(tmp_path, program, model.url)
-        stage.change_settings('"share": "disabled"', '"share": "disabled", "model": "scripted/scripted"')
+        if program.name == "opencode":
+            stage.change_settings('"share": "disabled"', '"share": "disabled", "model": "scripted/scripted"')
         stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
         try:
             async with Human(stage.home, (ANOTHER,), lambda _: True) as human:

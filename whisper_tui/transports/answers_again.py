@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whisper_tui.agents.known_clients import profile_behind
 from whisper_tui.model.api import Supervision, output_was_removed
-from whisper_tui.model.call import Session
+from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held
@@ -16,6 +16,7 @@ from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, 
 from whisper_tui.tools.agent_text import OutputBudget, agent_note, captured_texts, failure_of
 from whisper_tui.tools.exec_command.exec_tool import ExecArguments, ExecCommandTool
 from whisper_tui.tools.wait import request_of
+from whisper_tui.transports.acp.acp_sessions import KEY_IN_EDITOR
 from whisper_tui.transports.hook.exec_endpoint import QUEUED_S, program_end
 from whisper_tui.transports.hook.hook_endpoint import AS_SENT
 
@@ -47,6 +48,8 @@ EDIT = "A human had changed it, and whether and how its hook was told so is not 
 NEXT_DIRECTORY = "A note about the directory of the agent's next command, if there was one, is not recorded."
 WAS_QUEUED = "It waited before it started, and notes about that in its output are not recorded."
 
+IN_PIECES = "The agent read the output in pieces, in which the two streams may have been in another order."
+
 SOON_S = 30.0
 """Seconds within which every client waits for an answer."""
 
@@ -68,7 +71,9 @@ class AnswersAgain:
         if has_result and record.function is None and await output_was_removed(supervision, record):
             return Told(caveats=(*caveats, REMOVED))
         session = await supervision.session(record.call.session_id)
-        if record.call.ticket is not None:
+        if (record.call.key or "").startswith(KEY_IN_EDITOR):
+            told = await _in_editor(supervision, record, record.state)
+        elif record.call.ticket is not None:
             told = await _by_hook(supervision, record, record.state, session)
         elif has_result and record.function is not None:
             return Told(caveats=(*caveats, BY_ITSELF))
@@ -168,6 +173,30 @@ def _program_parts(tool: SupervisedTool, answer: Answer | WhisperError) -> tuple
         return (ToldPart("error", answer.sentence()) if shaped is None else object_part("result", shaped),)
     note = (ToldPart("note", answer.told),) if answer.told is not None else ()
     return (*note, object_part("result", answer.result), ToldPart("text", answer.text))
+
+
+async def _in_editor(supervision: Supervision, record: CallRecord, end: Ended) -> Told:
+    """Return the answer to an agent that an editor has started: its terminal, its write, or its question."""
+    from whisper_tui.transports.acp.acp_terminals import exit_of, words_without_output
+
+    command = record.spec.command
+    if record.call.ticket is not None:
+        if isinstance(end.ending, HandedOver):
+            return Told(caveats=(BY_ITSELF,))
+        if isinstance(end.ending, WithoutResult) and isinstance(command, FileEdits) and command.takes_result:
+            return Told((ToldPart("error", failure_of(end.ending, command.kind).sentence()),))
+        # The protocol has no place for more.
+        return Told((ToldPart("outcome", "rejected"),))
+    said = words_without_output(end)
+    caveats: tuple[str, ...] = ()
+    if not said:
+        size = end.output.out + end.output.err
+        caveats = (SHORTENED.format(most=MOST_OUTPUT),) if size > MOST_OUTPUT else ()
+        out, err = await captured_texts(supervision, record, MOST_OUTPUT if caveats else None)
+        note = agent_note(record)
+        said = (f"[whisper_tui: {note}]\n" if note else "") + out + err
+    exit_status = {name: value for name, value in exit_of(end).items() if value is not None}
+    return Told((ToldPart("output", said), object_part("exit status", exit_status)), (*caveats, IN_PIECES))
 
 
 async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> Told:

@@ -186,8 +186,11 @@ async def test_an_edited_command_is_what_runs_and_agent_and_editor_are_told(plac
     async with place.editor() as editor:
         await editor.open(place.workspace)
         doing = editor.doing(*terminal("echo asked"))
-        await place.run("approve", await place.waiting(), "--command", "echo edited")
+        call_id = await place.waiting()
+        await place.run("approve", call_id, "--command", "echo edited")
         output = (await doing)[3]["result"]["output"]
+        told = await place.run("show", call_id, "--told", "--json")
+        assert json.loads(told)["parts"][0]["text"] == output
     assert "What ran: echo edited." in output and output.endswith("\nedited\n")
     assert "$ echo edited" in editor.shown() and '"terminal"' not in editor.shown()
 
@@ -196,8 +199,11 @@ async def test_a_denial_is_the_output_of_the_terminal_with_the_reason(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
         doing = editor.doing(*terminal("touch made"))
-        await place.run("deny", await place.waiting(), "use make")
+        call_id = await place.waiting()
+        await place.run("deny", call_id, "use make")
         _, _, ended, output, _ = await doing
+        told = await place.run("show", call_id, "--told")
+        assert output["result"]["output"] in told and '"exitCode": 126' in told
     assert ended["result"] == {"exitCode": 126, "signal": None}
     assert output["result"]["output"] == "Denied by the human. Nothing ran. Reason: use make\n"
     assert not (place.workspace / "made").exists() and "use make" in editor.shown()
@@ -298,8 +304,10 @@ async def test_a_denied_write_is_an_error_with_the_reason(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
         doing = editor.doing(("fs/write_text_file", {"path": str(file), "content": "lost"}))
-        await place.run("deny", await place.waiting(), "not this one")
+        call_id = await place.waiting()
+        await place.run("deny", call_id, "not this one")
         (answer,) = await doing
+        assert answer["error"]["message"] in await place.run("show", call_id, "--told")
     assert answer["error"]["code"] == -32000 and "not this one" in answer["error"]["message"]
     assert file.read_text() == "kept" and "not this one" in editor.shown()
 
@@ -364,6 +372,7 @@ async def test_permission_for_a_command_of_the_agents_own_is_answered_by_the_kin
         assert row["command"] == "make all"
         await place.run(verb, row["id"])
         assert (await doing)[0]["result"] == {"outcome": outcome}
+        assert ("rejected" in await place.run("show", row["id"], "--told")) is (verb == "deny")
 
 
 async def test_a_change_of_a_command_that_the_agent_runs_itself_is_a_rejection(place):

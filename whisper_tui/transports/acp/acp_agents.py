@@ -41,7 +41,7 @@ AGENTS: Mapping[str, KnownAgent] = {
     "opencode": KnownAgent("OpenCode", "hook", client="opencode"),
     "gemini": KnownAgent("Gemini CLI", "unseen", writes=True),
     "qwen": KnownAgent("Qwen Code", "unseen", writes=True),
-    "copilot": KnownAgent("GitHub Copilot CLI", "unseen"),
+    "copilot": KnownAgent("GitHub Copilot CLI", "hook", client="copilot"),
 }
 """By the beginning of the name in the agent's answer to `initialize`, in lower case and without the npm scope."""
 

@@ -35,6 +35,9 @@ INVALID_PARAMS, NOT_FOUND, FAILED = -32602, -32002, -32000
 MOST_SESSIONS = 1000
 """Sessions of an agent whose directories are remembered; of others the directory of the proxy counts."""
 
+KEY_IN_EDITOR = "acp "
+"""The beginning of the keys of calls that come through the proxy."""
+
 PLAIN_OUTPUT = {"NO_COLOR": "1", "TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 """Variables of every command: there is no terminal. Agents add the same ones, and added ones have to be asked about."""
 
@@ -162,7 +165,7 @@ async def decided_call(
         arguments={},
         spec=spec,
         description=description,
-        key=f"acp {token_hex(16)}",
+        key=f"{KEY_IN_EDITOR}{token_hex(16)}",
         ticket=token_hex(8),
         by_agent=True,
     )

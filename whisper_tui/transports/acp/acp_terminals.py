@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, Field
@@ -39,6 +40,7 @@ from whisper_tui.tools.agent_text import (
 from whisper_tui.tools.supervised_tool import KNOWN_SHELLS, shell_of
 from whisper_tui.transports.acp.acp_sessions import (
     INVALID_PARAMS,
+    KEY_IN_EDITOR,
     MOST_SESSIONS,
     NOT_FOUND,
     AgentSessions,
@@ -205,6 +207,7 @@ class Terminals:
             tool="terminal",
             arguments=said.model_dump(exclude={"session_id"}, exclude_none=True, mode="json"),
             spec=spec,
+            key=f"{KEY_IN_EDITOR}{token_hex(16)}",
         )
         call_id = await connection.submit(request)
         limit = min(said.output_byte_limit if said.output_byte_limit is not None else MOST_OUTPUT, MOST_OUTPUT)
@@ -243,7 +246,7 @@ class Terminals:
             raise Unavailable(f"call {terminal.call_id} has no ending")
         await self._text(terminal, record)
         text, _ = terminal.newest(MOST_SHOWN)
-        ran = "" if _nothing_ran(record.state) else f"$ {command_line(record.spec)}\n"
+        ran = "" if words_without_output(record.state) else f"$ {command_line(record.spec)}\n"
         self._tell(terminal, f"{ran}{text}\n[{_said(record.state)}; call {terminal.call_id} in whisper_tui]")
         return record
 
@@ -335,7 +338,7 @@ class Terminals:
             if terminal.complete or not isinstance(state, Running | Ended):
                 return
             terminal.complete = isinstance(state, Ended)
-            if isinstance(state, Ended) and (words := _nothing_ran(state)):
+            if isinstance(state, Ended) and (words := words_without_output(state)):
                 terminal.add(words)
                 return
             if not terminal.noted:
@@ -381,7 +384,7 @@ def _line(note: str | None) -> str:
     return f"[whisper_tui: {note}]\n" if note else ""
 
 
-def _nothing_ran(state: Ended) -> str:
+def words_without_output(state: Ended) -> str:
     """Return the words for the model about a command that did not run. Empty: it did, or may have."""
     match state.ending:
         case Denied() | Withdrawn() | HandedOver() as ending:
