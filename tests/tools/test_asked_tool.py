@@ -91,9 +91,10 @@ async def test_arguments_edited_into_nonsense_are_refused_by_the_schema(place):
     record = await waiting(bench)
     broken = Function(tool="post", arguments={"text": 1})
     await bench.approve("1", edited=record.spec.model_copy(update={"command": broken}))
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError) as refusal:
         await answer
-    assert (await bench.record("1")).state.ending == Exited(code=1)
+    problem = refusal.value.sentence()
+    assert (await bench.record("1")).state.ending == Exited(code=1, problem=problem)
 
 
 async def test_a_tool_that_raises_has_failed_and_the_error_is_the_callers(place):
@@ -103,7 +104,7 @@ async def test_a_tool_that_raises_has_failed_and_the_error_is_the_callers(place)
     await bench.approve("1")
     with pytest.raises(ValueError, match="the server said no"):
         await answer
-    assert (await bench.record("1")).state.ending == Exited(code=1)
+    assert (await bench.record("1")).state.ending == Exited(code=1, problem="it raised ValueError")
 
 
 async def test_wrong_arguments_are_refused_before_anybody_is_asked(place):

@@ -99,7 +99,7 @@ class _Patch:
         if first.startswith("@@"):
             heading = first.removeprefix("@@ ") if first.startswith("@@ ") else ""
             if first.rstrip() != "@@" and not heading:
-                raise _refusal(f"line {self._at + 2} is no heading: a blank has to follow @@")
+                raise _refusal(f"line {self._at + 2} is not a heading: a blank must follow @@")
             self._at += 1
         elif not is_first:
             raise _refusal(f"line {self._at + 2} has no heading @@")
@@ -308,7 +308,7 @@ class ReplaceTool:
     def _replacement(self, path: str, part: ToolArguments) -> FileChange:
         count = part.values.get(self.counted) if self.counted else None
         if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
-            raise InvalidRequest(f"the tool {part.tool!r} was called with {self.counted!r}, which is no number")
+            raise InvalidRequest(f"the tool {part.tool!r} was called with {self.counted!r}, which is not a number")
         every = part.flag(self.every) or (count or 1) > 1
         return ReplaceText(path=path, old=part.text(self.old), new=part.text(self.new), every=every)
 

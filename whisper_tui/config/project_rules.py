@@ -216,7 +216,7 @@ def _read(path: Path) -> _Read:
         return _Read(None, f"cannot be read: {error.strerror}")
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return _Read(None, "is no ordinary file")
+            return _Read(None, "is not an ordinary file")
         with os.fdopen(os.dup(descriptor), "rb") as file:
             content = file.read(LONGEST + 1)
     except OSError as error:

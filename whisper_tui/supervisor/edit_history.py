@@ -116,7 +116,7 @@ class EditHistory:
     def revert(self, record: CallRecord) -> None:
         """Put back the contents that the files of an edit had before it. Raises `Refused`, and then changes nothing."""
         if not isinstance(record.spec.command, FileEdits):
-            raise Refused(f"call {record.id} is no edit of files", hint="Only edits can be taken back")
+            raise Refused(f"call {record.id} is not an edit of files", hint="Only edits can be taken back")
         if not isinstance(record.state, Ended) or not isinstance(record.state.ending, HandedOver):
             raise Refused(f"edit {record.id} was not made", hint=f"whisper-tui show {record.id} prints its outcome")
         if record.reverted_by is not None:

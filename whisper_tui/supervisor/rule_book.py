@@ -36,7 +36,7 @@ SHOWN = 20
 """Limit of added entries, and of removed entries, that one event lists."""
 LONGEST_SUBJECT = 60
 """Characters of a rule's subject in its mark."""
-FOUND = "the file was new to whisper_tui, and is trusted as it was found"
+FOUND = "whisper_tui had not read the file before, and trusts it as it was found"
 KILLED = "the supervisor was killed, so its allow rules have to be trusted again"
 
 

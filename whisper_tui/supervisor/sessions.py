@@ -325,7 +325,7 @@ class Sessions:
 
     def _forgotten(self, session_id: str) -> tuple[GrantRevoked, ...]:
         """Return the events that revoke the approvals given to another process in this session."""
-        now, by = self._clock(), Decider(surface="rule", who="another process goes on with the session")
+        now, by = self._clock(), Decider(surface="rule", who="another process resumed the session")
         grants = self._store.board.grants.values()
         held = (grant for grant in grants if grant.session_id == session_id and not grant_is_over(grant, now))
         return tuple(GrantRevoked(at=now, session_id=session_id, grant_id=grant.id, by=by) for grant in held)

@@ -162,7 +162,7 @@ class Supervisor:
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
         """Leave an approved call to its agent."""
         if self._parts.pause.paused:
-            raise Refused("everything is paused", hint="Run the command again once it goes on")
+            raise Refused("everything is paused", hint="Run the command again when the supervisor is resumed")
         return self._parts.tickets.hand_over(call_id, ticket)
 
     async def started(self, call_id: str) -> CallRecord:

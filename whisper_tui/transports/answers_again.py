@@ -37,14 +37,12 @@ AT_DEADLINE = (
     "It waited for {waited:.0f} seconds. An answer at the deadline of the agent's program, which asks it to wait or to "
     "repeat the command, is not recorded."
 )
-RAN_ON = "It went on as a background task, and what its agent was told at that moment is not recorded."
-SHORTENED = (
-    "More than {most:,} bytes of output: the middle is left out here, and the program got all that it asked for."
-)
+RAN_ON = "It became a background task; the answer that its agent got at that moment is not recorded."
+SHORTENED = "More than {most:,} bytes of output: the middle is left out here, and the program got all of it."
 MAY_SHORTEN = "A program that uses the library may have asked for a shorter text than this."
 NO_TOOL = "The tool {tool} is not installed here, so its answer cannot be reproduced."
 
-EDIT = "A human had changed it, and whether and how its hook was told so is not recorded."
+EDIT = "A human had changed it; how its hook was told about the change is not recorded."
 NEXT_DIRECTORY = "A note about the directory of the agent's next command, if there was one, is not recorded."
 WAS_QUEUED = "It waited before it started, and notes about that in its output are not recorded."
 

@@ -92,7 +92,7 @@ class Tickets:
         record = self._store.call(call_id)
         # Constant time: an agent on this machine could measure how many characters are right.
         if record.call.ticket is None or not hmac.compare_digest(record.call.ticket.encode(), ticket.encode()):
-            raise NotAllowed(f"this is no ticket of call {call_id}", hint="Run the command again to get another")
+            raise NotAllowed(f"this is not a ticket of call {call_id}", hint="Run the command again to get another")
         return record
 
     def _check_held(self, record: CallRecord) -> None:

@@ -434,7 +434,7 @@ class PossibleFiles:
             for entry in entries:
                 self._entries += 1
                 if self._entries > MOST_ENTRIES:
-                    raise NotPlain(f"its patterns stand for files among more than {MOST_ENTRIES:,}")
+                    raise NotPlain(f"its patterns select from more than {MOST_ENTRIES:,} files")
                 matched = matches(entry.name) or of_bytes(os.fsencode(entry.name))
                 if matched and (hidden or not entry.name.startswith(".")):
                     yield entry.name

@@ -16,7 +16,7 @@ from whisper_tui.model.edits import LARGEST_EDITED, DeleteFile, EditedFile, Writ
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.state import CallRecord
 
-READ_AGAIN = "Read it again, and make the edit anew"
+READ_AGAIN = "Read it again, and make the edit again"
 LONGEST_DIFF = 6000
 """Characters of a human's change that the model is shown."""
 LARGEST_COMPARED = 1 << 19
@@ -94,7 +94,7 @@ def results_of(command: FileEdits, contents: dict[str, bytes | None]) -> Iterabl
         try:
             text = None if old is None else old.decode()
         except UnicodeDecodeError as error:
-            raise InvalidRequest(f"{change.path} is no text, so its result cannot be passed on") from error
+            raise InvalidRequest(f"{change.path} is not text, so its result cannot be passed on") from error
         yield FileResult(change.path, text, change.content if isinstance(change, WriteFile) else None)
 
 

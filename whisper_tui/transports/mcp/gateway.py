@@ -168,7 +168,7 @@ class Gateway:
             return "the arguments of a call must be an object"
         # Only an escape can spell it: the line itself is valid UTF-8.
         if b"\\u" in line and not is_sendable(json.dumps(params, ensure_ascii=False)):
-            return "the call holds half of a surrogate pair, which is no valid text"
+            return "the call holds half of a surrogate pair, which is not valid text"
         try:
             check_letters(params, {"name", "arguments"})
         except InvalidMessage as error:

@@ -320,7 +320,7 @@ class McpSite:
                 400, "The header Mcp-Session-Id is missing: begin with `initialize`, whose answer has it."
             )
         if (session := self._sessions.get(name)) is None:
-            raise HttpRefusal(404, "There is no such session (any more): begin a new one with `initialize`.")
+            raise HttpRefusal(404, "There is no such session (any more): start a new one with `initialize`.")
         return session
 
     async def _hook(self, request: Request, client: str) -> Response:

@@ -106,8 +106,8 @@ READ_PARTS = "ask for a part of it, for example a range of lines with a command 
 INSTRUCTIONS = """\
 These tools run commands on the user's machine under whisper_tui, where a human watches every command.
 - A human may be asked before a command runs. The answer can take minutes: wait for it, and do not send the call again.
-- An answer with the status `pending_approval`, `approved` or `running` is no result: it holds a `ticket`. Call `wait` \
-with that ticket until the result is there. `pending_approval` means that nothing has run and nothing was refused.
+- An answer with the status `pending_approval`, `approved` or `running` is not a result: it holds a `ticket`. Call \
+`wait` with that ticket until the result is there. `pending_approval` means that nothing ran and nothing was refused.
 - A command of your own shell may be held for the human in the same way: if it, or a script that runs it, goes on \
 without output, wait for it; do not end it or try another way.
 - A denied call fails and says why in the human's own words. Nothing ran. Follow the words; do not try another way to \

@@ -318,7 +318,7 @@ class EditScreen(Dialog[Approve]):
     )
 
     def __init__(self, cockpit: CockpitContext, record: CallRecord, result: EditedResult | None = None) -> None:
-        """`result`: the file of an edit whose content is edited. None: the call is no edit of files."""
+        """`result`: the file of an edit whose content is edited. None: the call is not an edit of files."""
         super().__init__()
         self._cockpit = cockpit
         self._record = record
