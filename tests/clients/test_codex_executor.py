@@ -1,13 +1,21 @@
 """Codex leaves everything to whisper_tui as its environment: commands, terminals, typed input and patches."""
 
+import asyncio
 import json
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.clients.conversation import Played, play
-from tests.clients.model.script import Call
+from tests.clients.conversation import LONGEST_S, PROMPT, Played, play
+from tests.clients.human import Human
+from tests.clients.model.script import Call, Say
+from tests.clients.model.server import ScriptedModel
 from tests.clients.programs.codex import CodexInCodeMode
-from tests.clients.scenes import Approved, DeniedFor, Edited, Rewritten, Scene
+from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Rewritten, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, HandedOver
 from whisper_tui.model.state import Ended
@@ -142,3 +150,43 @@ def test_nothing_is_asked_twice(played):
 
 def test_files_are_read_without_a_record(played):
     assert {call.call.tool for call in played.calls} == {"exec_command", "write_stdin", "apply_patch"}
+
+
+INTERRUPTED = Scene("touch interrupted-ran", NotDecided())
+LATER = Scene("touch later-ran", Approved())
+
+
+async def _killed(program: CodexInCodeMode, directory: Path) -> tuple[ScriptedModel, Path, int]:
+    """Kill the environment while a command waits. Returns the model, the workspace, and how often LATER was asked."""
+    turns = [program.shell(INTERRUPTED.command), program.shell(LATER.command), Say("That was all.")]
+    with ScriptedModel(program.dialect, turns) as model:
+        stage = Stage(directory, program, model.url)
+        set_up(stage)
+        try:
+            async with Human(stage.home, (INTERRUPTED, LATER), lambda _: False) as human, asyncio.timeout(LONGEST_S):
+                client = stage.start_client(PROMPT)
+                try:
+                    await human.waits_for(INTERRUPTED)
+                    below = psutil.Process(client.pid).children(recursive=True)
+                    environments = [each for each in below if "executor" in each.cmdline()]
+                    assert environments, stage.written()
+                    for each in environments:
+                        each.kill()
+                    while client.poll() is None:
+                        await asyncio.sleep(0.05)
+                finally:
+                    with suppress(ProcessLookupError):
+                        os.killpg(client.pid, signal.SIGKILL)
+                    client.wait()
+                return model, stage.workspace, len(human.records(LATER))
+        finally:
+            stage.stop()
+
+
+def test_without_its_environment_codex_runs_nothing(program, tmp_path):
+    model, workspace, asked = asyncio.run(_killed(program, tmp_path / "stage"))
+    for turn in (0, 1):
+        answer = model.answer(turn)
+        assert answer is not None and "disconnected" in answer.everything
+    assert asked == 0
+    assert not (workspace / "interrupted-ran").exists() and not (workspace / "later-ran").exists()

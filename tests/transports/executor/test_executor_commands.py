@@ -143,6 +143,8 @@ async def test_a_killed_environment_is_resumed_with_the_command_that_waits(place
         for pid in children:
             os.kill(pid, signal.SIGKILL)
         await first.until(lambda line: line.get("method") == "the end")
+    # Meanwhile the human sees that nobody waits for it.
+    await place.call(lambda row: row["id"] == call_id and row["agent_gave_up"] is not None)
     async with place.codex(resume=session) as second:
         assert second.session_id == session
         await place.run("approve", call_id)

@@ -56,7 +56,7 @@ MOST_RUNS = 2000
 
 SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL, "hangup": signal.SIGHUP}
 AGENT = Decider(surface="agent")
-GONE = "Codex has ended"
+GONE = "Codex has lost its environment, or has ended"
 
 Message = dict[str, Any]
 
@@ -145,15 +145,24 @@ class ExecutorEndpoint:
         if state is None:
             return
         state.send = None
+        # At once, because Codex seldom comes back, and a human should know for whom they decide.
+        state.start(self._mark(state))
         state.expiry = asyncio.get_running_loop().call_later(RESUMED_WITHIN_S, self._expire, state)
 
     def _expire(self, state: ExecutorState) -> None:
         self._states.pop(state.id, None)
         state.start(self._give_up(state))
 
+    async def _mark(self, state: ExecutorState) -> None:
+        """Mark the calls that wait: their agent is not there."""
+        for run in tuple(state.runs.values()):
+            if run.call_id is not None and not run.ready.is_set():
+                with suppress(WhisperError):
+                    await self._supervision.leave(run.call_id, GONE)
+
     async def _give_up(self, state: ExecutorState) -> None:
         """Withdraw the calls that wait. Commands that run go on, as those of other agents do."""
-        for run in state.runs.values():
+        for run in tuple(state.runs.values()):
             if run.call_id is not None and not run.closed:
                 with suppress(WhisperError):
                     await self._supervision.withdraw(run.call_id, GONE)
