@@ -182,6 +182,7 @@ async def test_a_terminal_is_a_command_in_the_queue_and_its_output_is_the_agents
     }
 
 
+@pytest.mark.slow
 async def test_an_edited_command_is_what_runs_and_agent_and_editor_are_told(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -195,6 +196,7 @@ async def test_an_edited_command_is_what_runs_and_agent_and_editor_are_told(plac
     assert "$ echo edited" in editor.shown() and '"terminal"' not in editor.shown()
 
 
+@pytest.mark.slow
 async def test_a_denial_is_the_output_of_the_terminal_with_the_reason(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -209,6 +211,7 @@ async def test_a_denial_is_the_output_of_the_terminal_with_the_reason(place):
     assert not (place.workspace / "made").exists() and "use make" in editor.shown()
 
 
+@pytest.mark.slow
 async def test_the_editor_is_shown_which_tool_call_waits_for_the_human(place):
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "rawInput": {"command": "echo shown"}}
     told = ("x/notify", {"method": "session/update", "params": {"sessionId": "s-1", "update": call}})
@@ -353,6 +356,7 @@ async def test_permission_for_what_comes_back_is_given_and_the_action_is_asked_a
     assert len(await place.rows("history")) == 1 and editor.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "options", "outcome"),
     [
@@ -375,6 +379,7 @@ async def test_permission_for_a_command_of_the_agents_own_is_answered_by_the_kin
         assert ("rejected" in await place.run("show", row["id"], "--told")) is (verb == "deny")
 
 
+@pytest.mark.slow
 async def test_a_change_of_a_command_that_the_agent_runs_itself_is_a_rejection(place):
     async with place.editor("--allow-unseen-shell", name="gemini-cli") as editor:
         await editor.open(place.workspace)
@@ -400,6 +405,7 @@ async def test_a_choice_between_answers_is_left_to_the_person_in_the_editor(plac
     assert await place.rows("history") == []
 
 
+@pytest.mark.slow
 async def test_two_ways_to_allow_a_command_are_none(place):
     twice = [OPTIONS[2], {**OPTIONS[2], "optionId": "4"}]
     async with place.editor("--allow-unseen-shell", name="gemini-cli") as editor:
@@ -410,6 +416,7 @@ async def test_two_ways_to_allow_a_command_are_none(place):
     assert editor.requests == []
 
 
+@pytest.mark.slow
 async def test_permission_for_an_edit_of_the_agents_own_shows_the_files(place):
     file = place.elsewhere / "a.txt"
     file.write_text("one two")
@@ -523,6 +530,7 @@ async def test_what_the_agent_starts_may_not_decide(place):
         await place.run("approve", call_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["close", "SIGTERM"])
 async def test_agent_and_commands_end_with_the_editor(place, end):
     async with place.editor() as editor:
@@ -557,6 +565,32 @@ async def test_the_editor_is_told_by_the_end_when_the_agent_dies(place):
         assert await editor.line() == b""
         assert await asyncio.wait_for(editor.process.wait(), PATIENCE_S) == 7
         await place.call(lambda row: row["id"] == call_id and row["ending"] == "withdrawn", "history")
+
+
+@pytest.mark.slow
+async def test_a_killed_supervisor_is_not_noticed_by_an_agent_whose_command_waits(place):
+    async with place.editor() as editor:
+        await editor.open(place.workspace)
+        for word in ("first", "second"):
+            doing = editor.doing(*terminal(f"echo {word}"))
+            call_id = await place.waiting()
+            os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+            assert await place.waiting() == call_id
+            await place.run("approve", call_id)
+            assert (await doing)[3]["result"]["output"] == f"{word}\n"
+    assert len(await place.rows("history")) == 2
+
+
+@pytest.mark.slow
+async def test_a_write_whose_supervisor_is_killed_is_an_error_and_not_made(place):
+    file = place.elsewhere / "a.txt"
+    async with place.editor() as editor:
+        await editor.open(place.workspace)
+        doing = editor.doing(("fs/write_text_file", {"path": str(file), "content": "x"}))
+        await place.waiting()
+        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
+        (answer,) = await doing
+        assert "connection to the supervisor was lost" in answer["error"]["message"] and not file.exists()
 
 
 async def test_an_agent_that_cannot_be_started_is_an_error_in_one_sentence(place):
