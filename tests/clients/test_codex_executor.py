@@ -6,15 +6,16 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.clients.conversation import LONGEST_S, PROMPT, Played, play
 from tests.clients.human import Human
-from tests.clients.model.script import Call, Say
-from tests.clients.model.server import ScriptedModel
-from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.model.script import Call, Say, Turn, call_id, turn_due
+from tests.clients.model.server import SUB_AGENT, ScriptedModel
+from tests.clients.programs.codex import Codex, CodexInCodeMode
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Rewritten, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, HandedOver
@@ -190,3 +191,51 @@ def test_without_its_environment_codex_runs_nothing(program, tmp_path):
         assert answer is not None and "disconnected" in answer.everything
     assert asked == 0
     assert not (workspace / "interrupted-ran").exists() and not (workspace / "later-ran").exists()
+
+
+OF_SUB_AGENT = Scene("echo by the sub-agent | tee sub-agent-ran", Approved())
+OF_AGENT = Scene("touch agent-ran; until test -e sub-agent-ran; do sleep 0.1; done; echo agent", Approved())
+
+
+class ModelWithSubAgent(ScriptedModel):
+    """Its sub-agent asks for one command."""
+
+    def take_turn(self, body: dict[str, Any]) -> tuple[Turn, str]:
+        parts = self.dialect.conversation(body)
+        is_sub_agent = any(part.kind == "text" and SUB_AGENT in part.text for part in parts)
+        if is_sub_agent and self.dialect.offers_tools(body) and turn_due(parts) == 0:
+            return Codex().shell(OF_SUB_AGENT.command), call_id(100)
+        return super().take_turn(body)
+
+
+async def _with_sub_agent(directory: Path) -> tuple[list[Any], Path, str]:
+    """Let an agent start a sub-agent. Returns the calls, the workspace, and the report of the doctor."""
+    plain = Codex()
+    spawn = Call("spawn_agent", {"message": SUB_AGENT}, namespace="multi_agent_v1")
+    turns = [spawn, plain.shell(OF_AGENT.command), Say("That was all.")]
+    with ModelWithSubAgent(plain.dialect, turns) as model:
+        stage = Stage(directory, plain, model.url)
+        stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+        try:
+            scenes = (OF_SUB_AGENT, OF_AGENT)
+            async with Human(stage.home, scenes, lambda _: False) as human, asyncio.timeout(LONGEST_S):
+                client = stage.start_client(PROMPT)
+                try:
+                    while client.poll() is None:
+                        await asyncio.sleep(0.05)
+                finally:
+                    with suppress(ProcessLookupError):
+                        os.killpg(client.pid, signal.SIGKILL)
+                    client.wait()
+                calls = [record for scene in scenes for record in human.records(scene)]
+            return calls, stage.workspace, await asyncio.to_thread(stage.whisper_tui, "doctor", "codex")
+        finally:
+            stage.stop()
+
+
+def test_a_command_of_a_sub_agent_is_asked_about_under_its_name_and_the_doctor_proves_the_gate(program, tmp_path):
+    (of_sub_agent, of_agent), workspace, report = asyncio.run(_with_sub_agent(tmp_path / "stage"))
+    assert of_sub_agent.call.asker.startswith("sub-agent ") and of_agent.call.asker == ""
+    assert of_sub_agent.call.session_id == of_agent.call.session_id
+    assert (workspace / "sub-agent-ran").read_text() == "by the sub-agent\n"
+    assert "environments.toml stopped a canary" in report

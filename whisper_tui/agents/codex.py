@@ -374,7 +374,7 @@ def _rule(request: InstallRequest, result: Findings) -> list[Check]:
     """Check that approved commands run outside of the sandbox, if the layer's hook rewrites them."""
     layer = layer_of(request)
     rewriting = [hook for hook in result.hooks if hook.path.parent == layer and "--agent-runs" not in hook.words]
-    if not rewriting or (layer / "rules" / "whisper_tui.rules").exists():
+    if not rewriting or result.environments or (layer / "rules" / "whisper_tui.rules").exists():
         return []
     return [note("sandbox", "No rule lets approved commands out of the sandbox of Codex, where they fail", _REINSTALL)]
 
