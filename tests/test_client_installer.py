@@ -14,6 +14,7 @@ PAGES = {
     "kimi": "../editors",
     "opencode": "opencode",
     "copilot": "copilot",
+    "qwen": "qwen-code",
 }
 """The pages about the clients."""
 

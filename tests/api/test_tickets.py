@@ -81,6 +81,17 @@ async def test_a_call_that_its_agent_runs_is_handed_over_once_and_nothing_is_sta
     assert not os.path.exists(f"{harness.session.root}/ran")
 
 
+async def test_a_call_whose_agent_takes_no_change_is_approved_as_it_is_or_not_at_all(harness: Harness) -> None:
+    call_id = await ask(harness, "touch ran", by_agent=True, takes_change=False)
+    edited = CommandSpec(command=Shell(text="touch other"), cwd=harness.session.root)
+    with pytest.raises(Refused, match="takes no change of a call") as caught:
+        await harness.decide(call_id, Approve(edited=edited))
+    assert "Deny it and say what to do instead" in caught.value.sentence()
+    assert (await harness.api.record(call_id)).state.kind == "waiting"
+    await harness.decide(call_id, Approve())
+    assert (await harness.api.hand_over(call_id, "secret")).state.kind == "ended"
+
+
 async def test_a_call_for_the_supervisor_is_not_handed_over(harness: Harness) -> None:
     call_id = await ask(harness, "true")
     await harness.decide(call_id, Approve())

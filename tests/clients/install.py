@@ -34,6 +34,7 @@ CLIENTS = {
     "kimi": "@moonshot-ai/kimi-code",
     "opencode": "opencode-ai",
     "copilot": "@github/copilot",
+    "qwen": "@qwen-code/qwen-code",
 }
 """The clients, and the packages that they are in. Each is a part of its own, and a program of that name."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.agents.client_rules import ClientRules
+from whisper_tui.cli.client_rules import ClientRules
 from whisper_tui.model.call import ClientInfo, Session
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 

@@ -16,8 +16,14 @@ from whisper_tui.agents.install_request import InstallPlan, InstallRequest, Laun
 from whisper_tui.agents.known_clients import profile_of
 
 HERE = Path(__file__).parent
-VERSIONS = {"claude": "2.1.329 (Claude Code)", "gemini": "0.61.0", "opencode": "1.18.33", "copilot": "1.0.102"}
-CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot")
+VERSIONS = {
+    "claude": "2.1.329 (Claude Code)",
+    "gemini": "0.61.0",
+    "opencode": "1.18.33",
+    "copilot": "1.0.102",
+    "qwen": "0.24.4",
+}
+CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
 
 
 class Machine:

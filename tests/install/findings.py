@@ -8,6 +8,7 @@ FILES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/plugin/whisper_tui.js",
+    "qwen": ".qwen/settings.json",
     "copilot": ".copilot/hooks/whisper_tui.json",
 }
 PROJECT_FILES = {
@@ -15,6 +16,7 @@ PROJECT_FILES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "opencode": ".opencode/plugin/whisper_tui.js",
+    "qwen": ".qwen/settings.json",
     "copilot": ".github/hooks/whisper_tui.json",
 }
 
@@ -27,7 +29,11 @@ def said(report: Report, subject: str, state: CheckState) -> str:
 
 def troubles(report: Report) -> list[str]:
     """What is not good, without the warning that always holds for Gemini CLI."""
-    return [check.sentence for check in report.checks if check.state is not CheckState.GOOD and check.subject != "acp"]
+    return [
+        check.sentence
+        for check in report.checks
+        if check.state is not CheckState.GOOD and check.subject not in {"acp", "safe mode"}
+    ]
 
 
 def change(machine: Machine, name: str, old: str, new: str) -> None:

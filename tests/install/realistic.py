@@ -64,5 +64,6 @@ REALISTIC = {
     "codex": {".codex/config.toml": CODEX_CONFIG, ".codex/hooks.json": '{"hooks": {"Stop": []}}\n'},
     "gemini": {".gemini/settings.json": GEMINI_SETTINGS},
     "opencode": {".config/opencode/opencode.jsonc": OPENCODE_CONFIG},
+    "qwen": {".qwen/settings.json": GEMINI_SETTINGS},
     "copilot": {".copilot/mcp-config.json": COPILOT_SERVERS},
 }

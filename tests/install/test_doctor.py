@@ -174,8 +174,21 @@ def test_a_hook_that_misses_a_tool_is_reported(machine: Machine, client: str) ->
     assert f"see the tools {missing[1:]}" in said(machine.doctor(client), "hook", CheckState.BAD)
 
 
-EDITS = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file", "opencode": "write", "copilot": "create"}
-FETCHES = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch", "copilot": "web_fetch"}
+EDITS = {
+    "claude": "Write",
+    "codex": "apply_patch",
+    "gemini": "write_file",
+    "opencode": "write",
+    "copilot": "create",
+    "qwen": "write_file",
+}
+FETCHES = {
+    "claude": "WebFetch",
+    "gemini": "web_fetch",
+    "opencode": "webfetch",
+    "copilot": "web_fetch",
+    "qwen": "web_fetch",
+}
 
 
 def test_an_edit_and_a_fetch_are_sent_as_canaries_too(machine: Machine, client: str) -> None:
@@ -254,10 +267,10 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
     elif client == "claude":
         change(machine, ".claude.json", "86400000", "60000")
         change(machine, ".claude/settings.json", '"mcp__whisper"', '"mcp__other"')
-    elif client == "gemini":
-        text = json.loads((machine.home / ".gemini/settings.json").read_text())
+    elif client in {"gemini", "qwen"}:
+        text = json.loads((machine.home / FILES[client]).read_text())
         text["mcpServers"]["whisper"] = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"]}
-        machine.write(".gemini/settings.json", json.dumps(text))
+        machine.write(FILES[client], json.dumps(text))
     elif client == "copilot":
         change(machine, ".copilot/mcp-config.json", "86400000", "60000")
         change(machine, FILES[client], '"type"', '"matcher": "(?!whisper).*", "type"')
@@ -265,7 +278,7 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         change(machine, ".config/opencode/opencode.jsonc", "86400000", "60000")
         change(machine, ".config/opencode/opencode.jsonc", '"whisper_*": "allow"', '"*": "ask"')
     notes = [check.sentence for check in machine.doctor(client).checks if check.state is CheckState.NOTE]
-    notes = [sentence for sentence in notes if "--acp" not in sentence]
+    notes = [sentence for sentence in notes if "--acp" not in sentence and "--safe-mode" not in sentence]
     assert len(notes) == 2
     assert "longer" in notes[0] and "second time" in notes[1]
 

@@ -28,6 +28,7 @@ SWITCHES = [
     ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "switches all hooks off"),
     ("gemini", ".gemini/settings.json", '{"hooksConfig": {"enabled": false}}', "switches all hooks off"),
     ("gemini", ".gemini/settings.json", '{"hooksConfig": {"disabled": ["whisper_tui"]}}', "switches the hook off"),
+    ("qwen", ".qwen/settings.json", '{"disableAllHooks": true}', "switches all hooks off"),
     ("copilot", ".github/copilot/settings.json", '{"disableAllHooks": true}', "switches hooks off"),
     ("copilot", ".github/hooks/other.json", '{"version": 1, "disableAllHooks": true}', "switches hooks off"),
 ]

@@ -31,6 +31,8 @@ def define(machine: Machine, client: str, words: list[str], *, project: bool = F
         names = {
             ("claude", False): ".claude.json",
             ("claude", True): f"{below}.mcp.json",
+            ("qwen", False): f"{below}.qwen/settings.json",
+            ("qwen", True): f"{below}.qwen/settings.json",
             ("copilot", False): ".copilot/mcp-config.json",
             ("copilot", True): f"{below}.github/mcp.json",
         }

@@ -17,6 +17,7 @@ FILES = {
     "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/opencode.json",
     "copilot": ".copilot/mcp-config.json",
+    "qwen": ".qwen/settings.json",
 }
 TEXTS = {
     "claude": """{
@@ -68,6 +69,7 @@ url = "https://example.org/mcp"
 }
 """,
 }
+TEXTS["qwen"] = TEXTS["gemini"]
 OWN = {"files": ["npx", "-y", "server", "--", "/srv"], "bare": ["/opt/bare"]}
 
 

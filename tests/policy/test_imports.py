@@ -2,7 +2,7 @@
 
 import pytest
 
-from whisper_tui.agents.client_rules import import_rules
+from whisper_tui.cli.client_rules import import_rules
 from whisper_tui.policy.rules.rules_toml import is_about
 
 CLAUDE = """{"permissions": {

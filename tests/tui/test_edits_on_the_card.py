@@ -7,7 +7,7 @@ from textual.widgets import TextArea
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits
+from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.edits import DeleteFile, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
@@ -176,6 +176,19 @@ async def test_before_typing_it_is_said_that_an_agent_takes_no_other_result(file
         await seat.until(lambda: seat.screen.card.edits.contents(seat.shown))
         await seat.press("e")
         await seat.sees("This agent takes no other result")
+
+
+async def test_before_typing_it_is_said_that_an_agent_takes_no_change_of_a_command(tmp_path: Path) -> None:
+    play = Play.begin()
+    session = play.stage.open("an agent", str(tmp_path), "qwen-code", "0.24.4")
+    spec = CommandSpec(command=Shell(text="touch x"), cwd=str(tmp_path))
+    request = CallRequest(session_id=session.id, tool="run_shell_command", arguments={}, spec=spec, ticket="t")
+    play.stage.ask(request.model_copy(update={"by_agent": True, "takes_change": False}))
+    async with cockpit(play) as seat:
+        await seat.select("1")
+        await seat.press("e")
+        await seat.sees("This agent's program takes no change of a call. Deny it")
+        assert not seat.app.screen.query("TextArea")
 
 
 @pytest.mark.slow

@@ -152,6 +152,9 @@ class HookFormat(ABC):
         command = Shell(text=_text(arguments.values, "command")) if is_shell else self._call(arguments, content)
         if command is None:
             return None
+        if arguments.absolute and not self.takes_result:
+            # What it makes of a relative path is not known, and it takes no other one.
+            raise InvalidRequest(f"the tool {tool!r} was called with a relative path", hint="Use an absolute path")
         return HookRequest(
             session=str(content.get("session_id") or ""),
             tool=tool,

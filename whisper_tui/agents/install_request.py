@@ -35,15 +35,17 @@ class Launch(NamedTuple):
     home: tuple[str, ...] = ()
     """The options that choose an instance."""
 
-    def hook(self, client: str, *, agent_runs: bool = False) -> tuple[str, ...]:
+    def hook(self, client: str, *, agent_runs: bool = False, deadline_s: int = DEADLINE_S) -> tuple[str, ...]:
         """Return the hook's command line, which a client runs before each command."""
         runs = ("--agent-runs",) if agent_runs else ()
-        return (*self.program, "hook", client, *self.home, "--deadline", str(DEADLINE_S), *runs)
+        return (*self.program, "hook", client, *self.home, "--deadline", str(deadline_s), *runs)
 
-    def hook_text(self, client: str, *, agent_runs: bool = False, closed: bool = True) -> str:
+    def hook_text(
+        self, client: str, *, agent_runs: bool = False, closed: bool = True, deadline_s: int = DEADLINE_S
+    ) -> str:
         """Return the hook's command line for a shell. `closed`: a failing hook denies the command."""
         # Clients run the command when the hook is missing, killed or broken (decision 17).
-        words = shlex.join(self.hook(client, agent_runs=agent_runs))
+        words = shlex.join(self.hook(client, agent_runs=agent_runs, deadline_s=deadline_s))
         return f"{words} {OR_REFUSE}" if closed else words
 
     def server(self) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ KNOWN: dict[str, KnownClient] = {
     "gemini": KnownClient(50.0, rule_formats=("gemini", "lists"), shell_variable="GEMINI_CLI"),
     "opencode": KnownClient(3600.0, shell_variable="OPENCODE"),
     "copilot": KnownClient(25.0, shell_variable="COPILOT_CLI"),
+    "qwen": KnownClient(50.0, shell_variable="QWEN_CODE"),
     "crush": KnownClient(25.0, installs=False),
 }
 """By the client's name on the command line, which is also its module's name and the prefix of its name in MCP."""

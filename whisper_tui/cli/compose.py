@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from whisper_tui.agents.client_rules import ClientRules
+from whisper_tui.cli.client_rules import ClientRules
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.manage_rules import have_it_noted
 from whisper_tui.config import load, write_pointer

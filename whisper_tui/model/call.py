@@ -203,6 +203,10 @@ class Session(Value):
     closed_because: str | None = None
 
 
+NO_CHANGE, DENY_INSTEAD = "this agent's program takes no change of a call", "Deny it and say what to do instead"
+"""The reason why a call can only be approved or denied, and what to do."""
+
+
 class CallRequest(Value):
     """A tool call on its way in: validated arguments and the command that they mean."""
 
@@ -237,6 +241,8 @@ class CallRequest(Value):
     """True if the agent's own shell goes on where the command has ended."""
     by_agent: bool = False
     """True if the agent runs it itself once it is approved, out of the supervisor's sight."""
+    takes_change: bool = True
+    """False if the agent can only be told yes or no: an edited call would be carried out as it was asked."""
 
 
 class ToolCall(Value):
@@ -261,6 +267,7 @@ class ToolCall(Value):
     background: bool = False
     follows: bool = False
     by_agent: bool = False
+    takes_change: bool = True
     submitted_at: float
     """Seconds since the epoch."""
 

@@ -61,6 +61,14 @@ INPUTS: dict[str, dict[str, Any]] = {
         "toolName": "bash",
         "toolArgs": {"command": "make", "description": "Build it"},
     },
+    "qwen": {
+        "session_id": "q1",
+        "cwd": "/srv/project",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "run_shell_command",
+        "tool_input": {"command": "make", "is_background": False},
+        "tool_use_id": "toolu_1",
+    },
     "crush": {
         "event": "PreToolUse",
         "session_id": "k1",
@@ -298,3 +306,27 @@ class TestCopilot:
             ("web", ("example.org",)),
             ("subagent", ("explore",)),
         ]
+
+
+class TestQwen:
+    """It takes no other arguments than its own."""
+
+    hook = HOOK_FORMATS["qwen-code"] if "qwen-code" in HOOK_FORMATS else HOOK_FORMATS["qwen"]
+
+    def test_an_edit_takes_no_other_result(self) -> None:
+        given = {"file_path": "/srv/project/a.py", "old_string": "b", "new_string": "c"}
+        found = self.hook.read({**INPUTS["qwen"], "tool_name": "edit", "tool_input": given})
+        assert found is not None and isinstance(found.command, FileEdits) and not found.command.takes_result
+
+    @pytest.mark.parametrize(
+        ("tool", "given"),
+        [
+            ("write_file", {"file_path": "a.py", "content": "x"}),
+            ("run_shell_command", {"command": "make", "directory": "sub"}),
+        ],
+    )
+    def test_relative_paths_are_refused_because_no_others_can_be_given_back(
+        self, tool: str, given: dict[str, Any]
+    ) -> None:
+        with pytest.raises(InvalidRequest, match="relative"):
+            self.hook.read({**INPUTS["qwen"], "tool_name": tool, "tool_input": given})

@@ -224,8 +224,8 @@ def _examine(options: Options) -> int:
 
 def _own_rules(name: str, title: str, scene: "DoctorContext") -> "list[Check]":
     """Return the client's own rules for denying and asking, which hold in whisper_tui as well."""
-    from whisper_tui.agents.client_rules import ClientRules
     from whisper_tui.agents.findings import bad, good, note
+    from whisper_tui.cli.client_rules import ClientRules
 
     user_directory = Path(scene.environ.get("HOME") or Path.home())
     rules = ClientRules(user_directory).of_client(profile_of(name).hook.name, str(scene.project), scene.environ)

@@ -417,7 +417,7 @@ def _test(options: Options) -> int:
 
 
 def _import(options: Options) -> int:
-    from whisper_tui.agents.client_rules import import_rules
+    from whisper_tui.cli.client_rules import import_rules
     from whisper_tui.model.errors import InvalidRequest
     from whisper_tui.policy.rules.rules_toml import rule_text
 

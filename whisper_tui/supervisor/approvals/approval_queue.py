@@ -5,7 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, ToolCall
+from whisper_tui.model.call import (
+    DENY_INSTEAD,
+    NO_CHANGE,
+    CallRequest,
+    CarriedOut,
+    CommandSpec,
+    FileEdits,
+    ToolCall,
+)
 from whisper_tui.model.decision import (
     Approve,
     Decider,
@@ -190,6 +198,8 @@ class ApprovalQueue:
         now = self._clock()
         if decision.edited == record.call.spec:
             decision = decision.model_copy(update={"edited": None})
+        if decision.edited is not None and not record.call.takes_change:
+            raise Refused(NO_CHANGE, hint=DENY_INSTEAD)
         _check_same_tool(record.call.spec, decision.edited)
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
         resolved = record.resolved

@@ -255,7 +255,8 @@ class HookQuestion:
             ticket=secrets.token_hex(8),
             background=asked.background,
             follows=asked.tool in self._client.keeps_directory,
-            by_agent=self._hello.agent_runs or not is_shell,
+            by_agent=self._hello.agent_runs or not is_shell or not self._client.takes_result,
+            takes_change=self._client.takes_result,
         )
 
     async def _session(self, asked: HookRequest) -> Session:
@@ -281,7 +282,8 @@ class HookQuestion:
             case Held():
                 return self._allow(asked, self._running(asked, self._launch(record)), note)
             case Ended(ending=HandedOver()) if isinstance(asked.command, Shell):
-                return self._client.allow(asked, self._running(asked, _command_for_agent(record)), note)
+                arguments = self._running(asked, _command_for_agent(record)) if self._client.takes_result else None
+                return self._client.allow(asked, arguments, note)
             case Ended(ending=HandedOver()):
                 return await self._carried_out(asked, record, note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):

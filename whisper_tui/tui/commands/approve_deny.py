@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from time import monotonic
 
-from whisper_tui.model.call import FileEdits
+from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, FileEdits
 from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
@@ -305,6 +305,9 @@ class DecisionCommands:
     def edit(self) -> None:
         """Open the editor, and approve the edited call."""
         record = self._cockpit.shown
+        if record is not None and not record.call.takes_change:
+            self._cockpit.tell(f"{NO_CHANGE[:1].upper()}{NO_CHANGE[1:]}. {DENY_INSTEAD}.", severity="warning")
+            return
         if record is not None and isinstance(record.call.spec.command, FileEdits):
             if not self.is_guarded():
                 self._edit_files(record)

@@ -1,0 +1,136 @@
+"""Qwen Code itself: its calls are approved or denied, never changed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients import side_server
+from tests.clients.conversation import Played, play
+from tests.clients.install import missing
+from tests.clients.model.script import Call
+from tests.clients.programs import Program
+from tests.clients.programs.qwen import Qwen
+from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
+from tests.clients.stage import Stage
+from tests.clients.test_one_question import change_json
+from whisper_tui.model.ending import Denied, HandedOver
+from whisper_tui.model.state import Ended
+
+REASON = "No: “leave” this <file> & ask Ada."
+OLD = "all:\n\techo hello\n"
+ASKED = OLD.replace("hello", "goodbye")
+
+RUN = Scene("echo approved > run-ran; pwd -P", Approved())
+FAILING = Scene("touch failing-ran; exit 7", Approved())
+NO = Scene("touch denied-ran", DeniedFor(REASON))
+CHANGED = Scene("touch as-asked-ran", Edited("touch as-edited-ran"))
+"""The change is refused, so nobody decides."""
+UNHEARD = Scene("touch unheard-ran", NotDecided())
+EDIT = Scene("asked/asked.txt", Approved())
+EDIT_DENIED = Scene("denied/asked.txt", DeniedFor(REASON))
+FETCH = Scene("http://fetched.invalid/page", DeniedFor(REASON))
+KEPT = Scene("kept", DeniedFor(REASON))
+"""A tool of another server."""
+
+
+@pytest.fixture(scope="session", params=[Qwen()], ids=["qwen"])
+def program(request: pytest.FixtureRequest) -> Program:
+    """Qwen Code, if it is installed."""
+    if "qwen" in missing():
+        pytest.fail("qwen is not installed: python tests/clients/install.py installs it, or says why")
+    chosen: Program = request.param
+    return chosen
+
+
+def call_of(workspace: Path, program: Program, scene: Scene) -> Call:
+    if scene is FETCH:
+        return Call("web_fetch", {"url": scene.command, "prompt": "what"})
+    if scene is KEPT:
+        return Call("mcp__side__keep", {"text": scene.command})
+    if scene.command.startswith("read "):
+        return Call("read_file", {"file_path": str(workspace / scene.command.removeprefix("read "))})
+    if scene in {EDIT, EDIT_DENIED}:
+        path = str(workspace / scene.command)
+        return Call("edit", {"file_path": path, "old_string": "hello", "new_string": "goodbye"})
+    return program.shell(scene.command)
+
+
+def set_up(stage: Stage) -> None:
+    for scene in (EDIT, EDIT_DENIED):
+        path = stage.workspace / scene.command
+        path.parent.mkdir()
+        path.write_text(OLD)
+    rules = stage.home / "config" / "rules.toml"
+    rules.write_text(rules.read_text() + '[[ask]]\nname = "as the tests want"\npath = "asked.txt"\n')
+    stage.whisper_tui("install", "qwen", "--yes", "--no-mcp")
+
+
+def with_server(stage: Stage) -> None:
+    import json
+    import sys
+
+    path = stage.user_home / ".qwen" / "settings.json"
+    there: dict[str, Any] = json.loads(path.read_text())
+    args = [side_server.__file__, str(stage.user_home.parent / "kept")]
+    change_json(path, mcpServers={**there.get("mcpServers", {}), "side": {"command": sys.executable, "args": args}})
+    set_up(stage)
+
+
+@pytest.fixture(scope="session")
+def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    directory = tmp_path_factory.mktemp("qwen-hook")
+    read = [Scene(f"read {scene.command}", NotDecided()) for scene in (EDIT, EDIT_DENIED)]
+    scenes = [RUN, FAILING, NO, *read, EDIT, EDIT_DENIED, FETCH, KEPT]
+
+    def ask_for(chosen: Program, scene: Scene) -> Call:
+        return call_of(directory / "workspace", chosen, scene)
+
+    return play(program, scenes, directory, ask_for=ask_for, set_up=with_server)
+
+
+@pytest.fixture(scope="session")
+def impatient(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """The human tries to change one command, says nothing about another, and the hook's deadline passes."""
+
+    def soon(stage: Stage) -> None:
+        set_up(stage)
+        stage.change_settings(r"(--deadline )50", r"\g<1>3")
+
+    directory = tmp_path_factory.mktemp("qwen-impatient")
+    ask_for = lambda chosen, scene: chosen.shell(scene.command)  # noqa: E731
+    yield play(program, (CHANGED, UNHEARD), directory, ask_for=ask_for, set_up=soon)
+
+
+def test_an_approved_command_is_run_by_the_agent_in_the_workspace(program: Program, played: Played) -> None:
+    assert (played.workspace / "run-ran").read_text() == "approved\n", played.written
+    said = program.shell_said(played.answer(RUN).result)
+    assert said == program.shell_shows(str(played.workspace), 0)
+    state = played.record(RUN).state
+    assert isinstance(state, Ended) and isinstance(state.ending, HandedOver)
+    assert "Exit Code: 7" in program.shell_said(played.answer(FAILING).result)
+
+
+@pytest.mark.parametrize("scene", [NO, EDIT_DENIED, FETCH, KEPT], ids=["command", "edit", "fetch", "server"])
+def test_what_is_denied_is_not_done_and_the_model_reads_the_reason(
+    program: Program, played: Played, scene: Scene
+) -> None:
+    assert REASON in played.answer(scene).everything
+    state = played.record(scene).state
+    assert isinstance(state, Ended) and isinstance(state.ending, Denied)
+    assert not (played.workspace / "denied-ran").exists()
+    assert (played.workspace / EDIT_DENIED.command).read_text() == OLD
+
+
+def test_an_approved_edit_is_made_as_it_was_asked(program: Program, played: Played) -> None:
+    assert (played.workspace / EDIT.command).read_text() == ASKED, played.answer(EDIT).everything
+
+
+@pytest.mark.parametrize("scene", [CHANGED, UNHEARD], ids=["changed", "unheard"])
+def test_what_was_changed_or_not_decided_in_time_does_not_run(
+    program: Program, impatient: Played, scene: Scene
+) -> None:
+    assert "Not approved yet, and nothing ran" in impatient.answer(scene).everything
+    assert not list(impatient.workspace.glob("*-ran"))
+    assert "takes no change of a call" in impatient.written or scene is UNHEARD
