@@ -50,6 +50,12 @@ class Codex:
             self.lines.append({"method": "the end"})
             self._came.notify_all()
 
+    async def skip(self) -> None:
+        """Read everything, and keep nothing."""
+        assert self.process.stdout is not None
+        while await self.process.stdout.read(1 << 18):
+            pass
+
     async def until(self, holds: Callable[[Message], bool]) -> Message:
         """Wait for a line."""
         async with asyncio.timeout(PATIENCE_S), self._came:
@@ -134,7 +140,7 @@ class ExecutorPlace(Place):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=self.workspace,
-            limit=1 << 28,
+            limit=1 << 22,
         )
         codex = Codex(process, self.workspace)
         try:
@@ -144,7 +150,7 @@ class ExecutorPlace(Place):
             assert process.stdin is not None
             process.stdin.close()
             await asyncio.wait_for(process.wait(), PATIENCE_S)
-            await codex._reading
+            await asyncio.wait([codex._reading])
 
     async def ended(self, call_id: str) -> dict[str, Any]:
         return await self.call(lambda row: row["id"] == call_id and row["ending"] is not None, "history")

@@ -1,9 +1,11 @@
 """Commands of Codex's environment: each waits for a human, and Codex waits with it."""
 
+import asyncio
 import json
 import os
 import signal
 
+import psutil
 import pytest
 
 from tests.outside import outside_only
@@ -230,3 +232,29 @@ async def test_without_a_supervisor_the_environment_ends(place):
         assert not codex.has_answer(request)
         assert await codex.process.wait() == 1
     assert not (place.workspace / "ran").exists()
+
+
+@pytest.mark.slow
+async def test_a_codex_that_does_not_read_fills_no_memory(place):
+    size = 96 << 20
+    async with place.codex() as codex:
+        await codex.start("p", f"head -c {size} /dev/zero")
+        supervisor = psutil.Process((await place.rows("status"))["pid"])
+        (program,) = psutil.Process(codex.process.pid).children()
+        await place.run("approve", await place.waiting())
+        await codex.until(lambda line: line.get("method") == "process/output")
+        codex._reading.cancel()
+        await asyncio.wait([codex._reading])
+        before = [process.memory_info().rss for process in (supervisor, program)]
+        await place.call(lambda row: row["ending"] is not None, "history")
+        # Its end is journaled before all of its output is sent, so they are looked at once both rest.
+        used = [sum(process.cpu_times()[:2]) for process in (supervisor, program)]
+        async with asyncio.timeout(60):
+            rests = 0
+            while rests < 10:
+                await asyncio.sleep(0.1)
+                now = [sum(process.cpu_times()[:2]) for process in (supervisor, program)]
+                rests, used = (rests + 1 if sum(now) - sum(used) < 0.05 else 0), now
+        grown = [process.memory_info().rss - was for process, was in zip((supervisor, program), before, strict=True)]
+        codex._reading = asyncio.create_task(codex.skip())
+        assert max(grown) < size // 2

@@ -42,6 +42,7 @@ from whisper_tui.transports.executor.executor_runs import (
     command_of,
     directory_in,
     exit_of,
+    typed_bytes,
 )
 from whisper_tui.transports.hook.hook_endpoint import CANARY
 
@@ -82,12 +83,19 @@ class ExecutorState:
         self.tasks: set[asyncio.Task[None]] = set()
         self.send: Callable[[Message], None] | None = None
         """Sends a message to Codex. None: it is not connected."""
+        self.writer: asyncio.StreamWriter | None = None
         self.expiry: asyncio.TimerHandle | None = None
 
     def notify(self, method: str, params: Message) -> None:
         """Send a notification, if Codex is connected."""
         if self.send is not None:
             self.send({"method": method, "params": params})
+
+    async def drain(self) -> None:
+        """Wait while Codex is connected and does not read."""
+        if self.writer is not None:
+            with suppress(ConnectionError):
+                await self.writer.drain()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task that belongs to the session and not to the connection."""
@@ -144,7 +152,7 @@ class ExecutorEndpoint:
         state = connection.state
         if state is None:
             return
-        state.send = None
+        state.send = state.writer = None
         # At once, because Codex seldom comes back, and a human should know for whom they decide.
         state.start(self._mark(state))
         state.expiry = asyncio.get_running_loop().call_later(RESUMED_WITHIN_S, self._expire, state)
@@ -267,7 +275,7 @@ class _CodexConnection:
         if self.state is not None:
             raise InvalidRequest("the environment was initialized before", hint="Start another one")
         self.state = self._attach(params.get("resumeSessionId"))
-        self.state.send = self._send
+        self.state.send, self.state.writer = self._send, self._writer
         return {"sessionId": self.state.id}
 
     @property
@@ -291,7 +299,7 @@ class _CodexConnection:
         if asked.processId in state.runs:
             raise InvalidRequest(f"there is a process {asked.processId} already", hint="Choose another id")
         state.make_room()
-        run = ProcessRun(self._supervision, asked.processId, state.notify, tty=asked.tty)
+        run = ProcessRun(self._supervision, asked.processId, state.notify, state.drain, tty=asked.tty)
         state.runs[asked.processId] = run
         try:
             run.call_id = await self._supervision.submit(await self._command_request(asked))
@@ -370,7 +378,7 @@ class _CodexConnection:
         problem: str | None = "it did not return"
         try:
             typed = record.function.arguments if isinstance(record.function, Function) else arguments
-            result = await self._typed(call_id, _bytes_of(typed))
+            result = await self._typed(call_id, typed_bytes(typed))
             problem = None if result["status"] == "accepted" else "the command takes no more input"
             return result
         except WhisperError as error:
@@ -481,17 +489,6 @@ class _CodexConnection:
             output = (await self._supervision.read_output(call_id, "err", 0, 1000)).data.decode("utf-8", "replace")
             raise Refused(said or f"{os.path.basename(program)} has failed with exit code {code}: {output.strip()}")
         return {}
-
-
-def _bytes_of(arguments: Message) -> bytes:
-    """Return what a human has approved to be typed. Raises `InvalidRequest`."""
-    match arguments:
-        case {"text": str(text)}:
-            return text.encode()
-        case {"base64": str(text)}:
-            with suppress(binascii.Error):
-                return base64.b64decode(text, validate=True)
-    raise InvalidRequest("the approved input has neither text nor valid base64", hint="Type it again")
 
 
 def _error(request_id: Any, code: int, message: str) -> Message:

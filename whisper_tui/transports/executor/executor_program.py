@@ -129,7 +129,8 @@ class CodexEnvironment:
         elif "id" not in message and "error" in message:
             report(str(message["error"].get("message", "")))
         elif "method" in message or message.get("id") is not None:
-            self._to_codex.put(line)
+            # It waits while Codex does not read, so that a command with much output fills no memory.
+            self._to_codex.forward(line)
 
     def _take(self, line: bytes | None) -> None:
         if line is None:

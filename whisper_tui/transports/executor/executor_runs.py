@@ -2,10 +2,11 @@
 
 import asyncio
 import base64
+import binascii
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,12 +25,17 @@ from whisper_tui.transports.hook.exec_endpoint import LiveOutput, program_end
 Message = dict[str, Any]
 Notify = Callable[[str, Message], None]
 """Sends a notification to Codex, if it is connected."""
+Drain = Callable[[], Awaitable[None]]
+"""Waits while Codex does not read."""
 
 BASH = frozenset({"/bin/bash", "/usr/bin/bash"})
 """Shells whose text is read as the text of bash. The model can name any other program, whatever that is called."""
 
 MOST_KEPT = 1 << 20
 """Bytes of the newest output of a command that are kept for a repeated read."""
+
+LONGEST_CHUNK = 1 << 16
+"""Bytes of output in one message. The program queues a number of messages for a Codex that does not read."""
 
 LONGEST_READ_S = 30.0
 
@@ -159,7 +165,7 @@ def exit_of(record: CallRecord, ending: Ending) -> tuple[int, str]:
 class ProcessRun:
     """One command of Codex: its call, and what Codex was told about it."""
 
-    def __init__(self, supervision: Supervision, process_id: str, notify: Notify, *, tty: bool) -> None:
+    def __init__(self, supervision: Supervision, process_id: str, notify: Notify, drain: Drain, *, tty: bool) -> None:
         self.process_id = process_id
         self.call_id: str | None = None
         """None: it was not submitted yet."""
@@ -174,6 +180,7 @@ class ProcessRun:
         """Held while input is asked about or written, so that it arrives in its order."""
         self._supervision = supervision
         self._notify = notify
+        self._drain = drain
         self._tty = tty
         self._seq = 0
         self._chunks: deque[Message] = deque()
@@ -190,7 +197,9 @@ class ProcessRun:
                 self._say(note)
             if not isinstance(record.state, Ended) or record.state.attempt is not None:
                 async for stream, data in LiveOutput(self._supervision, call_id, 0, 0).pieces():
-                    self._output(stream, data)
+                    for at in range(0, len(data), LONGEST_CHUNK):
+                        self._output(stream, data[at : at + LONGEST_CHUNK])
+                        await self._drain()
                 record = await self._supervision.outcome(call_id)
             code, said = exit_of(record, record.state.ending) if isinstance(record.state, Ended) else (NOT_RUN, "")
         except WhisperError as error:
@@ -237,6 +246,17 @@ class ProcessRun:
             "closed": self.closed,
             "failure": None,
         }
+
+
+def typed_bytes(arguments: Message) -> bytes:
+    """Return what a human has approved to be typed. Raises `InvalidRequest`."""
+    match arguments:
+        case {"text": str(text)}:
+            return text.encode()
+        case {"base64": str(text)}:
+            with suppress(binascii.Error):
+                return base64.b64decode(text, validate=True)
+    raise InvalidRequest("the approved input has neither text nor valid base64", hint="Type it again")
 
 
 CLIENT = ClientInfo(name="codex")
