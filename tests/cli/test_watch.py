@@ -261,6 +261,19 @@ async def test_an_edit_can_be_forgotten_and_is_refused_where_it_cannot_be_read()
     assert decision.remember == "exact_for_session" and "ls" in str(decision.edited)
 
 
+async def test_a_call_whose_agent_takes_no_change_is_not_edited() -> None:
+    play = Play.begin()
+    session = play.stage.open("an agent", "/srv", "qwen-code", "0.24.4")
+    spec = CommandSpec(command=Shell(text="touch x"), cwd="/srv")
+    request = CallRequest(session_id=session.id, tool="run_shell_command", arguments={}, spec=spec, takes_change=False)
+    play.stage.ask(request)
+    desk, said, clock = desk_of(play)
+    await answer(desk, clock, "edit touch y")
+    assert said[-1].startswith("It cannot be edited: this agent's program takes no change of a call. Deny it")
+    await answer(desk, clock, "approve")
+    assert play.stage.board.calls["1"].decision == Approve()
+
+
 async def test_a_call_is_approved_into_a_sandbox_and_other_words_are_none() -> None:
     play = workday()
     desk, said, clock = desk_of(play)

@@ -24,7 +24,7 @@ from whisper_tui.cli.watch_text import (
 )
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
 from whisper_tui.model.event import Decided, Event
@@ -227,8 +227,9 @@ class WatchAnswers:
 
     def _edit(self, record: CallRecord, text: str) -> None:
         spec = record.call.spec
-        if not text:
-            self._say("Type edit and the whole command as it should run.")
+        if not text or not record.call.takes_change:
+            how = "Type edit and the whole command as it should run."
+            self._say(how if record.call.takes_change else f"It cannot be edited: {NO_CHANGE}. {DENY_INSTEAD}.")
             return
         self._edited = edited_spec(spec, text)
         words = self._edited.command
