@@ -9,7 +9,9 @@ import psutil
 import pytest
 
 from tests.outside import outside_only
-from tests.transports.executor.conftest import encoded
+from tests.transports.executor.conftest import encoded, uri
+from whisper_tui.config import find_directories
+from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only
 
@@ -223,14 +225,16 @@ async def test_commands_have_the_variables_that_the_policy_of_codex_leaves_them(
     assert "PATH" in found and "LANG" not in found and "PYTHONDONTWRITEBYTECODE" not in found
 
 
-async def test_without_a_supervisor_the_environment_ends(place):
+async def test_without_a_supervisor_nothing_runs_and_the_environment_ends_with_codex(place):
     async with place.codex() as codex:
         request = await codex.start("p", "touch ran")
         await place.waiting()
-        os.kill((await place.rows("status"))["pid"], signal.SIGKILL)
-        await codex.until(lambda line: line.get("method") == "the end")
-        assert not codex.has_answer(request)
-        assert await codex.process.wait() == 1
+        await place.run("stop", "--end-runs")
+        another = await codex.start("q", "touch ran")
+        read = await codex.ask("fs/readFile", path=uri(place.workspace / "none"))
+        assert read["error"]["code"] == -32004
+        assert not codex.has_answer(request) and not codex.has_answer(another)
+    assert codex.process.returncode == 0
     assert not (place.workspace / "ran").exists()
 
 
@@ -258,3 +262,49 @@ async def test_a_codex_that_does_not_read_fills_no_memory(place):
         grown = [process.memory_info().rss - was for process, was in zip((supervisor, program), before, strict=True)]
         codex._reading = asyncio.create_task(codex.skip())
         assert max(grown) < size // 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_commands_go_on_with_the_next_supervisor_and_nothing_is_said_twice(place, number):
+    os.mkfifo(place.workspace / "fifo")
+    async with place.codex() as codex:
+        running = await codex.start("running", "echo one; read <fifo; echo two; exit 5")
+        call = await place.call(lambda row: row["state"] == "waiting")
+        await place.run("approve", call["id"])
+        await codex.until(lambda _: "one\n" in codex.output("running"))
+        waiting = await codex.start("waiting", "echo later")
+        later = await place.call(lambda row: row["state"] == "waiting")
+        supervision = await SupervisorClient.connect(find_directories(str(place.home), {}), start=False)
+        before = (await supervision.status()).pid
+        os.kill(before, number)
+        await supervision.close()
+        # Its place is taken by another one, which knows the call that waits.
+        again = await place.call(lambda row: row["id"] == later["id"] and row["agent_gave_up"] is None)
+        assert again["state"] == "waiting"
+        await place.run("approve", later["id"])
+        assert (await codex.answer(waiting))["result"] == {"processId": "waiting", "sandboxType": "none"}
+        assert await codex.closed("waiting") == 0
+        await asyncio.to_thread((place.workspace / "fifo").write_text, "go\n")
+        assert await codex.closed("running") == 5
+        assert codex.output("running") == "one\ntwo\n"
+        seqs = [line["params"]["seq"] for line in codex.notes("running")]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert sum(line.get("id") == running for line in codex.lines) == 1
+        await codex.start("after", "echo after")
+        await place.run("approve", (await place.call(lambda row: row["state"] == "waiting"))["id"])
+        assert await codex.closed("after") == 0
+    assert [row["id"] for row in await place.rows("history")] == ["3", "2", "1"]
+
+
+async def test_nobody_goes_on_with_the_process_of_another_program(place):
+    async with place.codex() as codex, place.codex() as other:
+        await codex.start("p", "sleep 100", tty=True)
+        call = await place.call(lambda row: row["state"] == "waiting")
+        await place.run("approve", call["id"])
+        await codex.until(lambda line: line.get("id") == 2)
+        # The member that says so is dropped, for it is our own program's alone.
+        await other.start("p", "echo mine", whisperGoesOn={"callId": call["id"], "answered": True})
+        mine = await place.call(lambda row: row["state"] == "waiting")
+        assert mine["command"] == "echo mine"
+        await place.run("deny", mine["id"])
+        assert await other.closed("p") == 126

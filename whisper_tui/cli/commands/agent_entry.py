@@ -227,7 +227,11 @@ def _executor(options: Options) -> int:
     from whisper_tui.transports.executor.executor_program import run_executor
 
     environ, places = of_agents(os.environ), home_options(options)
-    return run_executor(lambda: subcommand.reach(places, environ), asks_input=options.input == "ask")
+    return run_executor(
+        lambda: subcommand.reach(places, environ),
+        partial(subcommand.reach_again, places, environ),
+        asks_input=options.input == "ask",
+    )
 
 
 def _hook(options: Options) -> int:

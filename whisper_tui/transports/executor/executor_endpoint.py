@@ -37,11 +37,16 @@ from whisper_tui.tools.agent_text import failure_of
 from whisper_tui.tools.asked_tool import failure_without_result
 from whisper_tui.transports.executor.executor_runs import (
     CodexSessions,
+    OutputRequest,
+    ProcessRequest,
     ProcessRun,
+    SignalToSend,
     StartParams,
+    TypedInput,
     command_of,
     directory_in,
     exit_of,
+    process_key,
     typed_bytes,
 )
 from whisper_tui.transports.hook.hook_endpoint import CANARY
@@ -70,6 +75,8 @@ class ExecutorHello(Value):
     pid: int | None = Field(default=None, ge=0, le=LARGEST_PID)
     directory: str = Field(max_length=LONGEST_PATH)
     environment: dict[str, str]
+    nonce: str = Field(min_length=16, max_length=100)
+    """Chosen by the program and secret: it proves to another supervisor that a command is its own."""
     asks_input: bool = True
     """True if each typed text is asked about, False if the approval of the command covers it."""
 
@@ -179,26 +186,6 @@ class ExecutorEndpoint:
                 task.cancel()
 
 
-class _ReadParams(BaseModel):
-    processId: str
-    afterSeq: int | None = None
-    waitMs: float | None = None
-
-
-class _WriteParams(BaseModel):
-    processId: str
-    chunk: str
-
-
-class _SignalParams(BaseModel):
-    processId: str
-    signal: str
-
-
-class _ProcessParams(BaseModel):
-    processId: str
-
-
 class _EditParams(BaseModel):
     path: str
     content: str | None
@@ -299,13 +286,14 @@ class _CodexConnection:
         if asked.processId in state.runs:
             raise InvalidRequest(f"there is a process {asked.processId} already", hint="Choose another id")
         state.make_room()
-        run = ProcessRun(self._supervision, asked.processId, state.notify, state.drain, tty=asked.tty)
+        run = ProcessRun(self._supervision, asked, state.notify, state.drain)
         state.runs[asked.processId] = run
         try:
-            run.call_id = await self._supervision.submit(await self._command_request(asked))
+            run.call_id = await self._call(asked)
         except WhisperError:
             del state.runs[asked.processId]
             raise
+        self._send({"method": "whisper/submitted", "params": {"processId": asked.processId, "callId": run.call_id}})
         # It belongs to the session: after a lost connection, Codex may come back to it.
         state.start(run.follow(run.call_id))
         try:
@@ -314,6 +302,16 @@ class _CodexConnection:
             # Set before the answer is written, and noticed after it: output must not come first.
             run.answered.set()
         return {"processId": asked.processId, "sandboxType": "none"}
+
+    async def _call(self, asked: StartParams) -> str:
+        """Submit a command, or return the call of one that goes on after another supervisor has ended."""
+        if (known := asked.whisperGoesOn) is not None:
+            record = await self._supervision.record(known.callId)
+            if record.call.key != process_key(self._said.nonce, asked.processId):
+                raise Refused(f"call {known.callId} is not this process", hint="Start it again")
+            if not isinstance(record.state, Unjudged | Waiting):
+                return record.id
+        return await self._supervision.submit(await self._command_request(asked))
 
     async def _command_request(self, asked: StartParams) -> CallRequest:
         thread = asked.metadata.threadId if asked.metadata is not None else ""
@@ -324,18 +322,19 @@ class _CodexConnection:
             tool="exec_command",
             arguments={"argv": list(asked.argv), "tty": asked.tty},
             spec=CommandSpec(command=command, cwd=cwd, tty=asked.tty, accepts_input=asked.tty or asked.pipeStdin),
-            key=f"executor {asked.processId}",
+            key=process_key(self._said.nonce, asked.processId),
+            rejoin=True,
             # Sub-agents have a thread of their own in the session of the agent that has started them.
             asker="" if thread in {"", codex_session} else f"sub-agent {thread}"[:LONGEST_NAME],
         )
 
     async def _read(self, params: Message) -> Message:
-        asked = _ReadParams.model_validate(params)
+        asked = OutputRequest.model_validate(params)
         return await self._known(asked.processId).read(asked.afterSeq or 0, (asked.waitMs or 0.0) / 1000)
 
     async def _write(self, params: Message) -> Message:
         """Type into a command, if that is approved."""
-        asked = _WriteParams.model_validate(params)
+        asked = TypedInput.model_validate(params)
         run = self._runs.get(asked.processId)
         if run is None or run.call_id is None:
             return {"status": "unknownProcess"}
@@ -399,7 +398,7 @@ class _CodexConnection:
         return {"status": "accepted"}
 
     async def _signal(self, params: Message) -> Message:
-        asked = _SignalParams.model_validate(params)
+        asked = SignalToSend.model_validate(params)
         number = SIGNALS.get(asked.signal.lower())
         if number is None:
             raise InvalidRequest("this signal is not known", hint=f"Send {', '.join(SIGNALS)}")
@@ -409,7 +408,7 @@ class _CodexConnection:
         return {}
 
     async def _terminate(self, params: Message) -> Message:
-        run = self._runs.get(_ProcessParams.model_validate(params).processId)
+        run = self._runs.get(ProcessRequest.model_validate(params).processId)
         if run is None or run.call_id is None or run.closed:
             return {"running": False}
         await self._supervision.withdraw(run.call_id, "Codex ended it", stop_running=True)

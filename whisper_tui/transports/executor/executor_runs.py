@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import fnmatch
+import json
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import LONGEST_NAME, Argv, ClientInfo, Command, Session, SessionHello, Shell
+from whisper_tui.model.call import LONGEST_NAME, Argv, ClientInfo, Command, Session, SessionHello, Shell, digest
 from whisper_tui.model.ending import Denied, Ending, FailedToStart, HandedOver, Lost, TimedOut, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.run import Stream
@@ -66,6 +67,19 @@ class EnvironmentPolicy(_Given):
     includeOnly: tuple[str, ...] = Field(default=(), strict=False)
 
 
+class KnownCommand(_Given):
+    """A command that was begun with a supervisor that has ended, and what Codex was told about it."""
+
+    callId: str = Field(pattern=r"^[0-9]{1,18}$")
+    out: int = Field(default=0, ge=0)
+    """Bytes of standard output that Codex has."""
+    err: int = Field(default=0, ge=0)
+    seq: int = Field(default=0, ge=0)
+    """The number of the last notification."""
+    answered: bool = False
+    """True if Codex knows that it has started."""
+
+
 class StartParams(_Given):
     """A request to start a command."""
 
@@ -81,6 +95,8 @@ class StartParams(_Given):
     sandbox: dict[str, Any] | None = None
     enforceManagedNetwork: bool = False
     managedNetwork: Any = None
+    whisperGoesOn: KnownCommand | None = None
+    """Set by our own program, after the supervisor was restarted."""
 
     def check(self) -> None:
         """Raise `InvalidRequest` for what this environment cannot do as it was asked."""
@@ -91,6 +107,39 @@ class StartParams(_Given):
             raise InvalidRequest(
                 "the network of commands is not managed here", hint="Switch the managed network of Codex off"
             )
+
+
+class OutputRequest(BaseModel):
+    """A request for output that was sent before."""
+
+    processId: str
+    afterSeq: int | None = None
+    waitMs: float | None = None
+
+
+class TypedInput(BaseModel):
+    """A request to type into a command."""
+
+    processId: str
+    chunk: str
+
+
+class SignalToSend(BaseModel):
+    """A request to send a signal."""
+
+    processId: str
+    signal: str
+
+
+class ProcessRequest(BaseModel):
+    """A request about a command."""
+
+    processId: str
+
+
+def process_key(nonce: str, process_id: str) -> str:
+    """Return the key of a process's call, which only the program that has the nonce can know."""
+    return f"executor {digest(json.dumps([nonce, process_id]))}"
 
 
 def directory_in(uri: str) -> str:
@@ -165,8 +214,8 @@ def exit_of(record: CallRecord, ending: Ending) -> tuple[int, str]:
 class ProcessRun:
     """One command of Codex: its call, and what Codex was told about it."""
 
-    def __init__(self, supervision: Supervision, process_id: str, notify: Notify, drain: Drain, *, tty: bool) -> None:
-        self.process_id = process_id
+    def __init__(self, supervision: Supervision, asked: StartParams, notify: Notify, drain: Drain) -> None:
+        self.process_id = asked.processId
         self.call_id: str | None = None
         """None: it was not submitted yet."""
         self.exit_code: int | None = None
@@ -181,8 +230,9 @@ class ProcessRun:
         self._supervision = supervision
         self._notify = notify
         self._drain = drain
-        self._tty = tty
-        self._seq = 0
+        self._tty = asked.tty
+        self._known = asked.whisperGoesOn
+        self._seq = 0 if self._known is None else self._known.seq
         self._chunks: deque[Message] = deque()
         self._kept = 0
         self._changed = asyncio.Event()
@@ -193,10 +243,12 @@ class ProcessRun:
             record = await self._supervision.started(call_id)
             self.ready.set()
             await self.answered.wait()
-            if (note := agent_note(record)) is not None:
+            known = self._known
+            if (known is None or not known.answered) and (note := agent_note(record)) is not None:
                 self._say(note)
             if not isinstance(record.state, Ended) or record.state.attempt is not None:
-                async for stream, data in LiveOutput(self._supervision, call_id, 0, 0).pieces():
+                out, err = (0, 0) if known is None else (known.out, known.err)
+                async for stream, data in LiveOutput(self._supervision, call_id, out, err).pieces():
                     for at in range(0, len(data), LONGEST_CHUNK):
                         self._output(stream, data[at : at + LONGEST_CHUNK])
                         await self._drain()
@@ -215,12 +267,13 @@ class ProcessRun:
 
     def _say(self, sentence: str) -> None:
         end = "\r\n" if self._tty else "\n"
-        self._output("err", f"whisper_tui: {sentence}{end}".encode("utf-8", "replace"))
+        self._output("err", f"whisper_tui: {sentence}{end}".encode("utf-8", "replace"), ours=True)
 
-    def _output(self, stream: Stream, data: bytes) -> None:
+    def _output(self, stream: Stream, data: bytes, *, ours: bool = False) -> None:
         name = "pty" if self._tty else {"out": "stdout", "err": "stderr"}[stream]
         chunk = {"stream": name, "chunk": base64.b64encode(data).decode()}
-        self._send("process/output", chunk)
+        # The program counts the command's own output, to go on there with another supervisor.
+        self._send("process/output", {**chunk, "whisperNote": True} if ours else chunk)
         self._chunks.append({"seq": self._seq, **chunk})
         self._kept += len(data)
         while self._kept > MOST_KEPT and len(self._chunks) > 1:
