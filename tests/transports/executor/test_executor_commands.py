@@ -4,14 +4,18 @@ import asyncio
 import json
 import os
 import signal
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.outside import outside_only
 from tests.transports.executor.conftest import encoded, uri
+from tests.transports.test_end_to_end import PATIENCE_S
 from whisper_tui.config import find_directories
+from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.wire.client import SupervisorClient
+from whisper_tui.wire.rendezvous import connect
 
 pytestmark = outside_only
 
@@ -298,13 +302,38 @@ async def test_commands_go_on_with_the_next_supervisor_and_nothing_is_said_twice
 
 async def test_nobody_goes_on_with_the_process_of_another_program(place):
     async with place.codex() as codex, place.codex() as other:
-        await codex.start("p", "sleep 100", tty=True)
+        request = await codex.start("p", "sleep 100", tty=True)
         call = await place.call(lambda row: row["state"] == "waiting")
         await place.run("approve", call["id"])
-        await codex.until(lambda line: line.get("id") == 2)
+        await codex.answer(request)
         # The member that says so is dropped, for it is our own program's alone.
         await other.start("p", "echo mine", whisperGoesOn={"callId": call["id"], "answered": True})
         mine = await place.call(lambda row: row["state"] == "waiting")
         assert mine["command"] == "echo mine"
         await place.run("deny", mine["id"])
         assert await other.closed("p") == 126
+        answer = await started_by_another_program(place, codex.workspace, call["id"])
+        assert f"call {call['id']} is not this process" in answer["error"]["message"]
+
+
+async def started_by_another_program(place, workspace, call_id) -> dict[str, Any]:
+    """Name a call on a connection of its own, with another nonce, and return the answer."""
+    hello = {"door": "executor", "version": HELLO_VERSIONS["executor"], "directory": str(workspace)}
+    known = {"processId": "p", "argv": ["sleep", "100"], "cwd": uri(workspace), "whisperGoesOn": {"callId": call_id}}
+    connection = connect(find_directories(str(place.home), {}))
+    assert connection is not None
+    connection.setblocking(False)
+    reader, writer = await asyncio.open_unix_connection(sock=connection)
+    try:
+        for line in (
+            {**hello, "environment": {}, "nonce": "0123456789abcdef"},
+            {"id": "a", "method": "initialize", "params": {}},
+            {"id": "b", "method": "process/start", "params": known},
+        ):
+            writer.write(json.dumps(line).encode() + b"\n")
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := json.loads(await reader.readline())).get("id") != "b":
+                pass
+        return answer
+    finally:
+        writer.close()
