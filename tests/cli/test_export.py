@@ -31,7 +31,7 @@ def test_every_form_of_a_call_that_ran(instance):
 def test_failed_exports_are_one_sentence(instance):
     for words, code, sentence in (
         (("export", "9", "--format", "jsonl"), 4, "There is no call 9"),
-        (("export", "--format", "asciicast"), 2, "A recording is of one call"),
+        (("export", "--format", "asciicast"), 2, "A recording contains exactly one call"),
         (("export", "--format", "markdown"), 2, "A report is about a session"),
         (("export", "--session", "x", "1", "--format", "jsonl"), 2, "Name calls or a session"),
         (("export", "--session", "nobody", "--format", "jsonl"), 2, "There is no session 'nobody'"),

@@ -20,7 +20,8 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "watch": ["--read-only"],
     "serve": ["--port", "0"],
     "mcp": [],
-    "acp": ["--", "cat"],
+    "acp": ["cat"],
+    "executor": [],
     "hook": ["claude"],
     "exec": ["abc"],
     "call": ["run_shell_command", ASKED],
@@ -62,7 +63,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
 SERVE = {"watch", "serve", "supervise", "mcp over HTTP"}
 """Those that go on until they are told to end."""
 COMMON = [verb for verbs in FAMILIES.values() for verb in verbs]
-SILENT = {"mcp", "acp", "exec", "supervise", "hook"}
+SILENT = {"mcp", "acp", "executor", "exec", "supervise", "hook"}
 """Those that print nothing, as they are called here."""
 
 

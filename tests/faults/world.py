@@ -64,6 +64,8 @@ class World:
                 if not asked.done():
                     asked.cancel()
                     continue
+                if asked.cancelled():
+                    continue  # Its supervisor ended in the middle of it.
                 try:
                     return asked.result()
                 except JournalFailed as error:

@@ -83,7 +83,7 @@ async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home
     [
         (b"GET / HTTP/1.1", "must be a hello"),
         (b"{}", "must be a hello"),
-        (b'{"door": "cellar"}', "no door 'cellar'"),
+        (b'{"door": "cellar"}', "no interface 'cellar'"),
         (b'{"door": "port"}', "version None"),
         (b'{"door": "port", "version": 99}', "version 99"),
     ],

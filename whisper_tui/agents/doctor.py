@@ -167,7 +167,7 @@ def asks_itself(client: str, server: str, project: Path, environ: Mapping[str, s
     """
     try:
         tables = [_servers_in(table) for table in _tables_of(client, project, environ)]
-    except BadConfiguration:
+    except (BadConfiguration, OSError, ValueError):
         return False
     entries = [table[server] for table in tables if server in table]
     return bool(entries) and all(_starts_ours(entry, launch, own=server == SERVER) for entry in entries)
@@ -176,9 +176,11 @@ def asks_itself(client: str, server: str, project: Path, environ: Mapping[str, s
 def servers_of(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
     """Return the names of the MCP servers in a client's files, of those that it can read."""
     names: list[str] = []
-    for table in _tables_of(client, project, environ):
-        with suppress(BadConfiguration):
-            names += _servers_in(table)
+    # The directory is a client's own word: no file system may know such a name.
+    with suppress(OSError, ValueError):
+        for table in _tables_of(client, project, environ):
+            with suppress(BadConfiguration):
+                names += _servers_in(table)
     return list(dict.fromkeys(names))
 
 

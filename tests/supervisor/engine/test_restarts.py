@@ -94,7 +94,7 @@ async def test_twenty_running_commands_are_recovered_exactly(restarted: Restarte
     executor = LocalExecutor(directory / "runs")
     for n in range(1, TWENTY + 1):
         told = restarted.end_of(str(n))
-        assert told["ending"] == {"kind": "exited", "code": n}
+        assert told["ending"] == {"kind": "exited", "code": n, "problem": ""}
         key = RunKey(str(n), told["attempt"])
         for stream, word in (("out", "out"), ("err", "err")):
             expected = "".join(f"{word} {i}\n" for i in range(1, 401)).encode()
@@ -144,7 +144,7 @@ def _check_case(restarted: Restarted, call: str, expected: bytes, end: int | str
     if isinstance(end, str):
         assert (ending["kind"], ending.get("number")) == ("signalled", signal.Signals[f"SIG{end}"]), where
     else:
-        assert ending == {"kind": "exited", "code": end}, where
+        assert ending == {"kind": "exited", "code": end, "problem": ""}, where
     directory = restarted.plan.directory
     assert (directory / f"ran.{call}").read_text() == "x\n", where
     files = OutputFiles(directory / "runs")

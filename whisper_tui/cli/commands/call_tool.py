@@ -97,8 +97,8 @@ class ShellCall:
             talk.send(self._hello)
             told = talk.receive(None)
         except InvalidRequest as error:
-            # Released supervisors that know no such operation say it in these words.
-            if error.message.startswith("there is no door"):
+            # Supervisors that know no such interface say it in these words, and have no other way to say it.
+            if error.message.startswith(("there is no door", "there is no interface")):
                 raise OtherVersion("the running supervisor is older than this program", hint=HAND_OVER) from error
             raise
         if "call" in told:
