@@ -11,7 +11,7 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.ending import Denied
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.model.event import Submitted
 from whisper_tui.model.state import Ended
 from whisper_tui.model.verdict import Resolved
@@ -109,6 +109,20 @@ async def test_a_request_that_is_repeated_while_its_files_are_read_is_one_call(b
     await disk.is_asked()
     disk.answers.set()
     assert await asyncio.gather(*twice) == ["1", "1"]
+
+
+async def test_a_command_whose_turn_comes_while_the_supervisor_stops_is_refused(bench: Bench, disk: SlowDisk) -> None:
+    session = await bench.session()
+    slow = asyncio.create_task(bench.submit(session, text="./slow.sh"))
+    await disk.is_asked()
+    late = asyncio.create_task(bench.submit(session, text="make"))
+    await asyncio.sleep(0)
+    await bench.supervisor.close()
+    disk.answers.set()
+    await asyncio.wait({slow, late})
+    slow.exception()
+    with pytest.raises(Unavailable, match="the supervisor is stopping"):
+        late.result()
 
 
 async def test_an_error_while_a_command_is_examined_refuses_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

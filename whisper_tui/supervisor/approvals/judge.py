@@ -16,7 +16,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.effects import CodeEffect
-from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
@@ -325,6 +325,9 @@ EXAMINERS = 8
 """Commands of different sessions that are examined at the same time."""
 
 
+SUBMIT_AGAIN = "Submit the call again: nothing was recorded"
+
+
 class Examinations:
     """Examines commands in threads, those of a session one after the other, so that none overtakes another.
 
@@ -352,7 +355,11 @@ class Examinations:
             if self._judge.reads_little(session_id, spec):
                 yield examine
                 return
-            examined = asyncio.get_running_loop().run_in_executor(self._threads, examine)
+            try:
+                examined = asyncio.get_running_loop().run_in_executor(self._threads, examine)
+            except RuntimeError:
+                # Its turn came after the end of the threads, which say so in no other way.
+                raise Unavailable("the supervisor is stopping", hint=SUBMIT_AGAIN) from None
             # The error of an examination is one of the judgement, which refuses the call.
             await asyncio.wait([examined])
             yield examined.result
