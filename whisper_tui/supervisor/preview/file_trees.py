@@ -1,0 +1,441 @@
+"""Files and trees exactly as they are: stamps, copies with hard links and extended attributes, removal.
+
+Linux only. Trees are walked with one open directory at a time. No symbolic link inside them is followed, not even one
+that replaces a directory meanwhile, and no path inside them grows too long for the kernel.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from whisper_tui.supervisor.keeper import syscalls
+
+OVERLAY_MARKS = ("user.overlay.", "trusted.overlay.")
+"""Prefixes of the extended attributes in which overlayfs keeps its own records."""
+MOST_ENTRIES = 200_000
+"""Files and directories that a preview may add, change or remove."""
+
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+
+_AT_FDCWD = -100
+_FICLONE = 0x40049409
+_CHUNK = 1 << 20
+
+
+class PreviewTooLarge(Exception):
+    """The command changed more files than a preview lists. The text names the number and the directory."""
+
+
+class Stamp(NamedTuple):
+    """The facts of a file, one of which changes whenever anything about it does."""
+
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+    links: int
+
+    @property
+    def is_directory(self) -> bool:
+        """True if it is a directory, and no symbolic link to one."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """True if it is a regular file."""
+        return stat.S_ISREG(self.mode)
+
+
+def _stamp_of(found: os.stat_result) -> Stamp:
+    return Stamp(
+        found.st_mode,
+        found.st_uid,
+        found.st_gid,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino,
+        found.st_nlink,
+    )
+
+
+def stamp(path: str) -> Stamp | None:
+    """Return the stamp of a file, not of what a symbolic link points to. None: it is not there, or out of reach."""
+    try:
+        return _stamp_of(os.lstat(path))
+    except OSError:
+        return None
+
+
+class TreeWalker:
+    """A position in a directory tree, moved by one name at a time. Holds one descriptor, however deep it is.
+
+    `needed`: permissions that its owner needs on each directory. Where they are missing, they are granted while the
+    walker is inside, and `up` restores the mode.
+    """
+
+    def __init__(self, top: str, needed: int = 0) -> None:
+        self._needed = needed
+        self._above: list[tuple[str, tuple[int, int], int | None]] = []
+        self._top = top
+        self._top_mode = self._grant(top)
+        self.fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory, and restore the mode of the top if it is still there."""
+        os.close(self.fd)
+        if self._top_mode is not None:
+            with suppress(FileNotFoundError):
+                change_mode(self._top, self._top_mode)
+
+    @property
+    def names(self) -> list[str]:
+        """The names on the way from the top to the current directory."""
+        return [name for name, _, _ in self._above]
+
+    def path(self, name: str) -> str:
+        """Return a path to an entry of the current directory, for calls that know no directory descriptors."""
+        return f"/proc/self/fd/{self.fd}/{name}"
+
+    def entries(self) -> list[tuple[str, bool]]:
+        """Return the names in the current directory; True beside a name: it is a directory."""
+        with os.scandir(self.fd) as found:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+
+    def down(self, name: str) -> None:
+        """Enter a directory. Raises `OSError` if the name is anything else, such as a symbolic link."""
+        mode = self._grant(self.path(name))
+        here = os.fstat(self.fd)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        os.close(self.fd)
+        self.fd = below
+        self._above.append((name, (here.st_dev, here.st_ino), mode))
+
+    def up(self) -> str:
+        """Return to the directory above. Returns the name of the directory that was left."""
+        above = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
+        os.close(self.fd)
+        self.fd = above
+        name, expected, mode = self._above.pop()
+        found = os.fstat(above)
+        if (found.st_dev, found.st_ino) != expected:
+            # Somebody moved the directory that was left: whatever is above it now is none of this tree.
+            raise OSError(errno.ESTALE, f"{name} was moved to another directory meanwhile")
+        if mode is not None:
+            with suppress(FileNotFoundError):
+                change_mode(self.path(name), mode)
+        return name
+
+    def _grant(self, path: str) -> int | None:
+        """Grant the needed permissions. Returns the mode to restore. None: nothing was changed."""
+        mode = stat.S_IMODE(os.lstat(path).st_mode) if self._needed else 0
+        if mode & self._needed == self._needed:
+            return None
+        try:
+            change_mode(path, mode | self._needed)
+        except PermissionError:
+            # Another user owns it. The group or all others may still have what is needed.
+            return None
+        return mode
+
+
+def stamps_inside(top: str) -> dict[str, Stamp]:
+    """Return the stamps of everything below a directory, by relative path.
+
+    A directory that may not be read counts as empty. Raises `PreviewTooLarge`, or `OSError` if the top is out of reach.
+    """
+    found: dict[str, Stamp] = {}
+    with TreeWalker(top) as walker:
+        pending = [_sorted_entries(walker)]
+        while pending:
+            if not pending[-1]:
+                pending.pop()
+                if pending:
+                    walker.up()
+                continue
+            name, is_directory = pending[-1].pop()
+            try:
+                status = os.stat(name, dir_fd=walker.fd, follow_symlinks=False)
+            except (FileNotFoundError, PermissionError):
+                continue
+            found["/".join((*walker.names, name))] = _stamp_of(status)
+            if len(found) > MOST_ENTRIES:
+                raise PreviewTooLarge(f"more than {MOST_ENTRIES:,} files and directories are below {top}")
+            if is_directory:
+                with suppress(PermissionError):
+                    walker.down(name)
+                    pending.append(_sorted_entries(walker))
+    return found
+
+
+def _sorted_entries(walker: TreeWalker) -> list[tuple[str, bool]]:
+    """Return the entries of the current directory as a stack: its last one comes first."""
+    return sorted(walker.entries(), reverse=True)
+
+
+def attributes(path: str, *, marks: bool = False) -> dict[str, bytes]:
+    """Return the extended attributes of a file that can be read. `marks`: also those of overlayfs."""
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return {}
+    found: dict[str, bytes] = {}
+    for name in sorted(names):
+        if name.startswith(OVERLAY_MARKS):
+            if marks:
+                # Only files of ours bear them, and none may lose them because its owner may not read it.
+                with_permission(path, lambda name=name: found.update({name: _attribute(path, name)}))  # type: ignore[misc]
+            continue
+        with suppress(OSError):
+            found[name] = _attribute(path, name)
+    return found
+
+
+def overlay_mark(path: str, name: str) -> bytes | None:
+    """Return a record of overlayfs, such as `opaque` or `origin`. None: the file does not bear it."""
+    for prefix in OVERLAY_MARKS:
+        with suppress(OSError):
+            return _attribute(path, prefix + name)
+    return None
+
+
+def _attribute(path: str, name: str) -> bytes:
+    return os.getxattr(path, name, follow_symlinks=False)
+
+
+def set_attributes(path: str, wanted: dict[str, bytes], *, marks: bool = False) -> None:
+    """Give a file these extended attributes and no others, as far as this user may."""
+    present = attributes(path, marks=marks)
+    for name in sorted(present.keys() | wanted.keys()):
+        if present.get(name) != wanted.get(name):
+            # Refused: `security.*`, and access control lists that name users of another namespace.
+            with suppress(OSError):
+                with_permission(path, lambda name=name: _set_attribute(path, name, wanted.get(name)))  # type: ignore[misc]
+
+
+def _set_attribute(path: str, name: str, value: bytes | None) -> None:
+    if value is None:
+        os.removexattr(path, name, follow_symlinks=False)
+    else:
+        os.setxattr(path, name, value, follow_symlinks=False)
+
+
+def remove_marks(path: str) -> None:
+    """Remove the records of overlayfs from a file."""
+    with suppress(FileNotFoundError):
+        for name in os.listxattr(path, follow_symlinks=False):
+            if name.startswith(OVERLAY_MARKS):
+                with_permission(path, lambda name=name: _set_attribute(path, name, None))  # type: ignore[misc]
+
+
+def with_permission(path: str, work: Callable[[], None]) -> None:
+    """Do something that needs to read and write a file, also if its owner may not. Its mode stays the same."""
+    try:
+        work()
+    except PermissionError:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode) or mode & 0o600 == 0o600:
+            raise
+        change_mode(path, stat.S_IMODE(mode) | 0o600)
+        try:
+            work()
+        finally:
+            change_mode(path, stat.S_IMODE(mode))
+
+
+def change_mode(path: str, mode: int) -> None:
+    """Set the permissions of a file. Raises `OSError` for a symbolic link instead of following it."""
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        # chmod(2) always follows links, and fchmod(2) takes no such descriptor; the link in /proc leads to the file.
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+def open_file(path: str, flags: int) -> int:
+    """Open a file, also if its owner has no permission to. Its mode stays the same. Follows no symbolic link."""
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        change_mode(path, mode | 0o600)
+        try:
+            return os.open(path, flags)
+        finally:
+            change_mode(path, mode)
+
+
+def dress(path: str, wanted: Stamp, extended: dict[str, bytes], *, marks: bool = False) -> None:
+    """Give a file the owner, mode, extended attributes and modification time of another, as far as this user may."""
+    present = os.lstat(path)
+    if (present.st_uid, present.st_gid) != (wanted.uid, wanted.gid):
+        _change_owner(path, wanted.uid, wanted.gid)
+    if not stat.S_ISLNK(wanted.mode) and stat.S_IMODE(os.lstat(path).st_mode) != stat.S_IMODE(wanted.mode):
+        change_mode(path, stat.S_IMODE(wanted.mode))
+    set_attributes(path, extended, marks=marks)
+    os.utime(path, ns=(present.st_atime_ns, wanted.mtime), follow_symlinks=False)
+
+
+def _change_owner(path: str, uid: int, gid: int) -> None:
+    """Change owner and group; only the group where the owner may not be changed."""
+    try:
+        os.chown(path, uid, gid, follow_symlinks=False)
+    except OSError:
+        with suppress(OSError):
+            os.chown(path, -1, gid, follow_symlinks=False)
+
+
+def copy_content(source: int, target: int) -> None:
+    """Copy an open file into an open empty file, with shared blocks where the file system can."""
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+        return
+    except OSError:
+        rest = os.fstat(source).st_size
+    try:
+        while rest > 0 and (copied := os.copy_file_range(source, target, rest)):
+            rest -= copied
+    except OSError:
+        # Older kernels do not copy between file systems.
+        os.lseek(source, 0, os.SEEK_SET)
+        os.lseek(target, 0, os.SEEK_SET)
+        os.ftruncate(target, 0)
+        while piece := os.read(source, _CHUNK):
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(target, view) :]
+
+
+Links = dict[tuple[int, int], str]
+"""Copies of files with several names, by device and inode of the original: further names become hard links."""
+
+
+def copy_node(source: str, target: str, links: Links | None = None, *, marks: bool = False) -> None:
+    """Copy anything but a directory to a new name. Raises `OSError`."""
+    status = os.lstat(source)
+    if links is not None and status.st_nlink > 1 and _linked(links.get((status.st_dev, status.st_ino)), target):
+        return
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFLNK:
+        os.symlink(os.readlink(source), target)
+    elif kind == stat.S_IFREG:
+        _copy_file(source, target)
+    else:
+        # No access for others before the owner is right: fifos, sockets and devices.
+        os.mknod(target, kind | 0o600, status.st_rdev)
+    dress(target, _stamp_of(status), attributes(source, marks=marks), marks=marks)
+
+
+def _linked(existing: str | None, target: str) -> bool:
+    """True if the target is now one more name of the existing file."""
+    if existing is None:
+        return False
+    try:
+        os.link(existing, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _copy_file(source: str, target: str) -> None:
+    reading = open_file(source, os.O_RDONLY)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            copy_content(reading, writing)
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def copy_tree(source: str, target: str, links: Links | None = None, *, marks: bool = False) -> None:
+    """Copy a file or a whole tree to a new name. Raises `OSError`.
+
+    `links` joins hard links over several calls. `marks`: with the records of overlayfs.
+    """
+    links = {} if links is None else links
+    if not stat.S_ISDIR(os.lstat(source).st_mode):
+        copy_node(source, target, links, marks=marks)
+        _remember(links, source, target)
+        return
+    os.mkdir(target, 0o700)
+    with TreeWalker(source, 0o500) as old, TreeWalker(target) as new:
+        pending = [old.entries()]
+        while pending:
+            if not pending[-1]:
+                pending.pop()
+                if pending:
+                    name = old.up()
+                    new.up()
+                    _dress_as(old.path(name), new.path(name), marks=marks)
+                continue
+            name, is_directory = pending[-1].pop()
+            if is_directory:
+                os.mkdir(name, 0o700, dir_fd=new.fd)
+                old.down(name)
+                new.down(name)
+                pending.append(old.entries())
+            else:
+                copy_node(old.path(name), new.path(name), links, marks=marks)
+                _remember(links, old.path(name), os.path.join(target, *old.names, name))
+    _dress_as(source, target, marks=marks)
+
+
+def _remember(links: Links, source: str, target: str) -> None:
+    status = os.lstat(source)
+    if status.st_nlink > 1:
+        links.setdefault((status.st_dev, status.st_ino), target)
+
+
+def _dress_as(source: str, target: str, *, marks: bool) -> None:
+    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks), marks=marks)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a file or a whole tree, if it exists. Directories without permissions, as overlayfs leaves them, too."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(path)
+        return
+    with TreeWalker(path, 0o700) as walker:
+        pending = [walker.entries()]
+        while pending:
+            if not pending[-1]:
+                pending.pop()
+                if pending:
+                    os.rmdir(walker.up(), dir_fd=walker.fd)
+                continue
+            name, is_directory = pending[-1].pop()
+            if is_directory:
+                walker.down(name)
+                pending.append(walker.entries())
+            else:
+                os.unlink(name, dir_fd=walker.fd)
+    os.rmdir(path)
+
+
+def rename(source: str, target: str, flags: int) -> None:
+    """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
+    syscalls.call("renameat2", _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
