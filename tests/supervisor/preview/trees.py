@@ -1,5 +1,6 @@
 """What the tests of previews share: descriptions of trees to compare, and children that are an ordinary user."""
 
+import hashlib
 import os
 import stat
 import sys
@@ -9,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview.file_trees import attributes, remove_tree
 
 NOBODY = 65534
+PR_SET_DUMPABLE = 4
 
 
 def described(top: Path | str, *, inodes: bool = False) -> dict[str, tuple[object, ...]]:
@@ -20,6 +23,7 @@ def described(top: Path | str, *, inodes: bool = False) -> dict[str, tuple[objec
     groups: dict[int, str] = {}
     top = str(top)
     for directory, directories, files in os.walk(top):
+        directories.sort()
         for path in (directory, *(os.path.join(directory, name) for name in sorted(files + directories))):
             status = os.lstat(path)
             name = os.path.relpath(path, top)
@@ -41,7 +45,8 @@ def _content(path: str, status: os.stat_result) -> object:
     if stat.S_ISLNK(status.st_mode):
         return os.readlink(path)
     if stat.S_ISREG(status.st_mode):
-        return Path(path).read_bytes()
+        data = Path(path).read_bytes()
+        return data if len(data) < 40 else hashlib.sha256(data).hexdigest()
     return status.st_rdev
 
 
@@ -66,6 +71,7 @@ def as_nobody() -> Iterator[_Child]:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
+            syscalls.prctl(PR_SET_DUMPABLE, 1)  # or /proc/self belongs to root
             yield status
             code = 0
         except BaseException:  # noqa: BLE001 - the child must never return into pytest

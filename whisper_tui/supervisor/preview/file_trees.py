@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from whisper_tui.supervisor.keeper import syscalls
 
@@ -23,6 +23,7 @@ MOST_ENTRIES = 200_000
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 
 _AT_FDCWD = -100
+T = TypeVar("T")
 _FICLONE = 0x40049409
 _CHUNK = 1 << 20
 
@@ -155,13 +156,14 @@ class TreeWalker:
         return mode
 
 
-def stamps_inside(top: str) -> dict[str, Stamp]:
+def stamps_inside(top: str, *, forced: bool = False) -> dict[str, Stamp]:
     """Return the stamps of everything below a directory, by relative path.
 
-    A directory that may not be read counts as empty. Raises `PreviewTooLarge`, or `OSError` if the top is out of reach.
+    A directory that may not be read counts as empty, unless `forced`: for files of our own. Raises `PreviewTooLarge`,
+    or `OSError` if the top is out of reach.
     """
     found: dict[str, Stamp] = {}
-    with TreeWalker(top) as walker:
+    with TreeWalker(top, 0o500 if forced else 0) as walker:
         pending = [_sorted_entries(walker)]
         while pending:
             if not pending[-1]:
@@ -189,21 +191,21 @@ def _sorted_entries(walker: TreeWalker) -> list[tuple[str, bool]]:
     return sorted(walker.entries(), reverse=True)
 
 
-def attributes(path: str, *, marks: bool = False) -> dict[str, bytes]:
-    """Return the extended attributes of a file that can be read. `marks`: also those of overlayfs."""
+def attributes(path: str, *, marks: bool = False, forced: bool = False) -> dict[str, bytes]:
+    """Return the extended attributes of a file. `marks`: also those of overlayfs.
+
+    `forced`: also of a file that its owner may not read, by granting that for a moment: not for files that must not
+    change at all.
+    """
     try:
         names = os.listxattr(path, follow_symlinks=False)
     except OSError:
         return {}
     found: dict[str, bytes] = {}
     for name in sorted(names):
-        if name.startswith(OVERLAY_MARKS):
-            if marks:
-                # Only files of ours bear them, and none may lose them because its owner may not read it.
-                with_permission(path, lambda name=name: found.update({name: _attribute(path, name)}))  # type: ignore[misc]
-            continue
-        with suppress(OSError):
-            found[name] = _attribute(path, name)
+        if marks or not name.startswith(OVERLAY_MARKS):
+            with suppress(OSError):
+                found[name] = _attribute(path, name, forced=forced)
     return found
 
 
@@ -211,17 +213,22 @@ def overlay_mark(path: str, name: str) -> bytes | None:
     """Return a record of overlayfs, such as `opaque` or `origin`. None: the file does not bear it."""
     for prefix in OVERLAY_MARKS:
         with suppress(OSError):
-            return _attribute(path, prefix + name)
+            return _attribute(path, prefix + name, forced=True)
     return None
 
 
-def _attribute(path: str, name: str) -> bytes:
-    return os.getxattr(path, name, follow_symlinks=False)
+def _attribute(path: str, name: str, *, forced: bool) -> bytes:
+    try:
+        return os.getxattr(path, name, follow_symlinks=False)
+    except PermissionError:
+        if not forced:
+            raise
+    return with_permission(path, lambda: os.getxattr(path, name, follow_symlinks=False))
 
 
 def set_attributes(path: str, wanted: dict[str, bytes], *, marks: bool = False) -> None:
     """Give a file these extended attributes and no others, as far as this user may."""
-    present = attributes(path, marks=marks)
+    present = attributes(path, marks=marks, forced=True)
     for name in sorted(present.keys() | wanted.keys()):
         if present.get(name) != wanted.get(name):
             # Refused: `security.*`, and access control lists that name users of another namespace.
@@ -244,17 +251,17 @@ def remove_marks(path: str) -> None:
                 with_permission(path, lambda name=name: _set_attribute(path, name, None))  # type: ignore[misc]
 
 
-def with_permission(path: str, work: Callable[[], None]) -> None:
+def with_permission(path: str, work: Callable[[], T]) -> T:
     """Do something that needs to read and write a file, also if its owner may not. Its mode stays the same."""
     try:
-        work()
+        return work()
     except PermissionError:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode) or mode & 0o600 == 0o600:
             raise
         change_mode(path, stat.S_IMODE(mode) | 0o600)
         try:
-            work()
+            return work()
         finally:
             change_mode(path, stat.S_IMODE(mode))
 
@@ -341,7 +348,7 @@ def copy_node(source: str, target: str, links: Links | None = None, *, marks: bo
     else:
         # No access for others before the owner is right: fifos, sockets and devices.
         os.mknod(target, kind | 0o600, status.st_rdev)
-    dress(target, _stamp_of(status), attributes(source, marks=marks), marks=marks)
+    dress(target, _stamp_of(status), attributes(source, marks=marks, forced=True), marks=marks)
 
 
 def _linked(existing: str | None, target: str) -> bool:
@@ -407,7 +414,7 @@ def _remember(links: Links, source: str, target: str) -> None:
 
 
 def _dress_as(source: str, target: str, *, marks: bool) -> None:
-    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks), marks=marks)
+    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=True), marks=marks)
 
 
 def remove_tree(path: str) -> None:

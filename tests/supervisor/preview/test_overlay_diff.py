@@ -1,0 +1,309 @@
+"""The upper directory of an overlay is read as the changes that the command made, and as nothing else."""
+
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, tick
+from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
+from whisper_tui.supervisor.preview import file_trees
+from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
+from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes, save_outside
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+
+
+class Workshop:
+    """A real directory, and the changes that some work in it would make."""
+
+    def __init__(self, place: Path) -> None:
+        self.top = place / "top"
+        self.store = place / "store"
+        (self.top / "below").mkdir(parents=True)
+        (self.top / "file").write_text("old\n")
+        (self.top / "below" / "inner").write_text("inner\n")
+        (self.top / "link").symlink_to("file")
+
+    def plan(self, work: Callable[[], None]) -> Plan:
+        before = described(self.top, inodes=True)
+        previewed(self.store, self.top, work)
+        plan = read_changes(str(self.store))
+        assert described(self.top, inodes=True) == before
+        return plan
+
+    def changes(self, work: Callable[[], None]) -> dict[str, FileChange]:
+        return {change.path.removeprefix(f"{self.top}/"): change for change in self.plan(work).changes}
+
+    def ops(self, work: Callable[[], None]) -> set[tuple[str, str]]:
+        return {(change.op, change.path.removeprefix(f"{self.top}/")) for change in self.plan(work).changes}
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Iterator[Workshop]:
+    if os.getuid() == 0:
+        yield Workshop(tmp_path)
+        return
+    with public_directory() as place:
+        yield Workshop(place)
+
+
+def write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+def moved_over(path: str, text: str) -> None:
+    """Replace a file as editors do."""
+    write(path + ".new", text)
+    Path(path + ".new").rename(path)
+
+
+def test_nothing_is_listed_when_nothing_changed(workshop):
+    def look() -> None:
+        Path("file").read_text()
+        os.close(os.open("file", os.O_RDWR))
+
+    plan = workshop.plan(look)
+    assert (plan.changes, plan.directories, plan.meanwhile, plan.state) == ((), (), (), "previewed")
+
+
+def test_a_new_tree_is_one_change_with_the_stamps_inside(workshop):
+    def work() -> None:
+        os.makedirs("new/a/b")
+        write("new/a/file", "x")
+
+    change = workshop.changes(work)["new"]
+    assert (change.op, change.before) == ("add", None)
+    assert change.new_inside is not None
+    assert set(change.new_inside) == {"a", "a/b", "a/file"}
+    assert Path(change.content, "a/file").read_text() == "x"
+
+
+def test_a_removed_tree_is_one_change_with_the_stamps_inside(workshop):
+    change = workshop.changes(lambda: shutil.rmtree("below"))["below"]
+    assert (change.op, change.after, change.content) == ("delete", None, "")
+    assert change.old_inside is not None
+    assert set(change.old_inside) == {"inner"}
+
+
+def test_writing_in_place_and_replacing_are_told_apart(workshop):
+    def work() -> None:
+        with open("file", "a") as file:
+            file.write("more\n")
+        moved_over("below/inner", "other\n")
+
+    assert workshop.ops(work) == {("write", "file"), ("replace", "below/inner")}
+
+
+def test_a_replacement_with_the_same_content_and_time_is_no_change(workshop):
+    def work() -> None:
+        status = os.stat("file")
+        moved_over("file", "old\n")
+        os.utime("file", ns=(0, status.st_mtime_ns))
+
+    assert workshop.ops(work) == set()
+
+
+def test_modes_times_and_extended_attributes_are_changes_of_attributes(workshop):
+    def work() -> None:
+        Path("file").chmod(0o755)
+        os.setxattr("below", "user.note", b"x")
+        os.utime("below/inner", (5, 5))
+
+    changes = workshop.changes(work)
+    assert {name: change.op for name, change in changes.items()} == dict.fromkeys(
+        ("file", "below", "below/inner"), "attributes"
+    )
+    assert changes["below"].new_attributes == {"user.note": "78"}
+    assert changes["file"].after is not None
+    assert stat.S_IMODE(changes["file"].after.mode) == 0o755
+
+
+def test_a_file_becomes_a_directory_and_a_directory_a_link(workshop):
+    def work() -> None:
+        os.unlink("file")
+        os.mkdir("file")
+        shutil.rmtree("below")
+        os.symlink("link", "below")
+
+    assert workshop.ops(work) == {("replace", "file"), ("replace", "below")}
+
+
+def test_a_directory_made_anew_under_the_same_name_has_lost_what_was_in_it(workshop):
+    def work() -> None:
+        shutil.rmtree("below")
+        os.mkdir("below")
+        write("below/new", "x")
+
+    assert workshop.ops(work) == {("delete", "below/inner"), ("add", "below/new")}
+
+
+def test_a_further_name_of_a_real_file_is_a_link_to_it(workshop):
+    def work() -> None:
+        os.link("file", "twin")
+        os.mkdir("new")
+        os.link("below/inner", "new/inner")
+
+    changes = workshop.changes(work)
+    assert (changes["twin"].op, changes["twin"].target) == ("link", str(workshop.top / "file"))
+    assert changes["new"].relinks == (("inner", str(workshop.top / "below" / "inner")),)
+
+
+def test_a_file_that_gives_way_to_a_link_is_removed_first(workshop):
+    def work() -> None:
+        os.unlink("below/inner")
+        os.link("file", "below/inner")
+
+    plan = workshop.plan(work)
+    assert [(change.op, Path(change.path).name) for change in plan.changes] == [("delete", "inner"), ("link", "inner")]
+
+
+def test_a_file_with_several_names_is_flagged_and_not_written_in_place(workshop):
+    os.link(workshop.top / "file", workshop.top / "twin")
+
+    def work() -> None:
+        with open("file", "a") as file:
+            file.write("more\n")
+
+    change = workshop.changes(work)["file"]
+    assert (change.op, change.links) == ("replace", 2)
+
+
+def test_only_directories_whose_entries_changed_are_listed_with_their_times(workshop):
+    plan = workshop.plan(lambda: write("below/new", "x"))
+    assert [directory.path for directory in plan.directories] == [str(workshop.top / "below")]
+    (below,) = plan.directories
+    assert below.old_mtime < below.new_mtime
+    assert below.inode == (workshop.top / "below").stat().st_ino
+
+
+def test_what_somebody_else_changed_during_the_preview_is_named(workshop):
+    def work() -> None:
+        write("file", "new\n")
+        shutil.rmtree("below")
+
+    make_store(workshop.store, workshop.top)
+    (workshop.top / "file").chmod(0o600)
+    (workshop.top / "below" / "inner").chmod(0o600)
+    on_overlay(workshop.top, workshop.store / "0u", workshop.store / "0w", work)
+    plan = read_changes(str(workshop.store))
+    assert set(plan.meanwhile) == {str(workshop.top / "file"), str(workshop.top / "below" / "inner")}
+
+
+def test_names_that_are_no_text_and_unreadable_new_files_are_read(workshop):
+    def work() -> None:
+        os.close(os.open(b"\xff\n", os.O_CREAT | os.O_WRONLY))
+        os.mkdir("shut")
+        write("shut/file", "x")
+        os.chmod("shut/file", 0)
+        os.chmod("shut", 0)
+        os.chmod("below", 0o500)
+
+    changes = workshop.changes(work)
+    assert changes["\udcff\n"].op == "add"
+    assert changes["shut"].new_inside is not None
+    assert set(changes["shut"].new_inside) == {"file"}
+    assert changes["below"].op == "attributes"
+
+
+def test_a_plan_is_the_same_after_it_was_loaded(workshop):
+    def work() -> None:
+        shutil.rmtree("below")
+        os.mkdir("new")
+        os.link("file", "new/twin")
+        os.chmod("file", 0o755)
+
+    plan = workshop.plan(work)
+    assert load_plan(str(workshop.store)) == plan == read_changes(str(workshop.store))
+
+
+def test_more_changes_than_a_preview_lists_are_refused(workshop, monkeypatch):
+    monkeypatch.setattr(file_trees, "MOST_ENTRIES", 3)
+
+    def work() -> None:
+        os.mkdir("new")
+        for number in range(3):
+            write(f"new/{number}", "")
+
+    with pytest.raises(PreviewTooLarge, match="more than 3"):
+        workshop.plan(work)
+
+
+def test_a_directory_around_a_mount_is_read_against_the_copies_that_lay_in_it(tmp_path):
+    top, upper, store = tmp_path / "top", tmp_path / "store" / "0u", tmp_path / "store"
+    for path in (top, upper):
+        path.mkdir(parents=True)
+        for name in ("same", "changed", "gone"):
+            (path / name).write_text(name)
+        (path / "mounted").mkdir()
+        (path / "large").touch()
+    base = {name: (upper / name).stat().st_ctime_ns for name in ("same", "changed", "gone")}
+    began = tick(store)
+    (upper / "changed").write_text("other")
+    (upper / "gone").unlink()
+    (upper / "new").write_text("new")
+    layer = {"path": str(top), "upper": str(upper), "work": "", "kind": "split"}
+    layer["base"] = {**base, "mounted": None, "large": -1, "forbidden": 0}
+    (store / "layers.json").write_text(json.dumps({"layers": [layer], "began_ns": began, "marks": "user"}))
+    found = {(change.op, Path(change.path).name) for change in read_changes(str(store)).changes}
+    assert found == {("replace", "changed"), ("delete", "gone"), ("add", "new")}
+
+
+def test_upper_directories_in_memory_are_read_after_they_were_copied_out(workshop, tmp_path):
+    def work() -> None:
+        moved_over("file", "new\n")
+        os.link("file", "twin")
+        shutil.rmtree("below")
+        os.mkdir("below")
+        with open("written", "w") as file:
+            file.write("x")
+
+    with public_directory("/dev/shm") as memory:
+        make_store(workshop.store, workshop.top)
+        for name in ("0u", "0w"):
+            (memory / name).mkdir()
+        path = workshop.store / "layers.json"
+        found = json.loads(path.read_text())
+        found["layers"][0] |= {"upper": str(memory / "0u"), "work": str(memory / "0w")}
+        path.write_text(json.dumps({**found, "memory": True}))
+        on_overlay(workshop.top, memory / "0u", memory / "0w", work)
+        save_outside(str(workshop.store))
+    plan = read_changes(str(workshop.store))
+    assert {(change.op, Path(change.path).name) for change in plan.changes} == {
+        ("replace", "file"),
+        ("add", "twin"),
+        ("delete", "inner"),
+        ("add", "written"),
+    }
+    new = {Path(change.path).name: change.content for change in plan.changes if change.content}
+    assert Path(new["file"]).samefile(new["twin"])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_an_ordinary_user_reads_what_it_changed():
+    with public_directory() as place:
+        os.chown(place, NOBODY, NOBODY)
+        with as_nobody() as status:
+            if status.child:
+                workshop = Workshop(place)
+
+                def work() -> None:
+                    with open("file", "a") as file:
+                        file.write("more\n")
+                    os.link("below/inner", "twin")
+                    shutil.rmtree("below")
+                    os.chmod(".", 0o500)
+
+                found = workshop.ops(work)
+                assert found == {
+                    ("write", "file"),
+                    ("delete", "below"),
+                    ("add", "twin"),
+                    ("attributes", str(workshop.top)),
+                }
+        assert status.code == 0

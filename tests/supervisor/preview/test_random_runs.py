@@ -1,0 +1,50 @@
+"""Random work that is previewed, applied, undone and applied again has the effects of a real run, and undo is exact."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.preview import random_runs
+from tests.supervisor.preview.trees import as_nobody
+from whisper_tui.supervisor.preview import transition
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+
+FEW, MANY = 12, int(os.environ.get("RANDOM_RUNS", "150"))
+
+
+@pytest.fixture(autouse=True)
+def unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disks of the tests need not survive a power cut."""
+    monkeypatch.setattr(transition, "_flush_one", lambda path: None)
+
+
+@pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_as_the_user_of_the_tests(runs):
+    assert random_runs.failures(runs) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_as_an_ordinary_user(runs):
+    here = Path.cwd()
+    os.chdir("/")
+    with as_nobody() as status:
+        if status.child:
+            assert random_runs.failures(runs) == []
+    os.chdir(here)
+    assert status.code == 0
+
+
+def test_the_same_seed_is_the_same_sequence(tmp_path, monkeypatch):
+    logs = []
+    for name in ("one", "two"):
+        random_runs.make_tree(7, tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        work = random_runs.RandomWork(7, 10)
+        work()
+        logs.append(work.log)
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 10

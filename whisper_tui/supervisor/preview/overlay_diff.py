@@ -1,0 +1,478 @@
+"""Read from the upper directories of its overlays what a previewed command changed, as a plan of single changes.
+
+`read_changes` compares the upper directories with the real files and writes `plan.json` into the store of the preview.
+The plan names every path that `transition` may touch, with the stamps that must be found there.
+"""
+
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.preview import file_trees
+from whisper_tui.supervisor.preview.file_trees import (
+    Links,
+    PreviewTooLarge,
+    Stamp,
+    attributes,
+    change_mode,
+    copy_tree,
+    open_file,
+    overlay_mark,
+    remove_tree,
+    stamp,
+    stamps_inside,
+)
+
+LAYERS, PLAN, STATE = "layers.json", "plan.json", "state.json"
+MEMORY = "t"
+"""The directory of a store on which a tmpfs is mounted, if upper directories are in memory."""
+
+ADD, DELETE, REPLACE, WRITE, ATTRIBUTES, LINK = "add", "delete", "replace", "write", "attributes", "link"
+PREVIEWED, APPLYING, APPLIED, UNDOING, UNDONE = "previewed", "applying", "applied", "undoing", "undone"
+
+_CHUNK = 1 << 20
+_ACCESS_LIST = "system.posix_acl_access"
+
+Attributes = dict[str, str]
+"""Extended attributes with their values in hexadecimal digits."""
+Inside = dict[str, Stamp]
+"""The stamps of everything below a directory, by relative path."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One change of the real files. A new, removed or replaced directory is one change with all that is in it.
+
+    `op`: `write` changes the content of the same file, `replace` exchanges the file, `link` adds a name of a real file.
+    `before` and `after` are None where there is no file. `content` is the path of the new file or directory, below the
+    store.
+    """
+
+    op: str
+    path: str
+    before: Stamp | None = None
+    after: Stamp | None = None
+    content: str = ""
+    old_attributes: Attributes | None = None
+    new_attributes: Attributes | None = None
+    target: str = ""
+    """The existing name of the file, for `link`."""
+    target_stamp: Stamp | None = None
+    old_inside: Inside | None = None
+    new_inside: Inside | None = None
+    relinks: tuple[tuple[str, str], ...] = ()
+    """Names in a new directory that are further names of real files, with those."""
+    links: int = 0
+    """The names that the file had before, if there was more than one: the others keep their content.
+
+    Of a directory: those of a file in it that has names outside of it.
+    """
+    acl: bool = False
+    """True if the file loses an access control list."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are not at their defaults."""
+        found: dict[str, Any] = {"op": self.op, "path": self.path}
+        for name in _OPTIONAL:
+            value = getattr(self, name)
+            if value or value == {}:
+                found[name] = value
+        return found
+
+
+_OPTIONAL = tuple(name for name in FileChange.__slots__ if name not in ("op", "path"))
+
+
+class DirectoryState(NamedTuple):
+    """A directory in which entries change: its identity, and its mode and modification time before and after."""
+
+    path: str
+    inode: int
+    old_mode: int
+    old_mtime: int
+    new_mode: int
+    new_mtime: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All changes of a preview, parents first and links last, and the state of the transition.
+
+    `meanwhile`: paths that somebody else changed while the command ran. `undone`: the indices of changes that were
+    taken back alone.
+    """
+
+    changes: tuple[FileChange, ...]
+    directories: tuple[DirectoryState, ...]
+    meanwhile: tuple[str, ...] = ()
+    state: str = PREVIEWED
+    undone: frozenset[int] = frozenset()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan without its state, which has a file of its own."""
+        changes = [change.as_json() for change in self.changes]
+        return {"changes": changes, "directories": self.directories, "meanwhile": self.meanwhile}
+
+
+def load_plan(store: str) -> Plan:
+    """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
+    found = run_files.read_json(os.path.join(store, PLAN))
+    progress = load_state(store)
+    return Plan(
+        tuple(_change(each) for each in found["changes"]),
+        tuple(DirectoryState(*each) for each in found["directories"]),
+        tuple(found["meanwhile"]),
+        progress["state"],
+        frozenset(progress["undone"]),
+    )
+
+
+def save_plan(store: str, plan: Plan) -> None:
+    """Write the plan, durably. Its state is not part of it."""
+    data = json.dumps(plan.as_json(), separators=(",", ":")).encode()
+    run_files.write_whole(os.path.join(store, PLAN), data, durable=True)
+
+
+def load_state(store: str) -> dict[str, Any]:
+    """Return the state of the transition, and what it needs to resume."""
+    try:
+        found: dict[str, Any] = run_files.read_json(os.path.join(store, STATE))
+    except FileNotFoundError:
+        return {"state": PREVIEWED, "undone": []}
+    return found
+
+
+def _change(found: dict[str, Any]) -> FileChange:
+    for name in ("before", "after", "target_stamp"):
+        if name in found:
+            found[name] = Stamp(*found[name])
+    for name in ("old_inside", "new_inside"):
+        if name in found:
+            found[name] = {path: Stamp(*each) for path, each in found[name].items()}
+    if "relinks" in found:
+        found["relinks"] = tuple((name, target) for name, target in found["relinks"])
+    return FileChange(**found)
+
+
+def text_of(extended: dict[str, bytes]) -> Attributes:
+    """Return extended attributes in a form for JSON."""
+    return {name: value.hex() for name, value in extended.items()}
+
+
+def read_changes(store: str) -> Plan:
+    """Return what the command changed, and write it into the store. The second time it is only loaded.
+
+    Raises `PreviewTooLarge`, or `OSError` if the store cannot be read or written.
+    """
+    if os.path.exists(os.path.join(store, PLAN)):
+        return load_plan(store)
+    found = run_files.read_json(os.path.join(store, LAYERS))
+    reader = _UpperReader()
+    for layer in found["layers"]:
+        if layer["kind"] == "overlay":
+            reader.read_overlay(layer["upper"], layer["path"])
+        else:
+            reader.read_split(layer["upper"], layer["path"], layer["base"])
+    plan = reader.plan(int(found["began_ns"]))
+    save_plan(store, plan)
+    return plan
+
+
+def save_outside(store: str) -> None:
+    """Copy upper directories in memory to the disk, while the namespace that holds them still exists.
+
+    The copies have the records of overlayfs and its whiteouts, so that `read_changes` reads them like any others.
+    """
+    # It is not read here: in a user namespace the owners of most real files have no number.
+    path = os.path.join(store, LAYERS)
+    found = run_files.read_json(path)
+    links: Links = {}
+    for number, layer in enumerate(found["layers"]):
+        source, target = layer["upper"], os.path.join(store, f"{number}u")
+        remove_tree(target)
+        copy_tree(source, target, links, marks=True)
+        if layer["kind"] == "split":
+            layer["base"] = _copied_base(layer["base"], source, target)
+        layer["upper"] = target
+    found["memory"] = False
+    run_files.write_json(path, found)
+
+
+def _copied_base(base: dict[str, int | None], source: str, target: str) -> dict[str, int | None]:
+    """Return the change times of copied files that were unchanged, and for all others a time that none has."""
+    renewed = dict(base)
+    for name, ctime in base.items():
+        original, copy = stamp(os.path.join(source, name)), stamp(os.path.join(target, name))
+        if ctime is not None and ctime > 0 and original is not None and copy is not None:
+            renewed[name] = copy.ctime if original.ctime == ctime else 1
+    return renewed
+
+
+class _UpperReader:
+    """Collects the changes of all layers of a preview."""
+
+    def __init__(self) -> None:
+        self._found: list[FileChange] = []
+        self._directories: dict[str, DirectoryState] = {}
+        self._names: dict[int, str] = {}
+        """Real files that have further names in an upper directory, by the inode there."""
+        self._entries = 0
+        self._gone: list[str] = []
+
+    def read_overlay(self, upper: str, lower: str) -> None:
+        """Read one overlay."""
+        pending = [(upper, lower, False)]
+        is_top = True
+        while pending:
+            above, below, opaque = pending.pop()
+            if not self._read_state(above, below, is_top=is_top):
+                continue
+            is_top = False
+            names = set()
+            for entry in _entries(above):
+                names.add(entry.name)
+                new, real = entry.path, os.path.join(below, entry.name)
+                after, before = _present(new), stamp(real)
+                if stat.S_ISCHR(after.mode) and os.lstat(new).st_rdev == 0:
+                    if before is not None:
+                        self._delete(real, before)
+                elif before is not None and before.is_directory and after.is_directory:
+                    pending.append((new, real, opaque or overlay_mark(new, "opaque") == b"y"))
+                else:
+                    self._file(new, real, before, after)
+            if opaque:
+                self._delete_all_but(below, names)
+
+    def read_split(self, upper: str, lower: str, base: dict[str, int | None]) -> None:
+        """Read a directory that no overlay could cover, because something is mounted below it.
+
+        `base`: the change times of the copies that lie in it. None: a layer of its own; 0 or less: read-only.
+        """
+        if stamp(lower) is None:
+            self._gone.append(lower)
+            return
+        present = set()
+        for entry in _entries(upper):
+            present.add(entry.name)
+            real, after = os.path.join(lower, entry.name), _present(entry.path)
+            ctime = base.get(entry.name, 1)
+            if ctime is not None and ctime > 0 and ctime != after.ctime:
+                self._file(entry.path, real, stamp(real), after)
+        for name in sorted(base.keys() - present):
+            ctime, real = base[name], os.path.join(lower, name)
+            before = stamp(real)
+            if ctime is not None and ctime > 0 and before is not None:
+                self._delete(real, before)
+
+    def _read_state(self, upper: str, lower: str, *, is_top: bool) -> bool:
+        """Note how a directory itself changed. False: the real one is gone, or is no directory any more."""
+        after, before = _present(upper), stamp(lower)
+        if before is None or not before.is_directory:
+            self._gone.append(lower)
+            return False
+        if is_top and after.uid != before.uid:
+            # The upper directory of somebody else's directory, such as /tmp, could not be made alike.
+            self._directories[lower] = _unchanged(lower, before)
+            return True
+        self._directories[lower] = DirectoryState(
+            lower, before.inode, before.mode, before.mtime, after.mode, after.mtime
+        )
+        new = attributes(upper, forced=True)
+        old = _old_attributes(lower, new)
+        if before[:3] != after[:3] or old != new:
+            self._add(
+                FileChange(ATTRIBUTES, lower, before, after, old_attributes=text_of(old), new_attributes=text_of(new))
+            )
+        return True
+
+    def _file(self, new: str, real: str, before: Stamp | None, after: Stamp) -> None:
+        """Note anything in an upper directory that is neither a whiteout nor a directory over a directory."""
+        if before is None:
+            self._add(FileChange(ADD, real, None, after, new))
+            return
+        if stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
+            self._add(FileChange(REPLACE, real, before, after, new))
+            return
+        copied_up = overlay_mark(new, "origin") is not None
+        equal = _equal(new, real, after, before, copied_up=copied_up)
+        # A file that was moved over another one bears the mark as well. Hard links of the real file are not written.
+        written = after.is_file and copied_up and not equal and before.links == 1
+        if after.links > 1 and (equal or written):
+            known = stamp(self._names.setdefault(after.inode, real))
+            if known is None or known.inode != before.inode:
+                # Two real files have become one: this name gives way to a further name of the other.
+                self._add(FileChange(REPLACE, real, before, after, new))
+                return
+        extended = attributes(new, forced=True)
+        old = _old_attributes(real, extended)
+        if not equal and not written:
+            acl = _ACCESS_LIST in old and _ACCESS_LIST not in extended
+            self._add(FileChange(REPLACE, real, before, after, new, acl=acl))
+        elif written or before[:3] != after[:3] or before.mtime != after.mtime or old != extended:
+            change = FileChange(WRITE if written else ATTRIBUTES, real, before, after, new)
+            self._add(replace(change, old_attributes=text_of(old), new_attributes=text_of(extended)))
+
+    def _delete(self, path: str, before: Stamp) -> None:
+        self._add(FileChange(DELETE, path, before))
+
+    def _delete_all_but(self, directory: str, names: set[str]) -> None:
+        """Note that a directory was replaced by another one: only these names are in it."""
+        for name in sorted(set(os.listdir(directory)) - names):
+            path = os.path.join(directory, name)
+            before = stamp(path)
+            if before is not None:
+                self._delete(path, before)
+
+    def _add(self, change: FileChange) -> None:
+        self._found.append(change)
+        self._count(1)
+
+    def _count(self, entries: int) -> None:
+        self._entries += entries
+        if self._entries > file_trees.MOST_ENTRIES:
+            raise PreviewTooLarge(f"the command changed more than {file_trees.MOST_ENTRIES:,} files and directories")
+
+    def plan(self, began: int) -> Plan:
+        """Return everything found, with all that depends on several changes."""
+        changes, links = [], []
+        for change in self._found:
+            target = self._target(change)
+            if not target:
+                changes.append(self._with_trees(change))
+                continue
+            if change.before is not None:
+                changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
+            link = FileChange(LINK, change.path, after=change.after, content=change.content)
+            links.append(replace(link, target=target, target_stamp=stamp(target)))
+        touched = {os.path.dirname(change.path) for change in changes + links}
+        for path in touched - self._directories.keys():
+            parent = stamp(path)
+            if parent is not None:
+                self._directories[path] = _unchanged(path, parent)
+        kept = (
+            state
+            for path, state in sorted(self._directories.items())
+            if path in touched or (state.old_mode, state.old_mtime) != (state.new_mode, state.new_mtime)
+        )
+        return Plan(tuple(changes + links), tuple(kept), (*self._gone, *_changed_since(changes, began)))
+
+    def _target(self, change: FileChange) -> str:
+        """Return the real file of which this change adds a further name, or nothing."""
+        if change.op not in (ADD, REPLACE, WRITE) or change.after is None or change.after.is_directory:
+            return ""
+        target = self._names.get(change.after.inode, "")
+        return target if target != change.path else ""
+
+    def _with_trees(self, change: FileChange) -> FileChange:
+        """Return a change with the stamps in its directories, and the number of names that the file had."""
+        if change.op in (DELETE, REPLACE) and change.before is not None and change.before.is_directory:
+            change = replace(change, old_inside=self._inside(change.path))
+        if change.op in (ADD, REPLACE) and change.after is not None and change.after.is_directory:
+            inside = self._inside(change.content, forced=True)
+            change = replace(change, new_inside=inside, relinks=self._relinks(inside))
+        links = _outside_links(change)
+        return replace(change, links=links) if links else change
+
+    def _inside(self, path: str, *, forced: bool = False) -> Inside:
+        found = stamps_inside(path, forced=forced)
+        self._count(len(found))
+        return found
+
+    def _relinks(self, inside: Inside) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (name, self._names[found.inode])
+            for name, found in inside.items()
+            if found.links > 1 and not found.is_directory and found.inode in self._names
+        )
+
+
+def _outside_links(change: FileChange) -> int:
+    """Return the number of names of a file that has further ones, which this change leaves as they are. 0: none has."""
+    before = change.before
+    if before is not None and not before.is_directory:
+        return before.links if before.links > 1 else 0
+    several = [found for found in (change.old_inside or {}).values() if found.links > 1 and not found.is_directory]
+    inside = Counter(found.inode for found in several)
+    return max((found.links for found in several if inside[found.inode] < found.links), default=0)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    """Return the entries of an upper directory, sorted. It may be one that the command made unreadable."""
+    mode = stat.S_IMODE(os.lstat(directory).st_mode)
+    if mode & 0o700 != 0o700:
+        # What lies in it will be moved out. Its own mode has been noted and is never taken from here again.
+        change_mode(directory, mode | 0o700)
+    with os.scandir(directory) as found:
+        return sorted(found, key=lambda entry: entry.name)
+
+
+def _present(path: str) -> Stamp:
+    """Return the stamp of a file in the store. Raises `FileNotFoundError`."""
+    found = stamp(path)
+    if found is None:
+        raise FileNotFoundError(2, "a file of the preview is missing", path)
+    return found
+
+
+def _unchanged(path: str, found: Stamp) -> DirectoryState:
+    return DirectoryState(path, found.inode, found.mode, found.mtime, found.mode, found.mtime)
+
+
+def _old_attributes(real: str, new: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the extended attributes of a real file; those that must not be read have the value of its copy."""
+    found = attributes(real)
+    with suppress(OSError):
+        for name in os.listxattr(real, follow_symlinks=False):
+            if name not in found and name in new:
+                found[name] = new[name]
+    return found
+
+
+def _equal(new: str, real: str, after: Stamp, before: Stamp, *, copied_up: bool) -> bool:
+    """True if two files of the same kind have the same content."""
+    if stat.S_ISLNK(after.mode):
+        return os.readlink(new) == os.readlink(real)
+    if not after.is_file:
+        return os.lstat(new).st_rdev == os.lstat(real).st_rdev
+    if after.size != before.size:
+        return False
+    try:
+        reading = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        # It must not be read: copied up for its mode or owner alone, unless a time says otherwise.
+        return copied_up and after.mtime == before.mtime
+    try:
+        return _same_content(open_file(new, os.O_RDONLY), reading)
+    finally:
+        os.close(reading)
+
+
+def _same_content(new: int, real: int) -> bool:
+    """True if two open files have the same bytes. Closes the first."""
+    try:
+        while True:
+            piece = os.read(new, _CHUNK)
+            if piece != os.read(real, _CHUNK):
+                return False
+            if not piece:
+                return True
+    finally:
+        os.close(new)
+
+
+def _changed_since(changes: Iterable[FileChange], began: int) -> list[str]:
+    """Return the paths that somebody else changed while the command ran: the command may have seen either version."""
+    found = []
+    for change in changes:
+        if change.before is not None and change.before.ctime > began:
+            found.append(change.path)
+        for name, old in (change.old_inside or {}).items():
+            if old.ctime > began:
+                found.append(os.path.join(change.path, name))
+    return found

@@ -1,0 +1,500 @@
+"""Make the changes of a preview real, all or none, and take them back; resumable after a crash at any point.
+
+The plan and a small state file lie in the store. A state is written before the first step that it announces. Each step
+recognizes by inodes if it is still due, so that `resume` repeats all steps of the current direction. A step that fails
+takes back the steps before it.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.preview.change_steps import (
+    KEPT,
+    ChangeSteps,
+    Conflict,
+    RealPaths,
+    is_alike,
+    open_directory,
+)
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, remove_tree, stamp, stamps_inside
+from whisper_tui.supervisor.preview.overlay_diff import (
+    ADD,
+    APPLIED,
+    APPLYING,
+    ATTRIBUTES,
+    DELETE,
+    LINK,
+    PREVIEWED,
+    STATE,
+    UNDOING,
+    UNDONE,
+    WRITE,
+    DirectoryState,
+    FileChange,
+    Inside,
+    Plan,
+    load_plan,
+    load_state,
+    save_plan,
+)
+
+RESULTS = "results.json"
+"""The stamps of everything that was made real, by the number of the change: what `undo` must find."""
+
+
+class TransitionFailed(Exception):
+    """A step failed or is not possible. The text says which, and what became of the others."""
+
+
+class _Result:
+    """A changed file after the change was made real, and everything in it if it is a new directory."""
+
+    def __init__(self, found: Stamp | None, inside: Inside | None = None) -> None:
+        self.found = found
+        self.inside = inside
+
+
+def conflicts(plan: Plan) -> list[str]:
+    """Return the paths that are not as they were when the changes were read: each prevents `apply`."""
+    found = list(plan.meanwhile)
+    for directory in plan.directories:
+        present = stamp(directory.path)
+        identity = (directory.inode, directory.old_mode)
+        if present is None or (present.inode, present.mode) != identity or not _is_plain(directory.path):
+            found.append(directory.path)
+    deleted = {change.path for change in plan.changes if change.op == DELETE}
+    for change in plan.changes:
+        if change.op == LINK:
+            if change.path not in deleted and stamp(change.path) is not None:
+                found.append(change.path)
+            if _differs(stamp(change.target), change.target_stamp):
+                found.append(change.target)
+        elif _differs(stamp(change.path), change.before):
+            found.append(change.path)
+        elif change.old_inside is not None:
+            found += _differences(change.path, change.old_inside)
+    return list(dict.fromkeys(found))
+
+
+def apply(store: str) -> Plan:
+    """Make all changes real. Returns the plan as it is then; the second time nothing happens.
+
+    Raises `Conflict` if somebody else changed any of the files: nothing was done. Raises `TransitionFailed` if a step
+    fails: what had been done was taken back.
+    """
+    with _locked(store):
+        plan = load_plan(store)
+        if plan.state == UNDOING:
+            plan = _undo(store, plan)
+        return plan if plan.state == APPLIED else _apply(store, plan)
+
+
+def undo(store: str) -> Plan:
+    """Take all changes back that were made real. Returns the plan as it is then; the second time nothing happens.
+
+    Raises `Conflict` if any of the files changed since: nothing was done.
+    """
+    with _locked(store):
+        plan = load_plan(store)
+        if plan.state == APPLYING:
+            plan = _apply(store, plan)
+        if plan.state in (PREVIEWED, UNDONE):
+            return plan
+        if plan.state == APPLIED:
+            _begin_undo(store, plan, [number for number in range(len(plan.changes)) if number not in plan.undone])
+        return _undo(store, load_plan(store))
+
+
+def undo_only(store: str, paths: Iterable[str]) -> Plan:
+    """Take back only the changes of these paths, and of everything below them. The rest stays as applied.
+
+    Raises `TransitionFailed` if they cannot be taken back on their own, or `Conflict`: nothing was done.
+    """
+    with _locked(store):
+        plan = load_plan(store)
+        if plan.state in (APPLYING, UNDOING):
+            plan = _resume(store, plan)
+        if plan.state != APPLIED:
+            raise TransitionFailed(
+                "the changes of this preview are not applied. Apply them before you undo any of them."
+            )
+        _begin_undo(store, plan, _chosen(plan, list(paths)))
+        return _undo(store, load_plan(store))
+
+
+def resume(store: str) -> Plan:
+    """Finish what a crash interrupted. Returns the plan as it is then; without a crash nothing happens."""
+    with _locked(store):
+        return _resume(store, load_plan(store))
+
+
+def _resume(store: str, plan: Plan) -> Plan:
+    if plan.state == APPLYING:
+        return _apply(store, plan)
+    return _undo(store, plan) if plan.state == UNDOING else plan
+
+
+@contextmanager
+def _locked(store: str) -> Iterator[None]:
+    """Hold the store: two transitions of the same preview follow each other."""
+    fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+# Applying
+
+
+def _apply(store: str, plan: Plan) -> Plan:
+    if plan.state != APPLYING:
+        found = conflicts(plan)
+        if found:
+            raise Conflict(found)
+        with RealPaths(store, plan.directories) as real:
+            _begin_apply(store, plan, ChangeSteps(store, real))
+    untimed = set(load_state(store).get("untimed", ()))
+    try:
+        with RealPaths(store, plan.directories) as real:
+            _open_for_writing(plan.directories, real)
+            steps = ChangeSteps(store, real)
+            for number, change in enumerate(plan.changes):
+                steps.make_real(number, change)
+            _settle(plan.directories, real, untimed, applied=True)
+    except (OSError, Conflict) as error:
+        _roll_back(store, plan, untimed, error)
+    _save_results(store, {number: _result(change) for number, change in enumerate(plan.changes)})
+    _flush(store, plan)
+    _save_state(store, APPLIED, untimed=sorted(untimed))
+    return replace(plan, state=APPLIED)
+
+
+def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
+    """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
+    remove_tree(os.path.join(store, KEPT))
+    try:
+        for number, change in enumerate(plan.changes):
+            steps.keep(number, change)
+    except OSError as error:
+        remove_tree(os.path.join(store, KEPT))
+        raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
+    _save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))
+    _flush_one(store)
+
+
+def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict) -> NoReturn:
+    """Take back the steps before one that failed. Raises the reason in any case."""
+    results = {number: _result_of_part(store, number, change) for number, change in enumerate(plan.changes)}
+    _save_results(store, results)
+    _save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
+    try:
+        _undo(store, load_plan(store))
+    except OSError as second:
+        raise TransitionFailed(
+            f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
+            "It will be tried again with the next resumption."
+        ) from error
+    if isinstance(error, Conflict):
+        raise error
+    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were taken back.") from error
+
+
+def _result_of_part(store: str, number: int, change: FileChange) -> _Result:
+    """Return the file of a change if its step has been done or begun."""
+    found = stamp(change.path)
+    if found is None or found == change.before or change.op == DELETE:
+        return _Result(None)
+    if change.op == ADD:
+        ours = change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
+        return _Result(found if ours else None)
+    if change.op == LINK:
+        target = stamp(change.target)
+        return _Result(found if target is not None and target.inode == found.inode else None)
+    return _Result(found)
+
+
+def _result(change: FileChange) -> _Result:
+    found = stamp(change.path) if change.op != DELETE else None
+    return _Result(found, stamps_inside(change.path) if change.new_inside is not None else None)
+
+
+# Taking back
+
+
+def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
+    found = _undo_conflicts(plan, _load_results(store), chosen)
+    if found:
+        raise Conflict(found)
+    untimed = _untimed(plan.directories, applied=True)
+    _save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
+    _flush_one(store)
+
+
+def _undo(store: str, plan: Plan) -> Plan:
+    """Take back the changes that the state names, from the last to the first."""
+    state = load_state(store)
+    chosen: list[int] = state["chosen"]
+    results = _load_results(store)
+    undone = plan.undone | set(chosen)
+    is_all = len(undone) == len(plan.changes)
+    directories = plan.directories if is_all else tuple(_partly(plan, undone))
+    untimed = {*state["untimed"], *(() if is_all else _still_changed(plan, undone))}
+    with RealPaths(store, plan.directories) as real:
+        _open_for_writing(plan.directories, real)
+        steps = ChangeSteps(store, real)
+        for number in reversed(chosen):
+            steps.take_back(number, plan.changes[number], results[number].found)
+        _settle(directories, real, untimed, applied=False)
+    if is_all:
+        plan = replace(plan, changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
+        save_plan(store, plan)
+        _flush(store, plan)
+        _save_state(store, UNDONE)
+        remove_tree(os.path.join(store, KEPT))
+        return replace(plan, state=UNDONE, undone=frozenset())
+    _save_results(store, _stamped_results(plan, results, undone, chosen))
+    _flush(store, plan)
+    _save_state(store, APPLIED, undone=sorted(undone))
+    return replace(plan, state=APPLIED, undone=undone)
+
+
+def _chosen(plan: Plan, paths: list[str]) -> list[int]:
+    """Return the numbers of the changes of these paths. Raises `TransitionFailed` if others depend on them."""
+    found: set[int] = set()
+    for path in paths:
+        below = [
+            number for number, change in enumerate(plan.changes) if change.path == path or _is_below(change.path, path)
+        ]
+        if not below:
+            raise TransitionFailed(_not_alone(plan, path))
+        found.update(below)
+    chosen = [number for number in sorted(found) if number not in plan.undone]
+    changed = {plan.changes[number].path for number in chosen if plan.changes[number].op in (WRITE, ATTRIBUTES)}
+    for number, change in enumerate(plan.changes):
+        targets = {change.target, *(target for _, target in change.relinks)} & changed
+        if number not in found and number not in plan.undone and targets:
+            raise TransitionFailed(
+                f"{min(targets)} cannot be undone alone: {change.path} is a further name of the same file. "
+                "Undo both, or neither."
+            )
+    return chosen
+
+
+def _not_alone(plan: Plan, path: str) -> str:
+    for change in plan.changes:
+        if _is_below(path, change.path) and (change.new_inside is not None or change.old_inside is not None):
+            return f"{path} cannot be undone alone: {change.path} was added or removed as a whole. Undo that instead."
+    return f"{path} is not among the changes of this preview. Choose paths from the list of its changes."
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path.startswith(directory.rstrip("/") + "/")
+
+
+def _undo_conflicts(plan: Plan, results: dict[int, _Result], chosen: Sequence[int]) -> list[str]:
+    found = []
+    renewed = {change.path for change in plan.changes if change.op in (ADD, LINK)}
+    for number in chosen:
+        change, result = plan.changes[number], results[number]
+        if change.op == DELETE:
+            if change.path not in renewed and stamp(change.path) is not None:
+                found.append(change.path)
+        elif _differs(stamp(change.path), result.found):
+            found.append(change.path)
+        elif result.inside is not None:
+            found += _differences(change.path, result.inside)
+    parents = {os.path.dirname(plan.changes[number].path) for number in chosen}
+    for directory in plan.directories:
+        present = stamp(directory.path)
+        if directory.path in parents and (
+            present is None or present.inode != directory.inode or not _is_plain(directory.path)
+        ):
+            found.append(directory.path)
+    return list(dict.fromkeys(found))
+
+
+def _partly(plan: Plan, undone: Iterable[int]) -> Iterator[DirectoryState]:
+    """Return the directories with the mode and time that they have while some changes stay applied."""
+    taken = {plan.changes[number].path for number in undone if plan.changes[number].op == ATTRIBUTES}
+    own = {change.path for change in plan.changes if change.op == ATTRIBUTES}
+    for directory in plan.directories:
+        is_back = directory.path in taken or directory.path not in own
+        yield directory._replace(old_mode=directory.old_mode if is_back else directory.new_mode)
+
+
+def _still_changed(plan: Plan, undone: frozenset[int]) -> set[str]:
+    """Return the directories with changes that stay applied: their times are left alone."""
+    return {os.path.dirname(change.path) for number, change in enumerate(plan.changes) if number not in undone}
+
+
+def _stamped_anew(change: FileChange) -> FileChange:
+    """Return a change that was taken back with the stamps that its files have now, to apply it again."""
+    path, content = change.path, change.content
+    old_inside = change.old_inside
+    if old_inside is not None and not _differs(stamp(path), change.before, copied=True):
+        found = stamps_inside(path)
+        old_inside = {name: _renewed(found.get(name), old) or old for name, old in old_inside.items()}
+    return replace(
+        change,
+        before=_renewed(stamp(path), change.before),
+        after=stamp(content) or change.after if content else change.after,
+        target_stamp=_renewed(stamp(change.target), change.target_stamp) if change.target else None,
+        old_inside=old_inside,
+        new_inside=stamps_inside(content, forced=True) if change.new_inside is not None else None,
+    )
+
+
+def _renewed(found: Stamp | None, old: Stamp | None) -> Stamp | None:
+    """Return the new stamp of a file that was restored; the old one if somebody else has changed it since."""
+    return old if _differs(found, old, copied=True) else found
+
+
+def _stamped_results(
+    plan: Plan, results: dict[int, _Result], undone: frozenset[int], chosen: Sequence[int]
+) -> dict[int, _Result]:
+    """Return the results with new stamps for files that lost a further name: their change times differ."""
+    targets = {plan.changes[number].target for number in chosen}
+    targets |= {target for number in chosen for _, target in plan.changes[number].relinks}
+    for number, change in enumerate(plan.changes):
+        old, found = results[number].found, stamp(change.path)
+        is_applied = number not in undone and change.path in targets
+        if is_applied and old is not None and found is not None and _but_names(old) == _but_names(found):
+            results[number] = _Result(found, results[number].inside)
+    return results
+
+
+def _but_names(found: Stamp) -> tuple[int, ...]:
+    return (*found[:5], found.inode)
+
+
+# Directories
+
+
+def _untimed(directories: Iterable[DirectoryState], *, applied: bool) -> list[str]:
+    """Return the directories in which somebody else has changed other entries: their times are left alone."""
+    found = []
+    for directory in directories:
+        present = stamp(directory.path)
+        expected = directory.new_mtime if applied else directory.old_mtime
+        if present is None or present.mtime != expected:
+            found.append(directory.path)
+    return found
+
+
+def _open_for_writing(directories: Iterable[DirectoryState], real: RealPaths) -> None:
+    """Let directories be written until the end in which their owner may not, parents first."""
+    for directory in directories:
+        mode = stat.S_IMODE(os.lstat(directory.path).st_mode)
+        if mode & 0o700 != 0o700:
+            with suppress(PermissionError):
+                change_mode(real.at(directory.path), mode | 0o700)
+
+
+def _settle(directories: Sequence[DirectoryState], real: RealPaths, untimed: set[str], *, applied: bool) -> None:
+    """Give directories their modes and times, when nothing in them changes any more; the deepest first."""
+    for directory in reversed(directories):
+        mode = directory.new_mode if applied else directory.old_mode
+        mtime = directory.new_mtime if applied else directory.old_mtime
+        with suppress(FileNotFoundError, PermissionError):
+            path = real.at(directory.path)
+            found = os.lstat(path)
+            if directory.path not in untimed and found.st_mtime_ns != mtime:
+                os.utime(path, ns=(found.st_atime_ns, mtime), follow_symlinks=False)
+            if found.st_mode != mode:
+                change_mode(path, stat.S_IMODE(mode))
+
+
+def _is_plain(directory: str) -> bool:
+    """True if no part of the path is a symbolic link."""
+    try:
+        os.close(open_directory(directory))
+    except OSError:
+        return False
+    return True
+
+
+# Comparisons
+
+
+def _differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
+    """True if these are different versions of a file, or different files; `copied`: a copy is none of them."""
+    if found is None or wanted is None:
+        return found is not wanted
+    if copied:
+        found = found._replace(inode=wanted.inode, ctime=wanted.ctime)
+    if found.is_directory and wanted.is_directory:
+        # Its size and times change with its entries.
+        return (*found[:3], found.inode) != (*wanted[:3], wanted.inode)
+    return found[:7] != wanted[:7]
+
+
+def _differences(top: str, wanted: Inside) -> list[str]:
+    try:
+        found = stamps_inside(top)
+    except OSError:
+        return [top]
+    return [
+        os.path.join(top, name) for name in found.keys() | wanted.keys() if _differs(found.get(name), wanted.get(name))
+    ]
+
+
+# Files of the store
+
+
+def _save_state(store: str, state: str, **more: Any) -> None:
+    run_files.write_json(os.path.join(store, STATE), {"state": state, "undone": [], **more})
+
+
+def _save_results(store: str, results: dict[int, _Result]) -> None:
+    rows = [(number, result.found, result.inside) for number, result in results.items()]
+    run_files.write_whole(os.path.join(store, RESULTS), json.dumps(rows, separators=(",", ":")).encode())
+
+
+def _load_results(store: str) -> dict[int, _Result]:
+    found = {}
+    for number, present, inside in run_files.read_json(os.path.join(store, RESULTS)):
+        stamps = {name: Stamp(*each) for name, each in inside.items()} if inside is not None else None
+        found[number] = _Result(Stamp(*present) if present is not None else None, stamps)
+    return found
+
+
+def _flush(store: str, plan: Plan) -> None:
+    """Write everything that was changed to the disks, before a state says that it is done."""
+    devices = {os.lstat(store).st_dev}
+    _flush_one(store)
+    for directory in plan.directories:
+        with suppress(FileNotFoundError, PermissionError):
+            device = os.lstat(directory.path).st_dev
+            if device not in devices:
+                devices.add(device)
+                _flush_one(directory.path)
+
+
+def _flush_one(path: str) -> None:
+    """Write all of a file system to its disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syscalls.call("syncfs", fd)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        os.sync()
+    finally:
+        os.close(fd)
+
+
+def _sentence(error: Exception) -> str:
+    """Return what went wrong, with its path, as a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    return str(error)
