@@ -28,7 +28,7 @@ ELSEWHERE = {
     "transports/executor/executor_program.py": "the other end of that protocol, with Codex's directories",
     "transports/executor/executor_runs.py": "the variables of Codex and the sessions that its hooks have as well",
     "transports/mcp/mcp_calls.py": "reads the metadata of Codex, which clients of other names send too",
-    "transports/acp/acp_agents.py": "how the agents of editors run commands, of which some have no hook",
+    "transports/acp/acp_sessions.py": "how the agents of editors run commands, of which some have no hook",
     "transports/mcp/http_site.py": "serves the hook over HTTP, which Claude Code alone can ask",
     "tui/call/call_panel.py": "tells a newcomer without any client which ones can be connected",
 }

@@ -8,14 +8,14 @@ PROXY = "tests/transports/acp/test_acp_proxy.py::"
 AGENTS_OF_EDITORS = (
     Mutation(
         "agents of editors: unseen shells",
-        ACP + "acp_agents.why_refused",
+        ACP + "acp_sessions.why_refused",
         'agent.shell != "unseen"',
         "True",
         (PROXY + "test_an_agent_whose_commands_are_not_seen_is_refused_at_the_start",),
     ),
     Mutation(
         "agents of editors: agents that nobody has measured",
-        ACP + "acp_agents.UNKNOWN",
+        ACP + "acp_sessions.UNKNOWN",
         '"unseen"',
         '"terminal"',
         (PROXY + "test_an_agent_whose_commands_are_not_seen_is_refused_at_the_start",),

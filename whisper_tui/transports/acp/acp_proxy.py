@@ -19,9 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import is_sendable, visible
-from whisper_tui.transports.acp.acp_agents import VERSION, KnownAgent, agent_of, why_refused, why_unguarded
 from whisper_tui.transports.acp.acp_questions import Files, PermissionQuestions
-from whisper_tui.transports.acp.acp_sessions import FAILED, INVALID_PARAMS, AgentSessions, Message, RequestFailed
+from whisper_tui.transports.acp.acp_sessions import (
+    FAILED,
+    INVALID_PARAMS,
+    VERSION,
+    AgentSessions,
+    KnownAgent,
+    Message,
+    RequestFailed,
+    agent_of,
+    why_refused,
+    why_unguarded,
+)
 from whisper_tui.transports.acp.acp_terminals import Terminals
 from whisper_tui.transports.mcp.gateway_messages import (
     GRACE_S,

@@ -18,11 +18,11 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.tools.agent_text import failure_of
 from whisper_tui.tools.supervised_tool import shell_of
-from whisper_tui.transports.acp.acp_agents import KnownAgent
 from whisper_tui.transports.acp.acp_sessions import (
     INVALID_PARAMS,
     NOT_FOUND,
     AgentSessions,
+    KnownAgent,
     Message,
     Params,
     RequestFailed,
