@@ -10,8 +10,8 @@ from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import CLIENT_PREFIX, EDITS_RULE, SUBAGENT_RULE, Risk, Verdict
 from whisper_tui.policy.evaluate import asked_anyway, by_grant, denied_by_rule
-from whisper_tui.policy.read_only.private_paths import contains_home
 from whisper_tui.policy.risks.call_risks import risks_of
+from whisper_tui.policy.risks.sensitive_paths import contains_home
 from whisper_tui.policy.rules.grants import grant_holds, is_exact, suggested_targets
 from whisper_tui.policy.rules.matching import applies, reaches
 from whisper_tui.policy.rules.rule import (
