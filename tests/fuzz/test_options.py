@@ -16,7 +16,7 @@ from tests.fuzz.coverage import Coverage
 from tests.fuzz.jail import Jail, programs
 from tests.fuzz.profile import LONG, fuzzed
 from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.policy.read_only import git_queries, special_programs
+from whisper_tui.policy.read_only import special_programs
 from whisper_tui.policy.read_only.allowed_options import AllowedOptions, allowed_options
 from whisper_tui.policy.read_only.read_only_list import _forms, _subcommands, helpers_of
 from whisper_tui.policy.rules.rule import Rules
@@ -90,8 +90,10 @@ def calls() -> dict[str, tuple[tuple[tuple[str, ...], AllowedOptions], ...]]:
         found.setdefault(program, []).extend((each.words, each.form) for each in subcommands)
     for subcommand in ("x509", "req", "crl"):
         found.setdefault("openssl", []).append(((subcommand,), special_programs._OPENSSL))
-    found["git"] += [((name,), made) for name, made in (git_queries._TABLE | {"reflog": git_queries._REFLOG}).items()]
-    found["git"] += list(git_queries._two_words().items())
+    found["git"] += [
+        ((name,), made) for name, made in (special_programs._GIT | {"reflog": special_programs._GIT_REFLOG}).items()
+    ]
+    found["git"] += list(special_programs._two_words().items())
     return {program: tuple(found[program]) for program in programs(*sorted(found.keys() - _LEFT_OUT))}
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from whisper_tui.policy.read_only import git_queries
 from whisper_tui.policy.read_only.allowed_options import AllowedOptions, allowed_options, parse_arguments, read_table
-from whisper_tui.policy.read_only.special_programs import SPECIAL, VERSIONS
+from whisper_tui.policy.read_only.special_programs import SPECIAL, VERSIONS, git_only_reads, listed_subcommands
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 
 # Programs that read files and text. A line: `programs | letters | names | notes`. A letter or name followed by `:` or `=`
@@ -397,7 +396,7 @@ def listed_commands() -> tuple[str, ...]:
     """Return the programs on the list, and the subcommands of others: `ls`, `pip list`; `*` stands for more words."""
     whole = {*_forms(), *SPECIAL}
     parts = {" ".join((name, *entry.words)) for name, entries in _subcommands().items() for entry in entries}
-    git = {f"git {name}" for name in git_queries.listed_subcommands()}
+    git = {f"git {name}" for name in listed_subcommands()}
     return tuple(sorted(each for each in {*whole, *parts, *git} if not fails_in_sandbox(each.split())))
 
 
@@ -410,7 +409,7 @@ def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
     if name == "lsof" and any("@" in word for word in words):
         return False  # the name of a machine, which another one is asked for
     if name == "git":
-        return git_is_neutral and git_queries.git_only_reads(words)
+        return git_is_neutral and git_only_reads(words)
     if len(words) == 1 and words[0] in {"--version", "--help"} and _tells_about_itself(name):
         return True
     if name in _READS_ARGUMENTS_FROM_FILES and any(word.startswith("@") for word in words):
