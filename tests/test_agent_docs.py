@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.agents.client_files import changes
-from whisper_tui.agents.install_request import OR_REFUSE, InstallRequest, Launch, split
+from whisper_tui.agents.client_files import OR_REFUSE, InstallRequest, Launch, changes, split
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.dispatch import parser
 

@@ -9,10 +9,9 @@ import pytest
 
 from tests.agent_process import AgentProcess
 from tests.install.realistic import REALISTIC
-from whisper_tui.agents.client_files import Change, apply_changes, changes
+from whisper_tui.agents.client_files import Change, InstallPlan, InstallRequest, Launch, apply_changes, changes
 from whisper_tui.agents.doctor import examine
 from whisper_tui.agents.findings import DoctorContext, Report
-from whisper_tui.agents.install_request import InstallPlan, InstallRequest, Launch
 from whisper_tui.agents.known_clients import profile_of
 
 HERE = Path(__file__).parent

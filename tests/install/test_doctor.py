@@ -8,8 +8,8 @@ import pytest
 
 from tests.install.conftest import CLIENTS, HERE, Machine
 from tests.install.findings import FILES, PROJECT_FILES, change, said, troubles
+from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.findings import CheckState
-from whisper_tui.agents.install_request import Launch
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.agents.probe import Canary
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.install.conftest import Machine
+from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
-from whisper_tui.agents.install_request import Launch
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
+from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.doctor import asks_itself, servers_of
-from whisper_tui.agents.install_request import Launch
 
 GATEWAY = ["mcp", "--home", "/w", "--through", "docs", "--", "npx", "docs-server"]
 

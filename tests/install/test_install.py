@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
-from whisper_tui.agents.client_files import BACKUP, JSON_WITH_COMMENTS, TOML
-from whisper_tui.agents.install_request import Launch
+from whisper_tui.agents.client_files import BACKUP, JSON_WITH_COMMENTS, TOML, Launch
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, HERE, Machine
+from whisper_tui.agents.client_files import DAY_S, Launch
 from whisper_tui.agents.findings import CheckState
-from whisper_tui.agents.install_request import DAY_S, Launch
 
 FILES = {
     "claude": ".claude.json",

@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 
 from whisper_tui.agents import findings
 from whisper_tui.agents.agent_tools import CellTool, Content, FunctionTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.client_files import JSON, Shared
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    Shared,
+    is_approved,
+    is_our_hook,
+    split,
+)
 from whisper_tui.agents.file_entries import FileEntry, Handler, Item, Member, Setting, handlers, value_at
 from whisper_tui.agents.findings import (
     Check,
@@ -27,15 +37,6 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookRequest
-from whisper_tui.agents.install_request import (
-    DAY_S,
-    SERVER,
-    InstallPlan,
-    InstallRequest,
-    is_approved,
-    is_our_hook,
-    split,
-)
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import (
     ImportedRules,

@@ -12,7 +12,23 @@ from typing import Any, ClassVar
 import tomlkit
 
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool, patch_of
-from whisper_tui.agents.client_files import JSON, TOML, Opener, Own, Shared, opened, plain_of, read_file, shape_error
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON,
+    SERVER,
+    TOML,
+    InstallPlan,
+    InstallRequest,
+    Opener,
+    Own,
+    Shared,
+    is_our_hook,
+    opened,
+    plain_of,
+    read_file,
+    shape_error,
+    split,
+)
 from whisper_tui.agents.codex_programs import (
     ListedHook,
     NoAnswer,
@@ -40,7 +56,6 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit

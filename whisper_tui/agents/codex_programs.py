@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.agents.client_files import InstallRequest, is_launcher
 from whisper_tui.agents.file_entries import Element, FileEntry, Setting, value_at
 from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, note
-from whisper_tui.agents.install_request import InstallRequest, is_launcher
 from whisper_tui.agents.probe import Canary, NotRun, answer_by_lines, denied_by_supervisor, numbers, prove
 from whisper_tui.model.errors import InvalidRequest
 

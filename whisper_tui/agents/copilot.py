@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.client_files import JSON, JSON_WITH_COMMENTS, Shared
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON,
+    JSON_WITH_COMMENTS,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    Shared,
+    is_hook,
+    split,
+)
 from whisper_tui.agents.file_entries import Element, FileEntry, Member, value_at
 from whisper_tui.agents.findings import (
     DoctorContext,
@@ -29,7 +39,6 @@ from whisper_tui.agents.hook_formats import (
     parsed,
     printed,
 )
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_hook, split
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ALL_MEASURED, ClientProfile, ServerTable

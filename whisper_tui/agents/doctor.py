@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.agents import probe
-from whisper_tui.agents.client_files import plain_of
+from whisper_tui.agents.client_files import SERVER, InstallRequest, Launch, is_gateway, is_server, launcher_of, plain_of
 from whisper_tui.agents.file_entries import value_at
 from whisper_tui.agents.findings import (
     LOADING,
@@ -23,7 +23,6 @@ from whisper_tui.agents.findings import (
     variables_set_in,
 )
 from whisper_tui.agents.gateway_servers import gateway_checks, started_words
-from whisper_tui.agents.install_request import SERVER, InstallRequest, Launch, is_gateway, is_server, launcher_of
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
 from whisper_tui.agents.probe import NotRun, program_of, run, version_of
 from whisper_tui.agents.profile import ServerTable

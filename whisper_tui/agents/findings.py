@@ -7,9 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.agents.client_files import Opener, plain_of
+from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, plain_of
 from whisper_tui.agents.file_entries import value_at
-from whisper_tui.agents.install_request import InstallRequest, Launch
 from whisper_tui.model.errors import BadConfiguration
 
 

@@ -6,10 +6,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from whisper_tui.agents.client_files import Opener, plain_of
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    SERVER,
+    InstallRequest,
+    Launch,
+    Opener,
+    is_gateway,
+    is_launcher,
+    plain_of,
+)
 from whisper_tui.agents.file_entries import Document, Key, value_at
 from whisper_tui.agents.findings import LOADING, Check, DoctorContext, bad, command_line, good, note
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallRequest, Launch, is_gateway, is_launcher
 from whisper_tui.model.errors import BadConfiguration
 
 if TYPE_CHECKING:

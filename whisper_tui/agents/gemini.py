@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 
 from whisper_tui.agents import findings
 from whisper_tui.agents.agent_tools import Content, FunctionTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON_WITH_COMMENTS,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    Own,
+    Shared,
+    is_our_hook,
+    split,
+)
 from whisper_tui.agents.documents import read_json
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -28,7 +38,6 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, not_wrapped, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OrderedRule,

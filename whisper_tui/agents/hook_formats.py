@@ -24,7 +24,7 @@ from whisper_tui.agents.agent_tools import (
     server_and_tool,
     server_call,
 )
-from whisper_tui.agents.install_request import SERVER
+from whisper_tui.agents.client_files import SERVER
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
 

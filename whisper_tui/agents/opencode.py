@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Own, Shared
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON_WITH_COMMENTS,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    Own,
+    Shared,
+    is_approved,
+    is_hook,
+)
 from whisper_tui.agents.documents import read_json
 from whisper_tui.agents.file_entries import FileEntry, Member, Permission, value_at
 from whisper_tui.agents.findings import (
@@ -23,7 +33,6 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, longest_server, printed
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_approved, is_hook
 from whisper_tui.agents.own_rules import (
     OrderedRule,
     OwnRules,

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 # The profile's class imports none of its parts, because transports use it and must not load the policy.
 if TYPE_CHECKING:
-    from whisper_tui.agents.client_files import Opener
+    from whisper_tui.agents.client_files import InstallPlan, InstallRequest, Opener
     from whisper_tui.agents.findings import DoctorContext, Findings
     from whisper_tui.agents.hook_formats import HookFormat
-    from whisper_tui.agents.install_request import InstallPlan, InstallRequest
     from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSource
 
 UNKNOWN_WAIT_S = 45.0

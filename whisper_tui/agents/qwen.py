@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from whisper_tui.agents.agent_tools import CellTool, Content, FunctionTool, ReplaceTool, Tool, WriteTool
-from whisper_tui.agents.client_files import JSON_WITH_COMMENTS, Shared
+from whisper_tui.agents.client_files import (
+    DAY_S,
+    JSON_WITH_COMMENTS,
+    SERVER,
+    InstallPlan,
+    InstallRequest,
+    Shared,
+    is_our_hook,
+    split,
+)
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
 from whisper_tui.agents.findings import (
     DoctorContext,
@@ -22,7 +31,6 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat
-from whisper_tui.agents.install_request import DAY_S, SERVER, InstallPlan, InstallRequest, is_our_hook, split
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable

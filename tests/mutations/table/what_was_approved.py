@@ -34,7 +34,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "a gateway that asks another supervisor",
-        "whisper_tui.agents.install_request.is_server",
+        "whisper_tui.agents.client_files.is_server",
         "len(chosen) <= 1",
         "True",
         ("tests/install/test_gateway_servers.py::test_the_hook_asks_about_servers_that_only_look_like_this_gateway",),

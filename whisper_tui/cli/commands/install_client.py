@@ -14,9 +14,8 @@ from whisper_tui.model.text import visible
 from whisper_tui.wire.rendezvous import home_options
 
 if TYPE_CHECKING:
-    from whisper_tui.agents.client_files import Change
+    from whisper_tui.agents.client_files import Change, InstallRequest, Launch
     from whisper_tui.agents.findings import Check, DoctorContext, Report
-    from whisper_tui.agents.install_request import InstallRequest, Launch
 
 
 def add_install(verbs: Subcommands) -> None:
@@ -92,7 +91,7 @@ def _uninstall(options: Options) -> int:
 
 
 def _wish(options: Options, *, hook: bool, mcp: bool, **parts: bool) -> "InstallRequest":
-    from whisper_tui.agents.install_request import InstallRequest
+    from whisper_tui.agents.client_files import InstallRequest
 
     return InstallRequest(
         launch=launch_of(options),
@@ -117,7 +116,7 @@ def project_of(options: Options) -> Path | None:
 def launch_of(options: Options) -> "Launch":
     """Return how a client starts this installation for the instance that the options choose."""
     # The directories are always written out, the default ones too: a project can change the variables that choose them.
-    from whisper_tui.agents.install_request import PROGRAM, Launch
+    from whisper_tui.agents.client_files import PROGRAM, Launch
 
     beside = Path(sys.executable).with_name(PROGRAM)
     program = (str(beside),) if os.access(beside, os.X_OK) else (sys.executable, "-m", "whisper_tui")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.doctor import gaps
 from whisper_tui.agents.findings import DoctorContext
-from whisper_tui.agents.install_request import Launch
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.call import (
     LONGEST_NAME,

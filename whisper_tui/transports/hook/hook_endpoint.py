@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from whisper_tui.agents.agent_tools import Content
+from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookFormat, HookRequest, parsed
-from whisper_tui.agents.install_request import Launch
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
