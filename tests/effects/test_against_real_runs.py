@@ -17,7 +17,7 @@ from whisper_tui.effects.file_view import Deadline, FileView
 from whisper_tui.effects.text_walk import TextWalk
 from whisper_tui.model.call import Shell
 from whisper_tui.model.effects import Effects
-from whisper_tui.policy.commands.shells import BUILTINS
+from whisper_tui.policy.commands.wrappers import BUILTINS
 
 STATED = r"""
 # redirections

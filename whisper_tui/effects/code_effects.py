@@ -26,7 +26,7 @@ from whisper_tui.effects.script_code import (
 )
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.policy.commands.argv import Words
-from whisper_tui.policy.commands.shells import BUILTINS
+from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.view import CommandView
 

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from whisper_tui.policy.commands.argv import Argv, ParsedOptions, Unwrapped, parse_options, program_name
-from whisper_tui.policy.commands.shells import StandardInput, shell_text
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
-from whisper_tui.policy.commands.wrappers import FOREIGN_SHELLS, RUNNERS, SHELLS, WRAPPERS, Runner, Wrapper
+from whisper_tui.policy.commands.wrappers import (
+    FOREIGN_SHELLS,
+    RUNNERS,
+    SHELLS,
+    WRAPPERS,
+    Runner,
+    StandardInput,
+    Wrapper,
+    shell_text,
+)
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand
 

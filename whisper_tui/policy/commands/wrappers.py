@@ -1,8 +1,10 @@
-"""Programs that run the rest of their words, or the words after a subcommand, with their options."""
+"""Programs that run the rest of their words, or the words after a subcommand; and shells, with the text that they run."""
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import KnownOptions, known_options
+from whisper_tui.policy.commands.argv import KnownOptions, known_options, parse_options
 
 _NONE = KnownOptions()
 
@@ -368,3 +370,108 @@ RUNNERS: dict[str, Runner] = {
     "py-spy": Runner({"record": Wrapper(only_dashes=True), "top": Wrapper(only_dashes=True)}),
 }  # fmt: skip
 """By program. The subcommand `""` means that the program itself runs its words."""
+
+
+BUILTINS = frozenset(
+    ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo "
+    "enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf "
+    "pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit "
+    "umask unalias unset wait".split()
+)
+
+
+_VARIABLES = frozenset(
+    "BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND IFS CDPATH GLOBIGNORE SHELL "
+    "PAGER MANPAGER LESS LESSOPEN LESSCLOSE LESSKEY LESSKEYIN EDITOR VISUAL BROWSER FCEDIT SUDO_ASKPASS SSH_ASKPASS "
+    "HOME TMPDIR PERL5LIB PERL5OPT PERL5DB RUBYOPT RUBYLIB NODE_OPTIONS NODE_PATH JAVA_TOOL_OPTIONS _JAVA_OPTIONS "
+    "JDK_JAVA_OPTIONS CLASSPATH MAVEN_OPTS GRADLE_OPTS GOFLAGS GOROOT GOTOOLDIR GOPROXY RUSTC_WRAPPER RUSTC "
+    "RUSTFLAGS CARGO_HOME MAKEFLAGS MAKEFILES CC CXX CPP LD AR RIPGREP_CONFIG_PATH GREP_OPTIONS TAR_OPTIONS "
+    "RSYNC_RSH CVS_RSH GZIP BZIP2 XZ_OPT XZ_DEFAULTS ZSTD_CLEVEL HGRCPATH EMACSLOADPATH VIMINIT EXINIT GVIMINIT "
+    "INPUTRC TERMINFO TERMCAP TERMINFO_DIRS LOCPATH GCONV_PATH NLSPATH HOSTALIASES RES_OPTIONS MALLOC_TRACE "
+    "OPENSSL_CONF OPENSSL_MODULES SSL_CERT_FILE SSL_CERT_DIR CURL_HOME CURL_CA_BUNDLE WGETRC AWKLIBPATH PHPRC "
+    "PHP_INI_SCAN_DIR LUA_INIT LUA_CPATH JULIA_LOAD_PATH R_PROFILE R_PROFILE_USER R_ENVIRON ZDOTDIR FPATH "
+    "http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY AWS_PROFILE AWS_CONFIG_FILE KUBECONFIG "
+    "DOCKER_HOST DOCKER_CONFIG".split()
+)
+
+_VARIABLE_PATTERNS = re.compile(
+    r"(?:LD_|DYLD_|GIT_|BASH_FUNC_|PYTHON|PIP_|UV_|npm_config_|NPM_CONFIG_|YARN_|NODE_|PERL5|RUBY|GEM_|BUNDLE_|LUA_|"
+    r"GCC_|CARGO_|RUSTUP_|TF_CLI_|ANSIBLE_|XDG_CONFIG_|ASAN_|GTK_|QT_).*"
+    r"|.*(?:PATH|PAGER|EDITOR|_OPTIONS|_OPTS|OPT|_CONFIG|_COMMAND|_HOOK|_WRAPPER|_SHELL|_ASKPASS|RC)\Z",
+    re.DOTALL,
+)
+
+_HARMLESS_VARIABLES = frozenset({"WHISPER_TUI", "WHISPER_TUI_CALL_ID", "ASIMI_CLI"})
+"""Variables with which whisper_tui marks the commands that it starts."""
+
+_NEEDED_VARIABLES = frozenset({"PATH", "HOME", "SHELL", "TMPDIR", "INFOPATH", "MANPATH"})
+"""Variables of the session's environment without which ordinary commands fail."""
+
+_INHERITED_THREATS = re.compile(
+    r"(?:LD_|DYLD_|BASH_FUNC_|GIT_(?!AUTHOR_|COMMITTER_)).*|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|CDPATH|"
+    r"GLOBIGNORE|IFS|LESSOPEN|LESSCLOSE|PERL5OPT|PERL5DB|RUBYOPT|NODE_OPTIONS|PYTHON(?:PATH|STARTUP|HOME|INSPECT|"
+    r"BREAKPOINT|WARNINGS|USERBASE)|RIPGREP_CONFIG_PATH|GREP_OPTIONS|TAR_OPTIONS|GCONV_PATH|LOCPATH|JAVA_TOOL_OPTIONS|"
+    r"_JAVA_OPTIONS|JDK_JAVA_OPTIONS|MAKEFLAGS|MAKEFILES|LUA_INIT.*|AWKLIBPATH|AWKPATH|OPENSSL_CONF|MALLOC_TRACE|"
+    r".*PAGER|EDITOR|VISUAL|BROWSER",
+    re.DOTALL,
+)
+
+
+def changes_what_runs(name: str) -> bool:
+    """True if setting this variable can make a command do something other than its words say."""
+    return name not in _HARMLESS_VARIABLES and (name in _VARIABLES or _VARIABLE_PATTERNS.fullmatch(name) is not None)
+
+
+def is_own_variable(name: str) -> bool:
+    """True if whisper_tui's own tools add this variable to every command."""
+    return name in _HARMLESS_VARIABLES
+
+
+def is_withheld(name: str) -> bool:
+    """True if a command that runs without being asked does not get this variable of its session."""
+    return name not in _NEEDED_VARIABLES and _INHERITED_THREATS.fullmatch(name) is not None
+
+
+_SHELL_LETTERS = "abefhiklmnprstuvxBCDEHPTc"
+_SHELL_OPTIONS = known_options(
+    _SHELL_LETTERS, "oO",
+    "norc noprofile login posix restricted verbose debugger dump-strings dump-po-strings interactive noediting "
+    "protected command",
+    "init-file rcfile",
+)  # fmt: skip
+
+RUNS_FILE = "it runs a script from a file"
+RUNS_INPUT = "it runs a script from its input"
+
+
+class StandardInput(NamedTuple):
+    """The standard input of a command."""
+
+    text: str | None = None
+    """Its text, if the command contains it."""
+    has_input: bool = False
+    """True if there is any input: a pipe, a file, a here-document."""
+
+
+def shell_text(argv: tuple[str | None, ...], given: StandardInput) -> tuple[str | None, str]:
+    """Return the script that a shell would run, or None and the reason why it is not known."""
+    # `bash +x` switches an option off: the same letters, with a plus
+    words = tuple("-" + word[1:] if word and word.startswith("+") and len(word) > 1 else word for word in argv)
+    parsed = parse_options(words, 1, _SHELL_OPTIONS)
+    if parsed is None:
+        return None, "unknown options of the shell hide what it runs"
+    operands = argv[parsed.rest :]
+    # a single dash ends the options of a shell, as `--` does
+    if operands[:1] == ("-",):
+        operands = operands[1:]
+    if parsed.has("-c", "--command"):
+        if not operands or operands[0] is None:
+            return None, "the shell's script is not known before it runs"
+        return operands[0], ""
+    if operands and not parsed.has("-s"):
+        return None, RUNS_FILE
+    if given.text is not None:
+        return given.text, ""
+    if given.has_input:
+        return None, RUNS_INPUT
+    return None, "it starts an interactive shell"

@@ -9,7 +9,7 @@ from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.commands.argv import parse_git, program_name
-from whisper_tui.policy.commands.shells import changes_what_runs
+from whisper_tui.policy.commands.wrappers import changes_what_runs
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
 from whisper_tui.policy.risks.host_access import uses_network

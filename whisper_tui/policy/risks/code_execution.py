@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from whisper_tui.policy.commands.argv import Danger, Words, before_end_of_options, letters, long_option, operands
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, sed_has_effects
-from whisper_tui.policy.commands.shells import RUNS_INPUT, changes_what_runs
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import SHELLS
+from whisper_tui.policy.commands.wrappers import RUNS_INPUT, SHELLS, changes_what_runs
 from whisper_tui.policy.shell.syntax import Script, Word
 
 CODE_OPTIONS = {

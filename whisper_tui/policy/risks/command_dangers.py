@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from whisper_tui.policy.commands.argv import Danger, Words, program_name
-from whisper_tui.policy.commands.shells import RUNS_FILE, StandardInput
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
-from whisper_tui.policy.commands.wrappers import SHELLS
+from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
 from whisper_tui.policy.risks import code_execution, git_dangers, host_access
 from whisper_tui.policy.risks import destructive as file_commands
 from whisper_tui.policy.risks import destructive as systems

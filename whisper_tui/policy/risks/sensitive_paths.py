@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from whisper_tui.model.verdict import Place
 from whisper_tui.policy.commands.argv import Argv, program_name
-from whisper_tui.policy.commands.shells import StandardInput
 from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.commands.wrappers import StandardInput
 
 _CONFIDENTIAL_FILES = (
     # environments and settings with passwords

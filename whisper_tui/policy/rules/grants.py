@@ -11,9 +11,8 @@ from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
-from whisper_tui.policy.commands.shells import StandardInput, is_own_variable
 from whisper_tui.policy.commands.unwrap import unwrap
-from whisper_tui.policy.commands.wrappers import SHELLS, WRAPPERS
+from whisper_tui.policy.commands.wrappers import SHELLS, WRAPPERS, StandardInput, is_own_variable
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
 from whisper_tui.policy.rules.rule import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.shells import is_withheld
+from whisper_tui.policy.commands.wrappers import is_withheld
 from whisper_tui.policy.shell.strict_reader import MOST_COMMANDS, MOST_WORDS, NotPlain
 from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value
 

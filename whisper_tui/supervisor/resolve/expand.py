@@ -11,8 +11,8 @@ from whisper_tui.model.call import CommandSpec
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.model.verdict import Meaning, Redirect
 from whisper_tui.policy.commands.argv import Argv, program_name
-from whisper_tui.policy.commands.shells import BUILTINS
 from whisper_tui.policy.commands.unwrap import InnerCommand
+from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands

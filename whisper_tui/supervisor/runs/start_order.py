@@ -12,7 +12,7 @@ from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.policy.commands.shells import BUILTINS, is_withheld
+from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
 from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
