@@ -12,7 +12,7 @@ from whisper_tui import Approve, Argv, CallRecord, Deny, ToolFailure, in_process
 from whisper_tui.model.call import CommandSpec, Function
 from whisper_tui.model.ending import FailedToStart, TimedOut
 from whisper_tui.model.run import OutputChunk, OutputSizes
-from whisper_tui.present.told_text import Told, ToldPart, told_paragraphs
+from whisper_tui.present.ending_text import Told, ToldPart, told_paragraphs
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.answers_again import BY_ITSELF, NO_ANSWER, RAN_ON, REMOVED, AnswersAgain
 

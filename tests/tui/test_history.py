@@ -11,7 +11,7 @@ from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
-from whisper_tui.present.told_text import Told, ToldPart
+from whisper_tui.present.ending_text import Told, ToldPart
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.history.history_screen import HISTORY, HistoryScreen
 from whisper_tui.tui.history.past_calls import PastList

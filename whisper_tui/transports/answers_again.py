@@ -11,7 +11,7 @@ from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held
-from whisper_tui.present.told_text import Told, ToldPart, object_part
+from whisper_tui.present.ending_text import Told, ToldPart, object_part
 from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, ToolFailure, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget, agent_note, captured_texts, failure_of
 from whisper_tui.tools.exec_command.exec_tool import ExecArguments, ExecCommandTool

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from whisper_tui.config.configuration import ToolSettings
     from whisper_tui.model.api import Supervision
     from whisper_tui.model.state import CallRecord
-    from whisper_tui.present.told_text import AnswerReader, Told
+    from whisper_tui.present.ending_text import AnswerReader, Told
     from whisper_tui.system.state_directory import Directories
     from whisper_tui.tools import ToolContext, ToolRegistry
 
