@@ -13,7 +13,7 @@ from whisper_tui.model.event import Decided, Started
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
 from whisper_tui.present.call_text import card, describe, heading
-from whisper_tui.present.risk_text import GRAVE, risk_line
+from whisper_tui.present.security_text import GRAVE, risk_line
 from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows
 from whisper_tui.tui.queue.call_roster import KEPT, CallRoster, listed
 from whisper_tui.tui.queue.call_row import row_line

@@ -39,8 +39,7 @@ from whisper_tui.present.command_text import call_line, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence
 from whisper_tui.present.quantities import clock_time, count, duration
-from whisper_tui.present.risk_text import not_inspected_sentences
-from whisper_tui.present.security_text import refused_sentence, rules_sentence
+from whisper_tui.present.security_text import not_inspected_sentences, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.words import decided_by_text, session_label
 from whisper_tui.tui.dialogs.drafts import Draft, checked

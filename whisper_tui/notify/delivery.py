@@ -17,7 +17,7 @@ from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, limit
-from whisper_tui.present.risk_text import is_grave
+from whisper_tui.present.security_text import is_grave
 from whisper_tui.present.words import session_label
 
 TITLE = "whisper_tui"

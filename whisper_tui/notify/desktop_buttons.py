@@ -27,7 +27,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.notify.delivery import TITLE, desktop_environment
 from whisper_tui.present.command_text import whole_text
-from whisper_tui.present.risk_text import is_grave, not_inspected_sentences
+from whisper_tui.present.security_text import is_grave, not_inspected_sentences
 from whisper_tui.present.words import session_label
 
 if TYPE_CHECKING:

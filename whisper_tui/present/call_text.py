@@ -19,7 +19,7 @@ from whisper_tui.present.command_text import (
 from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
 from whisper_tui.present.explained_words import explained_paragraphs
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
-from whisper_tui.present.risk_text import (
+from whisper_tui.present.security_text import (
     blocked_paragraphs,
     not_inspected_sentences,
     risk_role,

@@ -13,7 +13,7 @@ from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 from whisper_tui.present.quantities import count
-from whisper_tui.present.risk_text import GRAVE
+from whisper_tui.present.security_text import GRAVE
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, is_tree, tool_line, tool_paragraphs
 

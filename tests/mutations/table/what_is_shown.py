@@ -11,7 +11,7 @@ UNREAD = "tests/effects/test_code_nobody_read.py::"
 WHAT_IS_SHOWN = (
     Mutation(
         "code that nobody has read",
-        "whisper_tui.present.risk_text.risk_line",
+        "whisper_tui.present.security_text.risk_line",
         "bool(record.resolved and record.resolved.not_inspected)",
         "False",
         ("tests/tui/test_board.py::test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagged",),

@@ -22,8 +22,7 @@ from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, limit
-from whisper_tui.present.risk_text import blocked_sentence
-from whisper_tui.present.security_text import refused_sentence, rules_sentence
+from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested

@@ -13,7 +13,7 @@ from whisper_tui.model.masked_calls import masked_command
 from whisper_tui.model.state import CallRecord, Held, Queued
 from whisper_tui.present.command_text import one_line
 from whisper_tui.present.quantities import count
-from whisper_tui.present.risk_text import is_grave
+from whisper_tui.present.security_text import is_grave
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.risk_text import not_inspected_sentences, risk_role, risk_sign
+from whisper_tui.present.security_text import not_inspected_sentences, risk_role, risk_sign
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, labelled, said
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView

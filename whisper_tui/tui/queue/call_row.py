@@ -7,7 +7,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, St
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import age, history_column
-from whisper_tui.present.risk_text import NOT_INSPECTED, risk_line
+from whisper_tui.present.security_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
 from whisper_tui.tui.lines import fitted, width_of
