@@ -11,7 +11,7 @@ from whisper_tui.model.ending import Denied
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import Ended, Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.tui.dialogs.deny_dialog import NO_REASON
+from whisper_tui.tui.dialogs.decision_dialogs import NO_REASON
 
 
 def three_waiting() -> Play:

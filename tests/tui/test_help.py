@@ -9,7 +9,7 @@ from tests.tui.scenes import workday
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.state import Waiting
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP, OTHER_SCREENS, keymap
-from whisper_tui.tui.dialogs.deny_dialog import DenyScreen
+from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
 from whisper_tui.tui.dialogs.help_dialog import HelpScreen, cockpit_sections, matching
 from whisper_tui.tui.history.history_screen import HistoryScreen
 

@@ -18,7 +18,7 @@ from whisper_tui.tui.call.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
-from whisper_tui.tui.dialogs.deny_dialog import DenyScreen
+from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
 from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen

@@ -15,8 +15,14 @@ from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.dialogs.batch_dialog import BatchChoice, BatchScreen, FailuresScreen
-from whisper_tui.tui.dialogs.deny_dialog import DenyScreen, SessionDenialChoice, SessionDenialScreen
+from whisper_tui.tui.dialogs.decision_dialogs import (
+    BatchChoice,
+    BatchScreen,
+    DenyScreen,
+    FailuresScreen,
+    SessionDenialChoice,
+    SessionDenialScreen,
+)
 from whisper_tui.tui.queue.call_roster import similarity_key
 
 MARKS: tuple[Command, ...] = (
