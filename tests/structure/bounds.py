@@ -1,13 +1,13 @@
 """The worst that each figure may be: what was reached, with some room for features."""
 
 BOUNDS: dict[str, float] = {
-    "modules": 357,
+    "modules": 349,
     "median length of a module": 175.0,
     "modules of more than 500 lines": 0,
     "classes of more than 300 lines": 0,
     "functions of more than 40 lines": 0,
     "modules with one public name": 24,
-    "modules in the largest folder": 21,
+    "modules in the largest folder": 20,
     "modules with exactly one importer": 60,
     "of these, below 60 lines": 0,
     "import cycles, with those for types": 0,
