@@ -13,10 +13,10 @@ from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.history.history_screen import HistoryScreen
+from whisper_tui.tui.lines import Scrolled
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.painter import Pens
-from whisper_tui.tui.output.scrolled import Scrolled
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.queue.call_list import CallList, FilterBar

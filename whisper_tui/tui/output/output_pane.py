@@ -15,14 +15,13 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import time_with_milliseconds
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, width_of
+from whisper_tui.tui.lines import ROLE_CLASSES, Scrolled, base_style, drawn, width_of
 from whisper_tui.tui.output.ansi import pen_after
 from whisper_tui.tui.output.merged_view import MergedView
 from whisper_tui.tui.output.output_bars import bar, title_line
 from whisper_tui.tui.output.output_search import Finder, Match, Needle
 from whisper_tui.tui.output.output_view import OutputView, ScrolledOutput, ShownRow
 from whisper_tui.tui.output.painter import Painter, Pens, looks_binary
-from whisper_tui.tui.output.scrolled import Scrolled
 from whisper_tui.tui.output.stream_reader import ByteWindow, ReadOutput, TimeIndex
 
 SIDEWAYS = 8
