@@ -11,7 +11,7 @@ from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleSco
 from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.present.scope_text import scope_targets
+from whisper_tui.present.words import scope_targets
 from whisper_tui.tui.dialogs.drafts import ScopeDraft, scope_of
 
 SPEC = CommandSpec(command=Argv(program="git", args=("push",)), cwd="/srv")

@@ -11,7 +11,7 @@ from whisper_tui.cli.watch_text import first_words, in_full
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Grant, PrefixScope, RuleScope
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
-from whisper_tui.present.scope_text import approved_scope
+from whisper_tui.present.words import approved_scope
 from whisper_tui.tui.call import revealed_secrets
 from whisper_tui.tui.call.revealed_secrets import REVEALED_S
 from whisper_tui.tui.rules.rule_list import grant_paragraphs

@@ -162,7 +162,7 @@ def approved_target(scope: dict[str, Any], *, short: bool = False) -> str:
     """Return what an approval of files, hosts or a tool allows, as a clause. `short`: only what it is about."""
     # Only these approvals need the model, which takes longer to load than everything else here.
     from whisper_tui.model.decision import ToolScope
-    from whisper_tui.present.scope_text import approved_scope, scope_targets
+    from whisper_tui.present.words import approved_scope, scope_targets
 
     known = ToolScope.model_validate(scope)
     return scope_targets(known) if short else approved_scope(known)

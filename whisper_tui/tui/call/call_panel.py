@@ -18,8 +18,8 @@ from whisper_tui.present.call_text import card, describe, further_details, headi
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.ending_text import AnswerReader, Told, told_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.scope_text import rule_words
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.present.words import rule_words
 from whisper_tui.tui.call.edit_diff import EditFacts
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext

@@ -10,9 +10,8 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
-from whisper_tui.present.scope_text import approved_scope
 from whisper_tui.present.security_text import why_not_confined
-from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.present.words import approved_scope, error_text, session_label_of
 from whisper_tui.tui.call.call_panel import CallCard
 from whisper_tui.tui.call.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext

@@ -23,10 +23,9 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import call_line, command_paragraphs, command_title, one_line
 from whisper_tui.present.quantities import count
-from whisper_tui.present.scope_text import scope_targets
 from whisper_tui.present.security_text import why_not_confined
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
-from whisper_tui.present.words import error_text
+from whisper_tui.present.words import error_text, scope_targets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import TARGET_LABELS, ScopeDraft, reach_words, scope_of, target_kind

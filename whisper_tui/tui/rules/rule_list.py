@@ -13,10 +13,9 @@ from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
 from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
-from whisper_tui.present.scope_text import of_uses, scope_reach, until_text
 from whisper_tui.present.security_text import risk_role, risk_sign, sandbox_line
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
-from whisper_tui.present.words import LONGEST_NAME, decided_by_text
+from whisper_tui.present.words import LONGEST_NAME, decided_by_text, of_uses, scope_reach, until_text
 
 Words = tuple[str, ...]
 
