@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from whisper_tui.policy.shell.compound_commands import CompoundReader
-from whisper_tui.policy.shell.expansions import ExpansionReader
+from whisper_tui.policy.shell.expansions import ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import (
     PartKind,
     Redirection,
@@ -18,7 +18,6 @@ from whisper_tui.policy.shell.syntax import (
     WordPiece,
     shell_word,
 )
-from whisper_tui.policy.shell.text_cursor import TextCursor
 from whisper_tui.policy.shell.word_reader import WordReader
 
 _OPERATORS = ("<<-", "<<<", "&>>", "<<", ">>", "<&", ">&", ">|", "<>", "&>", "<", ">")

@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
-from whisper_tui.policy.shell.expansions import ExpansionReader
+from whisper_tui.policy.shell.expansions import ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import Loop, Redirection, Unreadable, Word
-from whisper_tui.policy.shell.text_cursor import TextCursor
 from whisper_tui.policy.shell.word_reader import WordReader
 
 _CLOSERS = frozenset("then do done elif else fi esac }".split())

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from whisper_tui.policy.shell.expansions import ExpansionReader
+from whisper_tui.policy.shell.expansions import MOST_PIECES, MOST_WORDS, ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import PieceKind, Unreadable, Word, WordPiece
-from whisper_tui.policy.shell.text_cursor import MOST_PIECES, MOST_WORDS, TextCursor
 
 _OPAQUE = "\x01"
 """Placeholder for a character that is quoted or comes from an expansion."""
