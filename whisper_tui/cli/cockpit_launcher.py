@@ -22,9 +22,9 @@ from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
 from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
-from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.terminal_driver import TerminalQuestion
 from whisper_tui.tui.theme import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor

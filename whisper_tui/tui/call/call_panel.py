@@ -22,10 +22,10 @@ from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
 from whisper_tui.present.words import rule_words
 from whisper_tui.tui.call.edit_diff import EditFacts
 from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
+from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import available, in_force
 from whisper_tui.tui.command_screen import ButtonBar, label
-from whisper_tui.tui.first_hints import FirstHints
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 

@@ -1,8 +1,10 @@
-"""The lines above and below the calls: connection, problems, notices, versions, and recent decisions."""
+"""The lines above and below the calls: connection, problems, notices, versions, recent decisions, and first hints."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from typing import Literal, get_args
 
 from rich.text import Text
 from textual import on
@@ -10,13 +12,14 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Size
+from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import untrusted_entries
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
@@ -26,11 +29,62 @@ from whisper_tui.present.security_text import blocked_sentence, refused_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
-from whisper_tui.tui.command_definition import in_force
-from whisper_tui.tui.first_hints import FirstHints
+from whisper_tui.tui.command_definition import Keymap, in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.ansi import plain_with_colours
 from whisper_tui.tui.queue.call_roster import Section
+
+Hint = Literal["undo", "terminal", "always-allow"]
+HINTS: tuple[Hint, ...] = get_args(Hint)
+SHOWN_S = 12.0
+
+
+def hint_text(hint: Hint, keys: Keymap) -> str:
+    """Return the text of a hint with the keys in force; empty if its key was taken away."""
+    undo, terminal, always, revoke = (
+        keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approve-always", "revoke-latest")
+    )
+    match hint:
+        case "undo":
+            return f"{undo} undoes an approval, while it counts down and until its command has started." if undo else ""
+        case "terminal":
+            return f"{terminal} types into the terminal of this command; Ctrl+] comes back." if terminal else ""
+        case "always-allow":
+            what = f"{always} approves this call and saves a rule that allows commands like it"
+            return f"{what}; {revoke} revokes the latest standing approval." if always else ""
+
+
+class FirstHints:
+    """Shows each hint the first time that it is about what is on the screen."""
+
+    def __init__(self, known: Collection[str] = HINTS, remember: Callable[[str], object] = lambda _hint: None) -> None:
+        """`known` were shown before; `remember` keeps a hint among them."""
+        self._known = set(known)
+        self._remember = remember
+        self._next_at = 0.0
+
+    def has(self, hint: Hint) -> bool:
+        """True if a hint was not shown yet."""
+        return hint not in self._known
+
+    def about(self, widget: Widget, record: CallRecord, *, offers_rule: bool) -> None:
+        """Show a hint about the selected call, if there is one that was not shown."""
+        if offers_rule:
+            self.show(widget, "always-allow")
+        if record.spec.tty and isinstance(record.state, Running):
+            self.show(widget, "terminal")
+
+    def show(self, widget: Widget, hint: Hint) -> None:
+        """Show a hint as a toast, unless it was shown before or another one is on the screen."""
+        if not self.has(hint) or time.monotonic() < self._next_at:
+            return
+        if not (text := hint_text(hint, in_force(widget.app))):
+            return
+        self._known.add(hint)
+        self._next_at = time.monotonic() + SHOWN_S
+        self._remember(hint)
+        widget.notify(text, title="Hint", timeout=SHOWN_S, markup=False)
+
 
 BLOCKED_SHOWN = 2
 """Calls that get a toast each; of further ones only the number is shown, and the list marks them."""
