@@ -19,11 +19,18 @@ from whisper_tui.present.quantities import count, size
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.dialogs.file_dialogs import SaveRequest, SaveScreen
+from whisper_tui.tui.dialogs.file_dialogs import (
+    SaveRequest,
+    SaveScreen,
+    Source,
+    merged_pieces,
+    pieces,
+    readable,
+    save_output,
+)
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.output.output_search import ERRORS, Needle
-from whisper_tui.tui.output.saved_output import Source, merged_pieces, pieces, readable, save
 from whisper_tui.tui.output.stream_reader import RunOutput
 
 COMMANDS: tuple[Command, ...] = (
@@ -184,7 +191,7 @@ class OutputCommands:
 
     async def _save(self, record: CallRecord, wanted: SaveRequest) -> None:
         try:
-            saved = await save(wanted.path, _pieces(self._run, wanted.source))
+            saved = await save_output(wanted.path, _pieces(self._run, wanted.source))
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="error")
             return
@@ -211,7 +218,7 @@ class OutputCommands:
             # Output can hold secrets: the directory is private, and gone when the pager ends.
             with tempfile.TemporaryDirectory(prefix="whisper-tui-") as folder:
                 path = Path(folder) / f"call-{record.id}.log"
-                await save(path, readable(_pieces(self._run, source)))
+                await save_output(path, readable(_pieces(self._run, source)))
                 page(self._cockpit.screen.app, path)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
