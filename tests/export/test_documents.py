@@ -7,9 +7,9 @@ import pytest
 
 from tests.outside import needs_sandbox, outside_only
 from whisper_tui.export import call_pages
-from whisper_tui.export.call_pages import oldest_first, sessions_named
 from whisper_tui.export.document import ExportSelection, document, save
 from whisper_tui.export.markdown import block, in_code, plain_output
+from whisper_tui.export.session_story import oldest_first, sessions_named
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.run import Sandbox

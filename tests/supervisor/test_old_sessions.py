@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.export.call_pages import sessions_named
+from whisper_tui.export.session_story import sessions_named
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import Refused

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from whisper_tui.export.asciicast import asciicast
-from whisper_tui.export.call_pages import oldest_first
 from whisper_tui.export.markdown import call_report, session_report
+from whisper_tui.export.session_story import oldest_first
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import Session
 from whisper_tui.model.call_rows import call_details

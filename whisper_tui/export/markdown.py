@@ -4,8 +4,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 
-from whisper_tui.export.call_pages import oldest_first
-from whisper_tui.export.session_story import Statistics, difference, outcome, title_of
+from whisper_tui.export.session_story import Statistics, difference, oldest_first, outcome, title_of
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Session, Shell

@@ -86,8 +86,8 @@ def _export(options: Options) -> int:
 
 
 async def _write(home: "Directories", options: Options) -> int:
-    from whisper_tui.export.call_pages import current_board, sessions_named
     from whisper_tui.export.document import ExportSelection, document, save
+    from whisper_tui.export.session_story import current_board, sessions_named
     from whisper_tui.supervisor.runs.output_files import LocalOutput
     from whisper_tui.wire.client import SupervisorClient
 
@@ -135,8 +135,7 @@ def _story(options: Options) -> int:
 async def _tell(home: "Directories", options: Options) -> None:
     import json
 
-    from whisper_tui.export.call_pages import sessions_named
-    from whisper_tui.export.session_story import SessionStory
+    from whisper_tui.export.session_story import SessionStory, sessions_named
     from whisper_tui.wire.client import SupervisorClient
 
     supervision = await SupervisorClient.connect(home)

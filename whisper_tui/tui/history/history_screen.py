@@ -13,8 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from whisper_tui.export.call_pages import PAGE, newest_first
-from whisper_tui.export.session_story import Statistics
+from whisper_tui.export.session_story import PAGE, Statistics, newest_first
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord

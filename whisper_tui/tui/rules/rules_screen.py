@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from whisper_tui.export.call_pages import PAGE, newest_first
+from whisper_tui.export.session_story import PAGE, newest_first
 from whisper_tui.model.api import MOST_ROOTS, HistoryQuery
 from whisper_tui.model.decision import Grant, SessionDenial
 from whisper_tui.model.errors import Refused, WhisperError
