@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--user", choices=("root", "nobody"), default="root" if os.getuid() == 0 else "nobody")
     options = parser.parse_args()
-    with mock.patch.object(transition, "_flush_one"):
+    with mock.patch.object(transition, "flush_file_system"):
         if options.user == "root" or os.getuid():
             sys.exit(bool(failures(options.runs, options.seed)))
         os.chdir("/")

@@ -18,7 +18,7 @@ FEW, MANY = 12, int(os.environ.get("RANDOM_RUNS", "150"))
 @pytest.fixture(autouse=True)
 def unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disks of the tests need not survive a power cut."""
-    monkeypatch.setattr(transition, "_flush_one", lambda path: None)
+    monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
 
 
 @pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])

@@ -8,13 +8,11 @@ import errno
 import fcntl
 import os
 import stat
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview.file_trees import (
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
@@ -27,6 +25,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_node,
     copy_tree,
     dress,
+    open_directory,
     open_file,
     remove_marks,
     remove_tree,
@@ -51,8 +50,6 @@ KEPT = "kept"
 LARGE_BYTES = 1 << 20
 """Larger files are exchanged instead of written in place, if nobody has them open."""
 
-_AT_FDCWD = -100
-_RESOLVE_NO_SYMLINKS = 4
 _MOST_OPEN = 128
 
 
@@ -120,16 +117,6 @@ class RealPaths:
             os.close(fd)
 
 
-def open_directory(path: str) -> int:
-    """Open a directory for lookups. Raises `OSError` if any part of its path is a symbolic link."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
-    try:
-        return syscalls.call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
-
-
 def is_alike(found: Stamp, wanted: Stamp) -> bool:
     """True if one may be a copy of the other: the same kind, size and time."""
     same_size = found.is_directory or found.size == wanted.size
@@ -160,8 +147,8 @@ class ChangeSteps:
         os.makedirs(os.path.dirname(kept), exist_ok=True)
         copy_tree(path, kept)
 
-    def kept(self, number: int | str) -> str:
-        """Return the place in the store for what a change replaces."""
+    def kept(self, number: int) -> str:
+        """Return the place for what a change replaces."""
         return os.path.join(self._store, KEPT, str(number))
 
     # Making real
@@ -261,6 +248,8 @@ class ChangeSteps:
             remove_marks(change.content)
             return
         targets = dict(change.relinks)
+        # A step that failed may have left a name of a real file here.
+        remove_tree(self._spare())
         with TreeWalker(change.content, 0o700) as walker:
             pending = [walker.entries()]
             while pending:
@@ -281,14 +270,16 @@ class ChangeSteps:
                     self._set_joined(walker.path(name), self._real.at(target), joined=joined)
         _restore_directory(change.content, change.after)
 
+    def _spare(self) -> str:
+        return os.path.join(self._store, KEPT, "spare")
+
     def _set_joined(self, path: str, target: str, *, joined: bool) -> None:
         """Make a file in the store a further name of a real one, or a file of its own."""
         found, existing = stamp(path), stamp(target)
         if existing is None or (found is not None and found.inode == existing.inode) == joined:
             return
-        part = self.kept("link")
+        part = self._spare()
         os.makedirs(os.path.dirname(part), exist_ok=True)
-        remove_tree(part)
         if joined:
             os.link(target, part, follow_symlinks=False)
         else:
@@ -321,7 +312,13 @@ class ChangeSteps:
     # Taking back
 
     def take_back(self, number: int, change: FileChange, result: Stamp | None) -> None:
-        """Take one change back, unless it is. `result`: its file after it was made real. Raises `OSError`."""
+        """Take one change back, unless it is. `result`: its file after it was made real; None: it never was.
+
+        Raises `OSError`.
+        """
+        if result is None and (change.op != DELETE or stamp(self.kept(number)) is None):
+            self._tidy(number, change)
+            return
         path = self._real.at(change.path)
         found = stamp(path)
         is_result = found is not None and result is not None and found.inode == result.inode
@@ -331,13 +328,21 @@ class ChangeSteps:
             finish(path, change.before, change.old_attributes)
         elif change.op == LINK and is_result:
             os.unlink(path)
-        elif change.op == WRITE and change.before is not None and result is not None:
+        elif change.op == WRITE:
             self._unwrite(number, change, path, is_result)
-        elif change.op == REPLACE and result is not None:
+        elif change.op == REPLACE:
             self._unreplace(number, change, path, is_result)
-        elif change.op == ADD and result is not None:
+        elif change.op == ADD:
             self._unadd(number, change, path, is_result)
         self._clear(number, change)
+
+    def _tidy(self, number: int, change: FileChange) -> None:
+        """Remove what a step has prepared that was never done, as far as its directory can still be reached."""
+        with suppress(OSError, Conflict):
+            self._clear(number, change)
+        if change.relinks and stamp(change.content) is not None:
+            with suppress(OSError, Conflict):
+                self._prepare(change, joined=False)
 
     def _unadd(self, number: int, change: FileChange, path: str, is_result: bool) -> None:
         if self._real.is_elsewhere(change.path):
@@ -364,9 +369,8 @@ class ChangeSteps:
             _restore_mode(path, change.before)
 
     def _unwrite(self, number: int, change: FileChange, path: str, is_result: bool) -> None:
-        kept = self.kept(number)
-        if stamp(kept) is not None and change.before is not None:
-            _pour(kept, path)
+        if change.before is not None and stamp(self.kept(number)) is not None:
+            _pour(self.kept(number), path)
             finish(path, change.before, change.old_attributes)
         elif is_result:
             rename(path, change.content, RENAME_EXCHANGE)

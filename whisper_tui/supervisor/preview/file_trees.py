@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import stat
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -23,6 +24,7 @@ MOST_ENTRIES = 200_000
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 
 _AT_FDCWD = -100
+_RESOLVE_NO_SYMLINKS = 4
 T = TypeVar("T")
 _FICLONE = 0x40049409
 _CHUNK = 1 << 20
@@ -74,6 +76,18 @@ def stamp(path: str) -> Stamp | None:
         return _stamp_of(os.lstat(path))
     except OSError:
         return None
+
+
+def differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
+    """True if these are different files or versions of one. `copied`: a copy with the same time counts as the same."""
+    if found is None or wanted is None:
+        return found is not wanted
+    if copied:
+        found = found._replace(inode=wanted.inode, ctime=wanted.ctime)
+    if found.is_directory and wanted.is_directory:
+        # Its size and times change with its entries.
+        return (*found[:3], found.inode) != (*wanted[:3], wanted.inode)
+    return found[:7] != wanted[:7]
 
 
 class TreeWalker:
@@ -231,9 +245,12 @@ def set_attributes(path: str, wanted: dict[str, bytes], *, marks: bool = False) 
     present = attributes(path, marks=marks, forced=True)
     for name in sorted(present.keys() | wanted.keys()):
         if present.get(name) != wanted.get(name):
-            # Refused: `security.*`, and access control lists that name users of another namespace.
-            with suppress(OSError):
+            try:
                 with_permission(path, lambda name=name: _set_attribute(path, name, wanted.get(name)))  # type: ignore[misc]
+            except OSError as error:
+                # Refused: `security.*`, and access control lists that name users of another namespace.
+                if error.errno not in (errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.ENODATA):
+                    raise
 
 
 def _set_attribute(path: str, name: str, value: bytes | None) -> None:
@@ -446,3 +463,22 @@ def remove_tree(path: str) -> None:
 def rename(source: str, target: str, flags: int) -> None:
     """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
     syscalls.call("renameat2", _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
+
+
+def open_directory(path: str) -> int:
+    """Open a directory for lookups. Raises `OSError` if any part of its path is a symbolic link."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
+    try:
+        return syscalls.call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+
+
+def flush_file_system(path: str) -> None:
+    """Write all of the file system of a directory to its disk, so that it survives a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syscalls.call("syncfs", fd)
+    finally:
+        os.close(fd)

@@ -63,7 +63,8 @@ class FileChange:
     new_attributes: Attributes | None = None
     target: str = ""
     """The existing name of the file, for `link`."""
-    target_stamp: Stamp | None = None
+    targets: Inside | None = None
+    """The real files that get further names, by path."""
     old_inside: Inside | None = None
     new_inside: Inside | None = None
     relinks: tuple[tuple[str, str], ...] = ()
@@ -148,11 +149,16 @@ def load_state(store: str) -> dict[str, Any]:
     return found
 
 
+def save_state(store: str, state: str, **more: Any) -> None:
+    """Write the state of the transition, with what it needs to resume."""
+    run_files.write_json(os.path.join(store, STATE), {"state": state, "undone": [], **more})
+
+
 def _change(found: dict[str, Any]) -> FileChange:
-    for name in ("before", "after", "target_stamp"):
+    for name in ("before", "after"):
         if name in found:
             found[name] = Stamp(*found[name])
-    for name in ("old_inside", "new_inside"):
+    for name in ("old_inside", "new_inside", "targets"):
         if name in found:
             found[name] = {path: Stamp(*each) for path, each in found[name].items()}
     if "relinks" in found:
@@ -349,7 +355,7 @@ class _UpperReader:
             if change.before is not None:
                 changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
             link = FileChange(LINK, change.path, after=change.after, content=change.content)
-            links.append(replace(link, target=target, target_stamp=stamp(target)))
+            links.append(replace(link, target=target, targets={target: _present(target)}))
         touched = {os.path.dirname(change.path) for change in changes + links}
         for path in touched - self._directories.keys():
             parent = stamp(path)
@@ -375,7 +381,9 @@ class _UpperReader:
             change = replace(change, old_inside=self._inside(change.path))
         if change.op in (ADD, REPLACE) and change.after is not None and change.after.is_directory:
             inside = self._inside(change.content, forced=True)
-            change = replace(change, new_inside=inside, relinks=self._relinks(inside))
+            relinks = self._relinks(inside)
+            targets = {target: _present(target) for _, target in relinks}
+            change = replace(change, new_inside=inside, relinks=relinks, targets=targets or None)
         links = _outside_links(change)
         return replace(change, links=links) if links else change
 
@@ -413,10 +421,10 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _present(path: str) -> Stamp:
-    """Return the stamp of a file in the store. Raises `FileNotFoundError`."""
+    """Return the stamp of a file that must exist. Raises `FileNotFoundError`."""
     found = stamp(path)
     if found is None:
-        raise FileNotFoundError(2, "a file of the preview is missing", path)
+        raise FileNotFoundError(2, "it is missing", path)
     return found
 
 

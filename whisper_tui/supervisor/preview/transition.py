@@ -10,21 +10,29 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.change_steps import (
     KEPT,
     ChangeSteps,
     Conflict,
     RealPaths,
     is_alike,
-    open_directory,
 )
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, remove_tree, stamp, stamps_inside
+from whisper_tui.supervisor.preview.file_trees import (
+    Stamp,
+    change_mode,
+    differs,
+    flush_file_system,
+    open_directory,
+    remove_tree,
+    stamp,
+    stamps_inside,
+)
 from whisper_tui.supervisor.preview.overlay_diff import (
     ADD,
     APPLIED,
@@ -33,7 +41,6 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     DELETE,
     LINK,
     PREVIEWED,
-    STATE,
     UNDOING,
     UNDONE,
     WRITE,
@@ -44,6 +51,7 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     load_plan,
     load_state,
     save_plan,
+    save_state,
 )
 
 RESULTS = "results.json"
@@ -75,12 +83,11 @@ def conflicts(plan: Plan) -> list[str]:
         if change.op == LINK:
             if change.path not in deleted and stamp(change.path) is not None:
                 found.append(change.path)
-            if _differs(stamp(change.target), change.target_stamp):
-                found.append(change.target)
-        elif _differs(stamp(change.path), change.before):
+        elif differs(stamp(change.path), change.before):
             found.append(change.path)
         elif change.old_inside is not None:
             found += _differences(change.path, change.old_inside)
+        found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
     return list(dict.fromkeys(found))
 
 
@@ -123,9 +130,7 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
         if plan.state in (APPLYING, UNDOING):
             plan = _resume(store, plan)
         if plan.state != APPLIED:
-            raise TransitionFailed(
-                "the changes of this preview are not applied. Apply them before you undo any of them."
-            )
+            raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
         _begin_undo(store, plan, _chosen(plan, list(paths)))
         return _undo(store, load_plan(store))
 
@@ -144,13 +149,16 @@ def _resume(store: str, plan: Plan) -> Plan:
 
 @contextmanager
 def _locked(store: str) -> Iterator[None]:
-    """Hold the store: two transitions of the same preview follow each other."""
-    fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Hold the store: two transitions of the same preview follow each other. Errors become sentences."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+        fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise TransitionFailed(f"{_sentence(error)} The preview can be resumed when that is repaired.") from error
 
 
 # Applying
@@ -175,7 +183,7 @@ def _apply(store: str, plan: Plan) -> Plan:
         _roll_back(store, plan, untimed, error)
     _save_results(store, {number: _result(change) for number, change in enumerate(plan.changes)})
     _flush(store, plan)
-    _save_state(store, APPLIED, untimed=sorted(untimed))
+    save_state(store, APPLIED, untimed=sorted(untimed))
     return replace(plan, state=APPLIED)
 
 
@@ -188,15 +196,15 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
     except OSError as error:
         remove_tree(os.path.join(store, KEPT))
         raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
-    _save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))
-    _flush_one(store)
+    save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))
+    flush_file_system(store)
 
 
 def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict) -> NoReturn:
     """Take back the steps before one that failed. Raises the reason in any case."""
     results = {number: _result_of_part(store, number, change) for number, change in enumerate(plan.changes)}
     _save_results(store, results)
-    _save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
+    save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
     try:
         _undo(store, load_plan(store))
     except OSError as second:
@@ -236,8 +244,8 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     if found:
         raise Conflict(found)
     untimed = _untimed(plan.directories, applied=True)
-    _save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
-    _flush_one(store)
+    save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
+    flush_file_system(store)
 
 
 def _undo(store: str, plan: Plan) -> Plan:
@@ -248,7 +256,7 @@ def _undo(store: str, plan: Plan) -> Plan:
     undone = plan.undone | set(chosen)
     is_all = len(undone) == len(plan.changes)
     directories = plan.directories if is_all else tuple(_partly(plan, undone))
-    untimed = {*state["untimed"], *(() if is_all else _still_changed(plan, undone))}
+    untimed = set(state["untimed"])
     with RealPaths(store, plan.directories) as real:
         _open_for_writing(plan.directories, real)
         steps = ChangeSteps(store, real)
@@ -259,12 +267,12 @@ def _undo(store: str, plan: Plan) -> Plan:
         plan = replace(plan, changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
         save_plan(store, plan)
         _flush(store, plan)
-        _save_state(store, UNDONE)
+        save_state(store, UNDONE)
         remove_tree(os.path.join(store, KEPT))
         return replace(plan, state=UNDONE, undone=frozenset())
-    _save_results(store, _stamped_results(plan, results, undone, chosen))
+    _save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
-    _save_state(store, APPLIED, undone=sorted(undone))
+    save_state(store, APPLIED, undone=sorted(undone))
     return replace(plan, state=APPLIED, undone=undone)
 
 
@@ -309,7 +317,7 @@ def _undo_conflicts(plan: Plan, results: dict[int, _Result], chosen: Sequence[in
         if change.op == DELETE:
             if change.path not in renewed and stamp(change.path) is not None:
                 found.append(change.path)
-        elif _differs(stamp(change.path), result.found):
+        elif differs(stamp(change.path), result.found):
             found.append(change.path)
         elif result.inside is not None:
             found += _differences(change.path, result.inside)
@@ -323,58 +331,67 @@ def _undo_conflicts(plan: Plan, results: dict[int, _Result], chosen: Sequence[in
     return list(dict.fromkeys(found))
 
 
-def _partly(plan: Plan, undone: Iterable[int]) -> Iterator[DirectoryState]:
-    """Return the directories with the mode and time that they have while some changes stay applied."""
-    taken = {plan.changes[number].path for number in undone if plan.changes[number].op == ATTRIBUTES}
-    own = {change.path for change in plan.changes if change.op == ATTRIBUTES}
-    for directory in plan.directories:
-        is_back = directory.path in taken or directory.path not in own
-        yield directory._replace(old_mode=directory.old_mode if is_back else directory.new_mode)
-
-
-def _still_changed(plan: Plan, undone: frozenset[int]) -> set[str]:
-    """Return the directories with changes that stay applied: their times are left alone."""
-    return {os.path.dirname(change.path) for number, change in enumerate(plan.changes) if number not in undone}
+def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
+    """Return the directories with the modes and times that they have while some changes stay applied."""
+    applied = [change for number, change in enumerate(plan.changes) if number not in undone]
+    parents = {os.path.dirname(change.path) for change in applied}
+    own = {change.path for change in applied if change.op == ATTRIBUTES}
+    for each in plan.directories:
+        mode = each.new_mode if each.path in own else each.old_mode
+        mtime = each.new_mtime if each.path in parents else each.old_mtime
+        yield each._replace(old_mode=mode, old_mtime=mtime)
 
 
 def _stamped_anew(change: FileChange) -> FileChange:
     """Return a change that was taken back with the stamps that its files have now, to apply it again."""
-    path, content = change.path, change.content
-    old_inside = change.old_inside
-    if old_inside is not None and not _differs(stamp(path), change.before, copied=True):
-        found = stamps_inside(path)
-        old_inside = {name: _renewed(found.get(name), old) or old for name, old in old_inside.items()}
+    path, old_inside, new_inside = change.path, change.old_inside, change.new_inside
+    if old_inside is not None and not differs(stamp(path), change.before, copied=True):
+        old_inside = _all_renewed(stamps_inside(path), old_inside)
+    if new_inside is not None:
+        # Further names of real files have become files of their own. The rest stays as the command left it.
+        found = stamps_inside(change.content, forced=True)
+        new_inside = {name: found.get(name, old)._replace(mode=old.mode) for name, old in new_inside.items()}
     return replace(
         change,
         before=_renewed(stamp(path), change.before),
-        after=stamp(content) or change.after if content else change.after,
-        target_stamp=_renewed(stamp(change.target), change.target_stamp) if change.target else None,
+        targets=_all_renewed({path: stamp(path) for path in change.targets or {}}, change.targets),
         old_inside=old_inside,
-        new_inside=stamps_inside(content, forced=True) if change.new_inside is not None else None,
+        new_inside=new_inside,
     )
+
+
+def _all_renewed(found: Mapping[str, Stamp | None], old: Inside | None) -> Inside | None:
+    return {name: _renewed(found.get(name), each) or each for name, each in old.items()} if old is not None else None
 
 
 def _renewed(found: Stamp | None, old: Stamp | None) -> Stamp | None:
     """Return the new stamp of a file that was restored; the old one if somebody else has changed it since."""
-    return old if _differs(found, old, copied=True) else found
+    return old if differs(found, old, copied=True) else found
 
 
-def _stamped_results(
-    plan: Plan, results: dict[int, _Result], undone: frozenset[int], chosen: Sequence[int]
-) -> dict[int, _Result]:
+def _stamped_results(plan: Plan, results: dict[int, _Result], undone: frozenset[int]) -> dict[int, _Result]:
     """Return the results with new stamps for files that lost a further name: their change times differ."""
-    targets = {plan.changes[number].target for number in chosen}
-    targets |= {target for number in chosen for _, target in plan.changes[number].relinks}
     for number, change in enumerate(plan.changes):
-        old, found = results[number].found, stamp(change.path)
-        is_applied = number not in undone and change.path in targets
-        if is_applied and old is not None and found is not None and _but_names(old) == _but_names(found):
-            results[number] = _Result(found, results[number].inside)
+        result = results[number]
+        if number in undone or result.found is None:
+            continue
+        inside = result.inside
+        if inside is not None and any(_has_names(each) for each in inside.values()):
+            found = stamps_inside(change.path)
+            inside = {name: _but_for_names(found.get(name), old) for name, old in inside.items()}
+        results[number] = _Result(_but_for_names(stamp(change.path), result.found), inside)
     return results
 
 
-def _but_names(found: Stamp) -> tuple[int, ...]:
-    return (*found[:5], found.inode)
+def _but_for_names(found: Stamp | None, old: Stamp) -> Stamp:
+    """Return the new stamp of a file with several names, if nothing differs but those; else the old one."""
+    if found is None or not _has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
+        return old
+    return found
+
+
+def _has_names(found: Stamp) -> bool:
+    return found.links > 1 and not found.is_directory
 
 
 # Directories
@@ -394,10 +411,11 @@ def _untimed(directories: Iterable[DirectoryState], *, applied: bool) -> list[st
 def _open_for_writing(directories: Iterable[DirectoryState], real: RealPaths) -> None:
     """Let directories be written until the end in which their owner may not, parents first."""
     for directory in directories:
-        mode = stat.S_IMODE(os.lstat(directory.path).st_mode)
+        path = _reached(real, directory.path)
+        mode = stat.S_IMODE(os.lstat(path).st_mode) if path else 0o700
         if mode & 0o700 != 0o700:
             with suppress(PermissionError):
-                change_mode(real.at(directory.path), mode | 0o700)
+                change_mode(path, mode | 0o700)
 
 
 def _settle(directories: Sequence[DirectoryState], real: RealPaths, untimed: set[str], *, applied: bool) -> None:
@@ -405,8 +423,11 @@ def _settle(directories: Sequence[DirectoryState], real: RealPaths, untimed: set
     for directory in reversed(directories):
         mode = directory.new_mode if applied else directory.old_mode
         mtime = directory.new_mtime if applied else directory.old_mtime
-        with suppress(FileNotFoundError, PermissionError):
-            path = real.at(directory.path)
+        path = _reached(real, directory.path)
+        if not path:
+            continue
+        # Directories of somebody else, in which this user may write, keep their own times.
+        with suppress(PermissionError):
             found = os.lstat(path)
             if directory.path not in untimed and found.st_mtime_ns != mtime:
                 os.utime(path, ns=(found.st_atime_ns, mtime), follow_symlinks=False)
@@ -414,28 +435,23 @@ def _settle(directories: Sequence[DirectoryState], real: RealPaths, untimed: set
                 change_mode(path, stat.S_IMODE(mode))
 
 
+def _reached(real: RealPaths, directory: str) -> str:
+    """Return a path to a directory that cannot be redirected. Nothing: it was removed or replaced meanwhile."""
+    try:
+        return real.at(os.path.join(directory, "."))
+    except (OSError, Conflict):
+        return ""
+
+
 def _is_plain(directory: str) -> bool:
     """True if no part of the path is a symbolic link."""
     try:
         os.close(open_directory(directory))
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+            raise
         return False
     return True
-
-
-# Comparisons
-
-
-def _differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
-    """True if these are different versions of a file, or different files; `copied`: a copy is none of them."""
-    if found is None or wanted is None:
-        return found is not wanted
-    if copied:
-        found = found._replace(inode=wanted.inode, ctime=wanted.ctime)
-    if found.is_directory and wanted.is_directory:
-        # Its size and times change with its entries.
-        return (*found[:3], found.inode) != (*wanted[:3], wanted.inode)
-    return found[:7] != wanted[:7]
 
 
 def _differences(top: str, wanted: Inside) -> list[str]:
@@ -444,15 +460,11 @@ def _differences(top: str, wanted: Inside) -> list[str]:
     except OSError:
         return [top]
     return [
-        os.path.join(top, name) for name in found.keys() | wanted.keys() if _differs(found.get(name), wanted.get(name))
+        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
     ]
 
 
 # Files of the store
-
-
-def _save_state(store: str, state: str, **more: Any) -> None:
-    run_files.write_json(os.path.join(store, STATE), {"state": state, "undone": [], **more})
 
 
 def _save_results(store: str, results: dict[int, _Result]) -> None:
@@ -471,26 +483,13 @@ def _load_results(store: str) -> dict[int, _Result]:
 def _flush(store: str, plan: Plan) -> None:
     """Write everything that was changed to the disks, before a state says that it is done."""
     devices = {os.lstat(store).st_dev}
-    _flush_one(store)
+    flush_file_system(store)
     for directory in plan.directories:
         with suppress(FileNotFoundError, PermissionError):
             device = os.lstat(directory.path).st_dev
             if device not in devices:
                 devices.add(device)
-                _flush_one(directory.path)
-
-
-def _flush_one(path: str) -> None:
-    """Write all of a file system to its disk."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        syscalls.call("syncfs", fd)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        os.sync()
-    finally:
-        os.close(fd)
+                flush_file_system(directory.path)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,0 +1,53 @@
+"""A transition that is killed at any point is finished or has not begun: never are only some changes real."""
+
+import os
+import sys
+
+import pytest
+
+from tests.supervisor.preview import kills
+from tests.supervisor.preview.trees import as_nobody
+from whisper_tui.supervisor.preview import transition
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+
+
+@pytest.fixture(autouse=True)
+def unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process leaves the caches of the kernel as they are."""
+    monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
+
+
+EACH = [(start, 3) for start in range(3)]
+SOME = (5, 23)
+
+
+@pytest.mark.parametrize(("first", "every"), [SOME, *(pytest.param(*each, marks=pytest.mark.slow) for each in EACH)])
+@pytest.mark.parametrize("other", [None, "/dev/shm"])
+@pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
+def test_killed_before_a_changing_call(kill, other, first, every):
+    assert kills.kill_each(kill, other, first, every) >= 2
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize(("first", "every"), [SOME, pytest.param(1, 7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
+def test_killed_as_an_ordinary_user(monkeypatch, kill, first, every):
+    monkeypatch.chdir("/")
+    with as_nobody() as status:
+        if status.child:
+            assert kills.kill_each(kill, None, first, every) >= 2
+            assert kills.kill_each(kill, "/dev/shm", first, every) >= 2
+    assert status.code == 0
+
+
+@pytest.mark.parametrize("runs", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_random_sequences_killed_at_random_calls(runs):
+    assert kills.failures_of_random_kills(runs) == []
+
+
+def test_an_engine_that_never_resumes_is_found(monkeypatch):
+    """The checks of this file must be able to fail: here nothing is finished after a kill."""
+    monkeypatch.setattr(transition, "resume", transition.load_plan)
+    with pytest.raises(AssertionError):
+        kills.kill_each(kills.kill_apply, None, 20, 30)

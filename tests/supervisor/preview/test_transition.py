@@ -1,0 +1,465 @@
+"""A preview is applied whole or not at all, exactly as it was seen, and undone exactly; nobody else's work is lost."""
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.supervisor.preview.kills import LARGE, Scene, change_all_kinds, make_all_kinds
+from tests.supervisor.preview.overlay import in_child
+from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
+from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.supervisor.preview import change_steps, transition
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, Conflict
+from whisper_tui.supervisor.preview.overlay_diff import FileChange
+from whisper_tui.supervisor.preview.transition import (
+    TransitionFailed,
+    apply,
+    conflicts,
+    load_plan,
+    resume,
+    undo,
+    undo_only,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+
+SAME, OTHER = "same file system", "other file system"
+
+
+@pytest.fixture(params=[SAME, OTHER])
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """All kinds of changes, previewed with the store on the same and on another file system."""
+    with public_directory() as real, public_directory("/dev/shm" if request.param == OTHER else None) as kept:
+        yield Scene(real, kept, make_all_kinds, change_all_kinds)
+
+
+@pytest.fixture
+def near() -> Iterator[Scene]:
+    """All kinds of changes, with the store on the same file system."""
+    with public_directory() as real, public_directory() as kept:
+        yield Scene(real, kept, make_all_kinds, change_all_kinds)
+
+
+def untouched(scene: Scene, act: Callable[[str], object], error: type[Exception], match: str = "") -> Exception:
+    """Check that an act raises an error, and changes nothing."""
+    before = described(scene.top, inodes=True)
+    with pytest.raises(error, match=match) as raised:
+        act(scene.store)
+    assert described(scene.top, inodes=True) == before
+    return raised.value
+
+
+def test_all_kinds_of_changes_become_real_and_are_undone_and_made_again(scene):
+    for _ in range(2):
+        assert apply(scene.store).state == "applied"
+        scene.expect("applied", scene.after, applied=True)
+        assert undo(scene.store).state == "undone"
+        scene.expect("undone", scene.before, applied=False)
+
+
+def test_names_of_the_same_file_stay_names_of_the_same_file(scene):
+    apply(scene.store)
+    top = scene.top
+    assert (top / "tree/a/file").samefile(top / "tree/a/b/twin")
+    assert (top / "tree/a/file").samefile(top / "outside")
+    assert (top / "below/inner").samefile(top / "tree/a/real")
+    assert (top / "chmodded").samefile(top / "further")
+    assert (top / "below/inner").stat().st_nlink == 2
+    undo(scene.store)
+    assert (top / "below/inner").stat().st_nlink == 1
+
+
+def test_the_second_time_nothing_happens(scene):
+    apply(scene.store)
+    applied = described(scene.top, inodes=True)
+    assert apply(scene.store).state == "applied"
+    assert resume(scene.store).state == "applied"
+    assert described(scene.top, inodes=True) == applied
+    undo(scene.store)
+    assert undo(scene.store).state == "undone"
+    assert resume(scene.store).state == "undone"
+    scene.expect("undone", scene.before, applied=False)
+
+
+def test_what_was_not_applied_needs_no_undo(near):
+    assert undo(near.store).state == "previewed"
+    assert resume(near.store).state == "previewed"
+    near.expect("previewed", near.before, applied=False)
+    untouched(near, lambda store: undo_only(store, [str(near.top)]), TransitionFailed, "not applied")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_an_ordinary_user_applies_and_undoes_all_kinds_of_changes():
+    for memory in (None, "/dev/shm"):
+        with public_directory() as real, public_directory(memory) as kept:
+            for path in (real, kept):
+                os.chown(path, NOBODY, NOBODY)
+            with as_nobody() as status:
+                if status.child:
+                    scene = Scene(real, kept, make_all_kinds, change_all_kinds)
+                    apply(scene.store)
+                    scene.expect("applied", scene.after, applied=True)
+                    undo(scene.store)
+                    scene.expect("undone", scene.before, applied=False)
+            assert status.code == 0
+
+
+# Conflicts
+
+
+def replace_directory(top: Path) -> None:
+    (top / "below").rename(top / "elsewhere")
+    (top / "below").mkdir()
+    shutil.copytree(top / "elsewhere", top / "below", dirs_exist_ok=True)
+
+
+def to_soft_link(top: Path) -> None:
+    (top / "below").rename(top / "elsewhere")
+    (top / "below").symlink_to("elsewhere")
+
+
+def rewrite_at_the_same_time(path: Path) -> None:
+    """Change a file so that its size and modification time stay the same."""
+    found = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+BEFORE_APPLY: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a file to write is written": (lambda top: (top / "written").write_text("other"), "written"),
+    "a file to write is changed behind its times": (lambda top: rewrite_at_the_same_time(top / "written"), "written"),
+    "a file to write is gone": (lambda top: (top / "written").unlink(), "written"),
+    "a file to write is another": (lambda top: shutil.move(top / "removed", top / "written"), "written"),
+    "a file to replace is written": (lambda top: (top / "replaced").write_text("other"), "replaced"),
+    "a file to replace is a link": (
+        lambda top: ((top / "replaced").unlink(), (top / "replaced").symlink_to("x")),
+        "replaced",
+    ),
+    "a file to remove is written": (lambda top: (top / "removed").write_text("other"), "removed"),
+    "a file to remove is gone": (lambda top: (top / "removed").unlink(), "removed"),
+    "a file to change has another mode": (lambda top: (top / "chmodded").chmod(0o777), "chmodded"),
+    "a file to change has another attribute": (lambda top: os.setxattr(top / "chmodded", "user.x", b""), "chmodded"),
+    "a file to change has a further name": (lambda top: os.link(top / "chmodded", top / "y"), "chmodded"),
+    "a new name is taken": (lambda top: (top / "tree").mkdir(), "tree"),
+    "a new name is a broken link": (lambda top: (top / "tree").symlink_to("nowhere"), "tree"),
+    "a new link is taken": (lambda top: (top / "further").touch(), "further"),
+    "a new name beside others is taken": (lambda top: (top / "anew" / "new").touch(), "anew/new"),
+    "a directory to remove has a new file": (lambda top: (top / "becomes_file" / "more").touch(), "becomes_file/more"),
+    "a file in a directory to remove is written": (
+        lambda top: (top / "becomes_file" / "inside").write_text("x"),
+        "becomes_file/inside",
+    ),
+    "a file in a directory to remove is gone": (
+        lambda top: (top / "becomes_file" / "inside").unlink(),
+        "becomes_file/inside",
+    ),
+    "a parent is another directory": (replace_directory, "below"),
+    "a parent is a symbolic link": (to_soft_link, "below"),
+    "a directory has another mode": (lambda top: (top / "shut").chmod(0o700), "shut"),
+    "the target of a new link is written": (lambda top: (top / "below" / "inner").write_text("x"), "below/inner"),
+}
+
+
+@pytest.mark.parametrize("case", BEFORE_APPLY)
+def test_nothing_is_applied_over_changes_of_somebody_else(near, case):
+    change, path = BEFORE_APPLY[case]
+    change(near.top)
+    assert str(near.top / path) in conflicts(load_plan(near.store))
+    error = untouched(near, apply, Conflict, "Nothing was done")
+    assert isinstance(error, Conflict)
+    assert str(near.top / path) in error.paths
+    assert load_plan(near.store).state == "previewed"
+
+
+BEFORE_UNDO: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a written file is written again": (lambda top: (top / "written").write_text("other"), "written"),
+    "a replaced file is gone": (lambda top: (top / "replaced").unlink(), "replaced"),
+    "a changed file has another mode": (lambda top: (top / "chmodded").chmod(0o777), "chmodded"),
+    "a removed file is there again": (lambda top: (top / "removed").write_text("again"), "removed"),
+    "a new directory has a new file": (lambda top: (top / "tree" / "more").touch(), "tree/more"),
+    "a file in a new directory is written": (lambda top: (top / "tree" / "a" / "file").write_text("x"), "tree/a/file"),
+    "a new name is another file": (lambda top: ((top / "further").unlink(), (top / "further").touch()), "further"),
+    "a parent is a symbolic link": (to_soft_link, "below"),
+}
+
+
+@pytest.mark.parametrize("case", BEFORE_UNDO)
+def test_nothing_is_undone_over_later_work(near, case):
+    change, path = BEFORE_UNDO[case]
+    apply(near.store)
+    change(near.top)
+    error = untouched(near, undo, Conflict, "Nothing was done")
+    assert isinstance(error, Conflict)
+    assert str(near.top / path) in error.paths
+    assert load_plan(near.store).state == "applied"
+
+
+def test_other_files_of_the_same_directories_may_change(scene):
+    (scene.top / "mine").write_text("mine")
+    changed = scene.top.stat().st_mtime_ns
+    apply(scene.store)
+    assert scene.top.stat().st_mtime_ns > changed
+    (scene.top / "below" / "mine").write_text("mine")
+    undo(scene.store)
+    for path in (scene.top / "mine", scene.top / "below" / "mine"):
+        path.unlink()
+    found = {name: row for name, row in scene.described().items() if name not in (".", "below")}
+    assert found == {name: row for name, row in scene.before.items() if name not in (".", "below")}
+
+
+def test_a_plan_that_is_a_conflict_from_the_start_is_never_applied(near):
+    plan = load_plan(near.store)
+    transition.save_plan(near.store, transition.replace(plan, meanwhile=(f"{near.top}/elsewhere",)))
+    assert conflicts(load_plan(near.store)) == [f"{near.top}/elsewhere"]
+    untouched(near, apply, Conflict, "elsewhere")
+
+
+# Steps that fail
+
+
+class Failing:
+    """Makes the nth changing call fail, as on a full disk, and no other."""
+
+    def __init__(self, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = calls
+        for module, name in (
+            *((os, name) for name in ("rename", "link", "mkdir", "unlink", "utime", "chmod", "setxattr", "ftruncate")),
+            (syscalls, "call"),
+        ):
+            monkeypatch.setattr(module, name, self._failing(getattr(module, name)))
+
+    def _failing(self, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **named: object) -> object:
+            self.left -= 1
+            if self.left == -1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[0]))
+            return function(*arguments, **named)
+
+        return call
+
+
+@pytest.mark.parametrize(
+    "remainder", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("other", [None, "/dev/shm"])
+def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, remainder):
+    monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
+    calls = remainder
+    while True:
+        with public_directory() as real, public_directory(other) as kept:
+            scene = Scene(real, kept, make_all_kinds, change_all_kinds)
+            with monkeypatch.context() as patch:
+                failing = Failing(calls, patch)
+                try:
+                    apply(scene.store)
+                except TransitionFailed as error:
+                    assert "No space left" in str(error)
+            state = resume(scene.store).state
+            if state == "applied":
+                scene.expect("applied", scene.after, applied=True)
+            else:
+                scene.expect(state, scene.before, applied=False)
+                apply(scene.store)
+                scene.expect("applied", scene.after, applied=True)
+            undo(scene.store)
+            scene.expect("undone", scene.before, applied=False)
+            if failing.left >= 0:
+                return
+        calls += 3
+
+
+def test_a_failed_step_says_what_failed_and_that_nothing_was_changed(near, monkeypatch):
+    pour = change_steps._pour
+
+    def full(source: str, target: str) -> None:
+        monkeypatch.setattr(change_steps, "_pour", pour)
+        raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
+
+    monkeypatch.setattr(change_steps, "_pour", full)
+    with pytest.raises(TransitionFailed, match=r"^/some/file: No space left on device\. Nothing was changed"):
+        apply(near.store)
+    near.expect("undone", near.before, applied=False)
+
+
+def test_a_store_without_a_plan_is_named(tmp_path):
+    with pytest.raises(TransitionFailed, match=r"plan\.json: No such file"):
+        apply(str(tmp_path))
+
+
+# Symbolic links put in the way during the transition
+
+
+def make_two(top: Path) -> None:
+    for directory in ("below", "elsewhere"):
+        (top / directory).mkdir(parents=True)
+        for file in ("written", "gone", "replaced", "changed"):
+            (top / directory / file).write_text(directory)
+
+
+def change_below() -> None:
+    Path("below/new").write_text("new")
+    with open("below/written", "a") as file:
+        file.write("more")
+    os.unlink("below/gone")
+    Path("below/other").write_text("other")
+    os.rename("below/other", "below/replaced")
+    os.chmod("below/changed", 0o777)
+
+
+@pytest.mark.parametrize("other", [None, "/dev/shm"])
+@pytest.mark.parametrize("when", ["checks", "new", "written", "gone", "replaced", "changed"])
+def test_a_parent_that_becomes_a_symbolic_link_redirects_nothing(monkeypatch, other, when):
+    with public_directory() as real, public_directory(other) as kept:
+        scene = Scene(real, kept, make_two, change_below)
+        elsewhere = described(scene.top / "elsewhere", inodes=True)
+        began, make_real = transition._begin_apply, ChangeSteps.make_real
+
+        def swap() -> None:
+            (scene.top / "below").rename(scene.top / "was_below")
+            (scene.top / "below").symlink_to("elsewhere")
+
+        def begin(*arguments: Any) -> None:
+            began(*arguments)
+            if when == "checks":
+                swap()
+
+        def step(self: ChangeSteps, number: int, change: FileChange) -> None:
+            if change.path == str(scene.top / "below" / when):
+                swap()
+            make_real(self, number, change)
+
+        monkeypatch.setattr(transition, "_begin_apply", begin)
+        monkeypatch.setattr(ChangeSteps, "make_real", step)
+        if when == "checks":
+            with pytest.raises(TransitionFailed, match="Too many levels of symbolic links"):
+                apply(scene.store)
+            assert not (scene.top / "was_below" / "new").exists()
+        else:
+            # The directory that was checked stays open, and is the one that changes.
+            apply(scene.store)
+            assert (scene.top / "was_below" / "new").read_text() == "new"
+            assert not (scene.top / "was_below" / "gone").exists()
+        assert described(scene.top / "elsewhere", inodes=True) == elsewhere
+
+
+def test_a_file_that_becomes_a_symbolic_link_is_not_written_through(near, monkeypatch):
+    victim = near.top / "mine"
+    victim.write_text("mine")
+    pour = change_steps._pour
+
+    def poured(source: str, target: str) -> None:
+        if target.endswith("/written") and not (near.top / "written").is_symlink():
+            (near.top / "written").unlink()
+            (near.top / "written").symlink_to("mine")
+        pour(source, target)
+
+    monkeypatch.setattr(change_steps, "_pour", poured)
+    with pytest.raises((Conflict, TransitionFailed)):
+        apply(near.store)
+    assert victim.read_text() == "mine"
+
+
+# Files that are written in place
+
+
+def test_a_reader_of_a_written_file_sees_the_new_content_and_the_old_again(scene):
+    with (scene.top / "written").open() as reader, (scene.top / "large").open() as large:
+        apply(scene.store)
+        assert reader.read().endswith("more\n")
+        large.seek(LARGE)
+        assert large.read() == "more\n"
+        undo(scene.store)
+        reader.seek(0)
+        assert "more" not in reader.read()
+
+
+def test_a_large_file_is_exchanged_unless_somebody_has_it_open(near):
+    before = (near.top / "large").stat().st_ino
+    apply(near.store)
+    assert (near.top / "large").stat().st_ino != before
+    undo(near.store)
+    assert (near.top / "large").stat().st_ino == before
+    with (near.top / "large").open():
+        apply(near.store)
+    assert (near.top / "large").stat().st_ino == before
+
+
+# Undo of chosen paths
+
+
+def test_chosen_paths_are_undone_and_the_rest_stays_applied(scene):
+    apply(scene.store)
+    top = scene.top
+    plan = undo_only(scene.store, [str(top / name) for name in ("written", "removed", "further", "anew")])
+    assert plan.state == "applied"
+    assert plan.undone == load_plan(scene.store).undone
+    found = described(top)
+    for name in ("written", "removed"):
+        assert found[name][:6] == scene.before[name][:6]
+    assert "further" not in found
+    assert set(os.listdir(top / "anew")) == {"old"}
+    assert stat.S_IMODE((top / "anew").stat().st_mode) == 0o755
+    for name in ("replaced", "tree/a/file", "shut", "chmodded"):
+        assert found[name][:5] == scene.after[name][:5]
+    assert apply(scene.store).state == "applied"
+    assert undo(scene.store).state == "undone"
+    scene.expect("undone", scene.before, applied=False)
+    apply(scene.store)
+    scene.expect("applied", scene.after, applied=True)
+
+
+def test_all_paths_undone_one_by_one_are_an_undo(scene):
+    apply(scene.store)
+    plan = load_plan(scene.store)
+    for change in sorted(plan.changes, key=lambda change: change.op != "link"):
+        present = load_plan(scene.store)
+        if present.state == "applied" and change.path not in {plan.changes[number].path for number in present.undone}:
+            undo_only(scene.store, [change.path])
+    scene.expect("undone", scene.before, applied=False)
+
+
+def test_a_part_of_a_new_directory_is_not_undone_alone(near):
+    apply(near.store)
+    untouched(near, lambda store: undo_only(store, [str(near.top / "tree/a/file")]), TransitionFailed, "as a whole")
+
+
+def test_a_path_that_did_not_change_is_not_undone(near):
+    apply(near.store)
+    untouched(
+        near, lambda store: undo_only(store, [str(near.top / "missing")]), TransitionFailed, "not among the changes"
+    )
+
+
+def test_a_file_is_not_undone_without_its_further_names(near):
+    apply(near.store)
+    untouched(near, lambda store: undo_only(store, [str(near.top / "chmodded")]), TransitionFailed, "further name")
+    undo_only(near.store, [str(near.top / "chmodded"), str(near.top / "further")])
+    assert described(near.top)["chmodded"][:6] == near.before["chmodded"][:6]
+
+
+def test_later_work_prevents_only_the_undo_of_the_same_path(near):
+    apply(near.store)
+    (near.top / "written").write_text("later")
+    undo_only(near.store, [str(near.top / "removed")])
+    assert (near.top / "removed").exists()
+    untouched(near, lambda store: undo_only(store, [str(near.top / "written")]), Conflict, "written")
+    untouched(near, undo, Conflict, "written")
+
+
+def test_two_transitions_at_the_same_time_follow_each_other(near):
+    plans = []
+    threads = [threading.Thread(target=lambda: plans.append(in_child(lambda: apply(near.store)))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [plan.state for plan in plans] == ["applied"] * 3
+    near.expect("applied", near.after, applied=True)
