@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from tests.outside import needs_sandbox, outside_only
-from whisper_tui.export import call_pages
+from whisper_tui.export import session_story
 from whisper_tui.export.document import ExportSelection, document, save
 from whisper_tui.export.markdown import block, in_code, plain_output
 from whisper_tui.export.session_story import oldest_first, sessions_named
@@ -25,7 +25,7 @@ async def text_of(harness, wanted, form):
 
 
 async def test_json_lines_tell_every_call_in_the_order_in_which_they_came(harness, monkeypatch):
-    monkeypatch.setattr(call_pages, "PAGE", 3)
+    monkeypatch.setattr(session_story, "PAGE", 3)
     ids = [await harness.submit("echo", str(number)) for number in range(8)]
     rows = [json.loads(line) for line in (await text_of(harness, ExportSelection(), "jsonl")).splitlines()]
     assert [row["id"] for row in rows] == ids
@@ -35,7 +35,7 @@ async def test_json_lines_tell_every_call_in_the_order_in_which_they_came(harnes
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 6, 7])
 async def test_pages_are_put_together_without_a_hole_or_a_double(harness, monkeypatch, number):
-    monkeypatch.setattr(call_pages, "PAGE", 3)
+    monkeypatch.setattr(session_story, "PAGE", 3)
     ids = [await harness.submit("true") for _ in range(number)]
     assert [record.id async for record in oldest_first(harness.api)] == ids
     assert [record.id async for record in oldest_first(harness.api, harness.session.id)] == ids
