@@ -216,7 +216,7 @@ class RandomWork:
 
     def rename(self) -> None:
         source = self._one(lambda mode: not stat.S_ISDIR(mode))
-        target = self._new() if self._chance.random() < 0.6 else self._file()
+        target = self._new() if self._has_twin or self._chance.random() < 0.6 else self._file()
         os.rename(source, target)
 
     def rename_directory(self) -> None:

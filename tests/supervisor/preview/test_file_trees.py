@@ -114,6 +114,20 @@ def test_records_of_overlayfs_are_copied_only_where_they_are_asked_for(tmp_path)
     assert stat.S_IMODE((tmp_path / "marked").stat().st_mode) == 0
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_an_ordinary_user_copies_whiteouts():
+    with public_directory() as place:
+        os.chown(place, NOBODY, NOBODY)
+        os.mknod(place / "gone", stat.S_IFCHR, 0)
+        with as_nobody() as status:
+            if status.child:
+                copy_tree(str(place / "gone"), str(place / "copy"), marks=True)
+        assert status.code == 0
+        copied = (place / "copy").lstat()
+        assert stat.S_ISCHR(copied.st_mode)
+        assert copied.st_rdev == 0
+
+
 def test_a_tree_deeper_than_any_path_is_stamped_copied_and_removed(tmp_path):
     deep(tmp_path / "deep", 60)
     copy_tree(str(tmp_path / "deep"), str(tmp_path / "copy"))

@@ -15,6 +15,7 @@ from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes, save_outside
+from whisper_tui.supervisor.preview.transition import apply
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
 
@@ -250,8 +251,17 @@ def test_a_directory_around_a_mount_is_read_against_the_copies_that_lay_in_it(tm
     layer = {"path": str(top), "upper": str(upper), "work": "", "kind": "split"}
     layer["base"] = {**base, "mounted": None, "large": -1, "forbidden": 0}
     (store / "layers.json").write_text(json.dumps({"layers": [layer], "began_ns": began, "marks": "user"}))
-    found = {(change.op, Path(change.path).name) for change in read_changes(str(store)).changes}
+    plan = read_changes(str(store))
+    found = {(change.op, Path(change.path).name) for change in plan.changes}
     assert found == {("replace", "changed"), ("delete", "gone"), ("add", "new")}
+    (directory,) = plan.directories
+    assert (directory.path, directory.new_mtime) == (str(top), upper.stat().st_mtime_ns)
+    apply(str(store))
+    assert {path.name: path.read_text() for path in top.iterdir() if path.name in ("changed", "gone", "new")} == {
+        "changed": "other",
+        "new": "new",
+    }
+    assert top.stat().st_mtime_ns == directory.new_mtime
 
 
 def test_upper_directories_in_memory_are_read_after_they_were_copied_out(workshop, tmp_path):

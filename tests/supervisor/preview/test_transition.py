@@ -350,6 +350,22 @@ def test_a_parent_that_becomes_a_symbolic_link_redirects_nothing(monkeypatch, ot
         assert described(scene.top / "elsewhere", inodes=True) == elsewhere
 
 
+def test_another_directory_in_place_of_a_parent_is_a_conflict(near, monkeypatch):
+    began = transition._begin_apply
+
+    def begin(*arguments: Any) -> None:
+        began(*arguments)
+        (near.top / "below").rename(near.top / "was_below")
+        shutil.copytree(near.top / "was_below", near.top / "below", symlinks=True)
+
+    monkeypatch.setattr(transition, "_begin_apply", begin)
+    with pytest.raises(Conflict) as raised:
+        apply(near.store)
+    assert raised.value.paths == [str(near.top / "below")]
+    assert (near.top / "below" / "inner").exists()
+    assert (near.top / "removed").exists()
+
+
 def test_a_file_that_becomes_a_symbolic_link_is_not_written_through(near, monkeypatch):
     victim = near.top / "mine"
     victim.write_text("mine")

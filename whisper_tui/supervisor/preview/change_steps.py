@@ -4,7 +4,6 @@ Real files are reached through parents that were opened without following symbol
 exchanges within a file system; between two of them a copy takes the place, and the original stays in the store.
 """
 
-import errno
 import fcntl
 import os
 import stat
@@ -471,10 +470,9 @@ def _pour(source: str, target: str) -> None:
     try:
         writing = open_file(target, os.O_WRONLY)
         try:
-            if not stat.S_ISREG(os.fstat(writing).st_mode):
-                raise OSError(errno.ESTALE, "it is no regular file any more", target)
-            os.ftruncate(writing, 0)
             copy_content(reading, writing)
+            # Not emptied before: ext4 would write it to the disk at once.
+            os.ftruncate(writing, os.fstat(reading).st_size)
         finally:
             os.close(writing)
     finally:
@@ -489,7 +487,7 @@ def _may_exchange(path: str, change: FileChange) -> bool:
     if attributes(path).keys() - (change.new_attributes or {}).keys():
         return False
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             # The kernel gives a write lease only on a file that is open nowhere else.
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)

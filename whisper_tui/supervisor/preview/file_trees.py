@@ -295,7 +295,8 @@ def change_mode(path: str, mode: int) -> None:
 
 def open_file(path: str, flags: int) -> int:
     """Open a file, also if its owner has no permission to. Its mode stays the same. Follows no symbolic link."""
-    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    # A fifo in its place must not keep us waiting.
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         return os.open(path, flags)
     except PermissionError:
@@ -328,7 +329,7 @@ def _change_owner(path: str, uid: int, gid: int) -> None:
 
 
 def copy_content(source: int, target: int) -> None:
-    """Copy an open file into an open empty file, with shared blocks where the file system can."""
+    """Copy an open file to the beginning of another one, with shared blocks where the file system can."""
     try:
         fcntl.ioctl(target, _FICLONE, source)
         return
@@ -341,7 +342,6 @@ def copy_content(source: int, target: int) -> None:
         # Older kernels do not copy between file systems.
         os.lseek(source, 0, os.SEEK_SET)
         os.lseek(target, 0, os.SEEK_SET)
-        os.ftruncate(target, 0)
         while piece := os.read(source, _CHUNK):
             view = memoryview(piece)
             while view:

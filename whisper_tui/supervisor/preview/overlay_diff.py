@@ -22,6 +22,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     attributes,
     change_mode,
     copy_tree,
+    differs,
     open_file,
     overlay_mark,
     remove_tree,
@@ -80,14 +81,11 @@ class FileChange:
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not at their defaults."""
         found: dict[str, Any] = {"op": self.op, "path": self.path}
-        for name in _OPTIONAL:
+        for name in self.__slots__[2:]:
             value = getattr(self, name)
             if value or value == {}:
                 found[name] = value
         return found
-
-
-_OPTIONAL = tuple(name for name in FileChange.__slots__ if name not in ("op", "path"))
 
 
 class DirectoryState(NamedTuple):
@@ -260,10 +258,10 @@ class _UpperReader:
 
         `base`: the change times of the copies that lie in it. None: a layer of its own; 0 or less: read-only.
         """
-        if stamp(lower) is None:
+        parent, found_before, present = stamp(lower), len(self._found), set()
+        if parent is None:
             self._gone.append(lower)
             return
-        present = set()
         for entry in _entries(upper):
             present.add(entry.name)
             real, after = os.path.join(lower, entry.name), _present(entry.path)
@@ -275,6 +273,8 @@ class _UpperReader:
             before = stamp(real)
             if ctime is not None and ctime > 0 and before is not None:
                 self._delete(real, before)
+        if len(self._found) > found_before:
+            self._directories[lower] = _unchanged(lower, parent)._replace(new_mtime=_present(upper).mtime)
 
     def _read_state(self, upper: str, lower: str, *, is_top: bool) -> bool:
         """Note how a directory itself changed. False: the real one is gone, or is no directory any more."""
@@ -451,7 +451,7 @@ def _equal(new: str, real: str, after: Stamp, before: Stamp, *, copied_up: bool)
     if after.size != before.size:
         return False
     try:
-        reading = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        reading = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         # It must not be read: copied up for its mode or owner alone, unless a time says otherwise.
         return copied_up and after.mtime == before.mtime
@@ -484,3 +484,14 @@ def _changed_since(changes: Iterable[FileChange], began: int) -> list[str]:
             if old.ctime > began:
                 found.append(os.path.join(change.path, name))
     return found
+
+
+def differences(top: str, wanted: Inside) -> list[str]:
+    """Return the paths below a directory that are not as these stamps say."""
+    try:
+        found = stamps_inside(top)
+    except OSError:
+        return [top]
+    return [
+        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
+    ]

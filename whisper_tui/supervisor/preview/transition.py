@@ -48,6 +48,7 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     FileChange,
     Inside,
     Plan,
+    differences,
     load_plan,
     load_state,
     save_plan,
@@ -86,7 +87,7 @@ def conflicts(plan: Plan) -> list[str]:
         elif differs(stamp(change.path), change.before):
             found.append(change.path)
         elif change.old_inside is not None:
-            found += _differences(change.path, change.old_inside)
+            found += differences(change.path, change.old_inside)
         found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
     return list(dict.fromkeys(found))
 
@@ -117,7 +118,7 @@ def undo(store: str) -> Plan:
             return plan
         if plan.state == APPLIED:
             _begin_undo(store, plan, [number for number in range(len(plan.changes)) if number not in plan.undone])
-        return _undo(store, load_plan(store))
+        return _undo(store, plan)
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
@@ -132,7 +133,7 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
         if plan.state != APPLIED:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
         _begin_undo(store, plan, _chosen(plan, list(paths)))
-        return _undo(store, load_plan(store))
+        return _undo(store, plan)
 
 
 def resume(store: str) -> Plan:
@@ -206,8 +207,8 @@ def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Confl
     _save_results(store, results)
     save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
     try:
-        _undo(store, load_plan(store))
-    except OSError as second:
+        _undo(store, plan)
+    except (OSError, TransitionFailed) as second:
         raise TransitionFailed(
             f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
             "It will be tried again with the next resumption."
@@ -261,7 +262,12 @@ def _undo(store: str, plan: Plan) -> Plan:
         _open_for_writing(plan.directories, real)
         steps = ChangeSteps(store, real)
         for number in reversed(chosen):
-            steps.take_back(number, plan.changes[number], results[number].found)
+            try:
+                steps.take_back(number, plan.changes[number], results[number].found)
+            except Conflict as error:
+                raise TransitionFailed(
+                    f"{error.paths[0]}: replaced meanwhile. Some changes are still applied."
+                ) from error
         _settle(directories, real, untimed, applied=False)
     if is_all:
         plan = replace(plan, changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
@@ -320,7 +326,7 @@ def _undo_conflicts(plan: Plan, results: dict[int, _Result], chosen: Sequence[in
         elif differs(stamp(change.path), result.found):
             found.append(change.path)
         elif result.inside is not None:
-            found += _differences(change.path, result.inside)
+            found += differences(change.path, result.inside)
     parents = {os.path.dirname(plan.changes[number].path) for number in chosen}
     for directory in plan.directories:
         present = stamp(directory.path)
@@ -452,16 +458,6 @@ def _is_plain(directory: str) -> bool:
             raise
         return False
     return True
-
-
-def _differences(top: str, wanted: Inside) -> list[str]:
-    try:
-        found = stamps_inside(top)
-    except OSError:
-        return [top]
-    return [
-        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
-    ]
 
 
 # Files of the store

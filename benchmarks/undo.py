@@ -1,0 +1,144 @@
+"""Apply and undo a preview: many changed files, and the same bytes copied by `cp -a` in the same run; prints Markdown.
+
+Needs Linux with user namespaces, or root. The upper directories come from real overlays. `flush` is the part in which
+the changes are written to the disk, so that they survive a power cut: it also writes what other programs have changed.
+"""
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from measure import table
+
+from tests.supervisor.preview.overlay import previewed
+from whisper_tui.supervisor.preview import transition
+from whisper_tui.supervisor.preview.file_trees import remove_tree
+from whisper_tui.supervisor.preview.overlay_diff import read_changes
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+NUMBERS = [int(number) for number in os.environ.get("NUMBERS", "500 10000").split()]
+IN_DIRECTORY = 100
+
+
+def directory_of(number: int) -> str:
+    return f"d{number // IN_DIRECTORY}"
+
+
+def fill(top: Path, number: int) -> None:
+    """Make files in directories of a hundred each, 1 to 4 kB as in a source tree."""
+    chance = random.Random(number)
+    for each in range(number):
+        directory = top / directory_of(each)
+        directory.mkdir(exist_ok=True)
+        (directory / f"f{each}").write_bytes(b"x" * chance.randint(1000, 4000))
+
+
+def replace_all(number: int) -> None:
+    """Replace each file, as editors and `sed -i` do."""
+    for each in range(number):
+        path = Path(directory_of(each), f"f{each}")
+        Path("new").write_bytes(path.read_bytes() + b"y")
+        os.rename("new", path)
+
+
+def write_all(number: int) -> None:
+    """Append to each file."""
+    for each in range(number):
+        with open(Path(directory_of(each), f"f{each}"), "ab") as file:
+            file.write(b"y")
+
+
+def add_all(number: int) -> None:
+    """Add a file beside each."""
+    for each in range(number):
+        Path(directory_of(each), f"new{each}").write_bytes(b"x" * 2000)
+
+
+def add_tree(number: int) -> None:
+    """Add a tree with as many files."""
+    os.mkdir("tree")
+    fill(Path("tree").resolve(), number)
+
+
+def remove_all(number: int) -> None:
+    """Remove each file, and leave the directories."""
+    for each in range(number):
+        os.unlink(Path(directory_of(each), f"f{each}"))
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return (time.perf_counter() - begin) * 1000
+
+
+class Flushes:
+    """Measures how long the changes are written to the disk."""
+
+    def __init__(self) -> None:
+        self._flush = transition.flush_file_system
+        self.taken = 0.0
+
+    def __call__(self, path: str) -> None:
+        self.taken += milliseconds(lambda: self._flush(path))
+
+    def without(self, work: Callable[[], object]) -> tuple[float, float]:
+        """Return how long some work takes without writing to the disk, and that."""
+        self.taken = 0.0
+        whole = milliseconds(work)
+        return whole - self.taken, self.taken
+
+
+def measure(number: int, change: Callable[[int], None], flushes: Flushes) -> list[float]:
+    """Preview, apply and undo once, and copy the tree. Returns milliseconds."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as place:
+        top, store, copy = Path(place, "top").resolve(), Path(place, "store"), Path(place, "copy")
+        top.mkdir()
+        fill(top, number)
+        previewed(store, top, lambda: change(number))
+        os.sync()
+        copied = milliseconds(lambda: subprocess.run(["cp", "-a", str(top), str(copy)], check=True))
+        read = milliseconds(lambda: read_changes(str(store)))
+        applied, first = flushes.without(lambda: transition.apply(str(store)))
+        undone, second = flushes.without(lambda: transition.undo(str(store)))
+        remove_tree(str(store))
+        shutil.rmtree(top)
+        return [read, applied, undone, copied, first, second]
+
+
+def main() -> None:
+    """Print one table."""
+    flushes = Flushes()
+    transition.flush_file_system = flushes
+    rows = []
+    for number in NUMBERS:
+        for change in (replace_all, write_all, add_all, add_tree, remove_all):
+            found = [measure(number, change, flushes) for _ in range(ROUNDS)]
+            read, applied, undone, copied, first, second = (
+                statistics.median(column) for column in zip(*found, strict=True)
+            )
+            what = f"{change.__name__.replace('_', ' ')}: {number:,} files"
+            rows.append(
+                [
+                    what,
+                    f"{read:.0f}",
+                    f"{applied:.0f}",
+                    f"{undone:.0f}",
+                    f"{copied:.0f}",
+                    f"{applied / copied:.2f}",
+                    f"{undone / copied:.2f}",
+                    f"{first:.0f}, {second:.0f}",
+                ]
+            )
+    head = ["change", "read, ms", "apply, ms", "undo, ms", "`cp -a`, ms", "apply / cp", "undo / cp", "flush, ms"]
+    table("Apply and undo a preview", head, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""A preview is applied only over the files that it has seen, whole or not at all, and no link redirects it."""
+
+from tests.mutations.mutation import Mutation
+
+TRANSITION = "tests/supervisor/preview/test_transition.py::"
+TREES = "tests/supervisor/preview/test_file_trees.py::"
+DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
+KILLS = "tests/supervisor/preview/test_kills.py::"
+OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
+
+PREVIEWS = (
+    Mutation(
+        "parents of real files are opened without links",
+        "whisper_tui.supervisor.preview.file_trees.open_directory",
+        'struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)',
+        'struct.pack("=QQQ", flags, 0, 0)',
+        (TRANSITION + "test_a_parent_that_becomes_a_symbolic_link_redirects_nothing",),
+    ),
+    Mutation(
+        "a parent is the directory that was checked",
+        "whisper_tui.supervisor.preview.change_steps.RealPaths._parent",
+        "self._inodes.get(directory) not in (None, os.fstat(fd).st_ino)",
+        "False",
+        (TRANSITION + "test_another_directory_in_place_of_a_parent_is_a_conflict",),
+    ),
+    Mutation(
+        "content is not written through a link",
+        "whisper_tui.supervisor.preview.file_trees.open_file",
+        "flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK",
+        "flags |= os.O_CLOEXEC",
+        (
+            TRANSITION + "test_a_file_that_becomes_a_symbolic_link_is_not_written_through",
+            TREES + "test_a_symbolic_link_in_place_of_a_file_is_neither_opened_nor_changed",
+        ),
+    ),
+    Mutation(
+        "trees are walked without links",
+        "whisper_tui.supervisor.preview.file_trees.TreeWalker.down",
+        "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+        (TREES + "test_a_directory_that_became_a_symbolic_link_is_not_entered",),
+    ),
+    Mutation(
+        "a walk comes back to where it was",
+        "whisper_tui.supervisor.preview.file_trees.TreeWalker.up",
+        "(found.st_dev, found.st_ino) != expected",
+        "False",
+        (TREES + "test_a_directory_that_was_moved_away_does_not_lead_out_of_the_tree",),
+    ),
+    Mutation(
+        "changes of others before a preview is applied",
+        "whisper_tui.supervisor.preview.transition.conflicts",
+        "differs(stamp(change.path), change.before)",
+        "False",
+        (OVER,),
+    ),
+    Mutation(
+        "changes of others in a directory to remove",
+        "whisper_tui.supervisor.preview.transition.conflicts",
+        "differences(change.path, change.old_inside)",
+        "[]",
+        (OVER,),
+    ),
+    Mutation(
+        "changes of others to a file that gets a further name",
+        "whisper_tui.supervisor.preview.transition.conflicts",
+        "[path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]",
+        "[]",
+        (OVER,),
+    ),
+    Mutation(
+        "changes of others while the command ran",
+        "whisper_tui.supervisor.preview.overlay_diff._UpperReader.plan",
+        "_changed_since(changes, began)",
+        "()",
+        (DIFF + "test_what_somebody_else_changed_during_the_preview_is_named",),
+    ),
+    Mutation(
+        "later work before an undo",
+        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "differs(stamp(change.path), result.found)",
+        "False",
+        (TRANSITION + "test_nothing_is_undone_over_later_work",),
+    ),
+    Mutation(
+        "later work in a new directory",
+        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "differences(change.path, result.inside)",
+        "[]",
+        (TRANSITION + "test_nothing_is_undone_over_later_work",),
+    ),
+    Mutation(
+        "further names are undone together",
+        "whisper_tui.supervisor.preview.transition._chosen",
+        "number not in found and number not in plan.undone and targets",
+        "False",
+        (TRANSITION + "test_a_file_is_not_undone_without_its_further_names",),
+    ),
+    Mutation(
+        "steps before one that fails are taken back",
+        "whisper_tui.supervisor.preview.transition._roll_back",
+        "_undo(store, plan)",
+        "load_plan(store)",
+        (TRANSITION + "test_after_any_step_that_fails_all_or_nothing_is_real",),
+    ),
+    Mutation(
+        "a state is announced before its steps",
+        "whisper_tui.supervisor.preview.transition._begin_apply",
+        "save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))",
+        "None",
+        (KILLS + "test_killed_before_a_changing_call",),
+    ),
+    Mutation(
+        "modes that a move needs are restored after a kill",
+        "whisper_tui.supervisor.preview.change_steps._restore_mode",
+        "wanted.is_directory and found is not None and found.mode != wanted.mode",
+        "False",
+        (KILLS + "test_killed_as_an_ordinary_user",),
+    ),
+    Mutation(
+        "no more entries than a preview lists",
+        "whisper_tui.supervisor.preview.overlay_diff._UpperReader._count",
+        "self._entries > file_trees.MOST_ENTRIES",
+        "False",
+        (DIFF + "test_more_changes_than_a_preview_lists_are_refused",),
+    ),
+)
