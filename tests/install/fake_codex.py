@@ -8,6 +8,11 @@ import time
 import tomllib
 from pathlib import Path
 
+NAMES = {
+    "preToolUse": "pre_tool_use",
+    "permissionRequest": "permission_request",
+    "sessionStart": "session_start",
+}
 MOOD = Path(sys.argv[0]).with_name("codex-mood")
 mood = MOOD.read_text().strip() if MOOD.exists() else "well"
 home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
@@ -21,8 +26,7 @@ def configuration(layer: Path) -> dict:
 def listed(path: Path, event: str, number: int, group: dict, state: dict) -> list[dict]:
     found = []
     for place, handler in enumerate(group["hooks"]):
-        snake = "pre_tool_use" if event == "preToolUse" else "permission_request"
-        key = f"{os.path.realpath(path)}:{snake}:{number}:{place}"
+        key = f"{os.path.realpath(path)}:{NAMES[event]}:{number}:{place}"
         told = json.dumps([event, group.get("matcher"), handler], sort_keys=True)
         digest = "sha256:" + hashlib.sha256(told.encode()).hexdigest()
         trusted = state.get(key, {}).get("trusted_hash") == digest
@@ -50,7 +54,8 @@ def hooks(cwd: Path) -> list[dict]:
         if (layer / "hooks.json").exists():
             sources.append((layer / "hooks.json", json.loads((layer / "hooks.json").read_text())))
         for path, said in sources:
-            for event, name in (("PreToolUse", "preToolUse"), ("PermissionRequest", "permissionRequest")):
+            for name in NAMES:
+                event = name[0].upper() + name[1:]
                 for number, group in enumerate(said.get("hooks", {}).get(event, [])):
                     found += listed(path, name, number, group, state)
     return found

@@ -11,6 +11,7 @@ import pytest
 from tests.install.conftest import Machine
 from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
+from whisper_tui.agents.documents import JsonDocument
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -394,3 +395,65 @@ def test_a_hook_of_copilot_among_others_in_our_file_goes_alone(machine: Machine)
     assert first == theirs and "86100" in second["bash"]
     machine.uninstall("copilot")
     assert machine.said(".copilot/hooks/whisper_tui.json")["hooks"]["preToolUse"] == [theirs]
+
+
+SETTINGS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "qwen": ".qwen/settings.json",
+}
+"""The files with the hooks of the clients that have one at the start of a session."""
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_a_hook_tells_the_model_about_whisper_tui_if_no_server_does(machine: Machine, client: str) -> None:
+    before = machine.realistic(client)
+    machine.install(client, mcp=False)
+    settings = JsonDocument(machine.text(SETTINGS[client]), comments=True).plain()
+    (group,) = settings["hooks"]["SessionStart"]
+    assert f"whisper-tui hook {client}" in group["hooks"][0]["command"]
+    assert "exit 2" not in group["hooks"][0]["command"], "it decides nothing"
+    assert machine.install(client, mcp=False) == []
+    assert [check for check in machine.doctor(client).checks if check.subject == "context"] == []
+    machine.uninstall(client)
+    assert machine.files() == before
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_with_the_server_no_hook_repeats_its_instructions(machine: Machine, client: str) -> None:
+    machine.install(client)
+    there = machine.files()
+    assert "SessionStart" not in machine.said(SETTINGS[client])["hooks"]
+    machine.install(client, mcp=False)
+    machine.install(client)
+    # The same lines, in another order.
+    assert {name: sorted(text.split()) for name, text in machine.files().items()} == {
+        name: sorted(text.split()) for name, text in there.items()
+    }
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_the_doctor_says_if_the_model_is_told_twice_or_not_at_all(machine: Machine, client: str) -> None:
+    machine.install(client, mcp=False)
+    settings = machine.said(SETTINGS[client])
+    starting = settings["hooks"].pop("SessionStart")
+    machine.write(SETTINGS[client], json.dumps(settings))
+    (check,) = [check for check in machine.doctor(client).checks if check.subject == "context"]
+    assert "does not tell its model" in check.sentence and "--no-mcp" in check.hint
+    machine.install(client)
+    settings = machine.said(SETTINGS[client])
+    settings["hooks"]["SessionStart"] = starting
+    machine.write(SETTINGS[client], json.dumps(settings))
+    (check,) = [check for check in machine.doctor(client).checks if check.subject == "context"]
+    assert "twice" in check.sentence
+    assert machine.install(client) != []
+    assert [check for check in machine.doctor(client).checks if check.subject == "context"] == []
+
+
+def test_a_codex_that_lists_no_hook_for_the_start_trusts_the_one_that_asks(machine: Machine) -> None:
+    program = machine.bin / "codex"
+    program.write_text(program.read_text().replace('    "sessionStart": "session_start",\n', ""))
+    machine.install("codex", mcp=False)
+    text = machine.text(".codex/config.toml")
+    assert "pre_tool_use:0:0" in text and "permission_request:0:0" in text and "session_start" not in text

@@ -36,7 +36,7 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat, HookRequest
+from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookRequest
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import (
     ImportedRules,
@@ -88,6 +88,7 @@ class ClaudeCodeHook(ClaudeFormat):
     shows_what_runs = False
     root_variable = KNOWN["claude"].project_variable
     question_event = QUESTION_EVENT[1]
+    session_event = SESSION_EVENT
     tools: ClassVar[Mapping[str, Tool]] = {
         "Edit": ReplaceTool("file_path", "old_string", "new_string", "replace_all"),
         # Versions before 2.1 have it.
@@ -194,6 +195,13 @@ def question_entry(request: InstallRequest) -> Handler:
     return Handler(QUESTION_EVENT, {**hook_entry(request).group, "hooks": [handler]}, is_ours)
 
 
+def context_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
+    command = request.launch.hook_text(NAME, closed=False)
+    handler = {"type": "command", "command": command, "timeout": QUESTION_TIMEOUT_S}
+    return Handler(("hooks", SESSION_EVENT), {"hooks": [handler]}, is_ours)
+
+
 def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
     """Yield the tables of MCP servers: the user's, the user's for the project, and the project's own."""
     yield ServerTable(servers_of(request), JSON, ("mcpServers",))
@@ -215,6 +223,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (question_entry(request), request.hook),
+        (context_entry(request), request.tells_model),
         (Item(("permissions", "allow"), ALLOWED), request.mcp),
         (Setting(NO_SKILL_SHELL, value=True), request.hook),
         (
@@ -290,6 +299,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     ):
         if isinstance(entry := value_at(plain, place), dict):
             result.servers.append(_server(path, entry, asks=not allowed))
+    result.checks.extend(findings.context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
     if version is not None and result.hooks and numbers(version) <= LAST_WITHOUT_ON_FAILURE:
         result.checks.append(
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")

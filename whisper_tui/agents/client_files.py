@@ -425,6 +425,12 @@ class InstallRequest:
     """True if the MCP servers of others that the client starts are put behind the gateway."""
 
     @property
+    def tells_model(self) -> bool:
+        """True if a hook at the start of a session tells the model about whisper_tui."""
+        # The instructions of the MCP server say the same, and nothing is said twice (decision 20).
+        return self.hook and not self.mcp
+
+    @property
     def user_directory(self) -> Path:
         """The user's home directory."""
         return Path(self.environ.get("HOME") or Path.home())

@@ -38,6 +38,7 @@ from whisper_tui.agents.codex_programs import (
     hooks_of,
     is_supported,
     isolated_configuration,
+    trust_check,
 )
 from whisper_tui.agents.file_entries import FileEntry, Handler, Key, Member, WrongShape, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -48,14 +49,14 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     command_line,
-    good,
+    context_checks,
     is_found_by,
     note,
     seconds,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest
+from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
@@ -68,7 +69,13 @@ TITLE = "Codex"
 EVENT = ("hooks", "PreToolUse")
 QUESTION_EVENT = ("hooks", "PermissionRequest")
 """The event before Codex asks its user, whatever the hook before the call has answered."""
-_EVENT_NAMES: dict[tuple[Key, ...], str] = {EVENT: "pre_tool_use", QUESTION_EVENT: "permission_request"}
+START_EVENT = ("hooks", SESSION_EVENT)
+_EVENT_NAMES: dict[tuple[Key, ...], str] = {
+    EVENT: "pre_tool_use",
+    QUESTION_EVENT: "permission_request",
+    START_EVENT: "session_start",
+}
+_OURS = tuple(Handler(event, {}, is_ours) for event in _EVENT_NAMES)
 STATE = ("hooks", "state")
 """The table of trusted hooks; those of a project are in the user's configuration, too."""
 MARK = "# Written by whisper-tui install codex"
@@ -94,6 +101,7 @@ class CodexHook(ClaudeFormat):
     hooked_tools = ("apply_patch", SPAWN, "mcp__server__tool")
     quiet_tools = frozenset({"view_image", "update_plan"})
     question_event = QUESTION_EVENT[1]
+    session_event = SESSION_EVENT
 
     def subject(self, tool: str, tool_input: Content) -> object:
         """Return the command or patch alone: in its question, Codex adds a description."""
@@ -159,6 +167,12 @@ def hook_entries(request: InstallRequest) -> list[Handler]:
     return [Handler(event, group, is_ours) for event, group in groups.items()]
 
 
+def context_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
+    handler = {"type": "command", "command": request.launch.hook_text(NAME, closed=False), "timeout": 60}
+    return Handler(START_EVENT, {"hooks": [handler]}, is_ours)
+
+
 def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
     """Yield the tables of MCP servers of the user and of the project."""
     for layer in dict.fromkeys((directory_of(request), layer_of(request))):
@@ -214,14 +228,18 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         check_request(request, version)
     behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
-    hooks, server = hook_entries(request), server_entry(request)
-    states, notes = _trust(request, path, opener, hooks)
+    hooks, server, context = hook_entries(request), server_entry(request), context_entry(request)
+    tells = request.tells_model
+    states, notes = _trust(request, path, opener, [*hooks, context] if tells or not request.hook else hooks)
+    untold = [] if tells else _states_of(path, plain_of(path, opener), [context])
     files: dict[Path, tuple[Opener, list[FileEntry], list[FileEntry]]] = {}
     for place, kind, entries, wanted in (
         (path, opener, hooks, request.hook),
+        (path, opener, [context], tells),
         (layer_of(request) / "config.toml", TOML, [server], request.mcp),
         (layer_of(request) / "config.toml", TOML, behind, request.gateway),
         (directory_of(request) / "config.toml", TOML, states, request.hook),
+        (directory_of(request) / "config.toml", TOML, [each for each in untold if each not in states], False),
         (environments_file(request), TOML, environment_entries(request), request.executor),
     ):
         _, yes, no = files.setdefault(place, (kind, [], []))
@@ -237,8 +255,7 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Hand
     """The entries that make Codex trust the hooks, and notes if Codex does not answer."""
     document = opened(path, opener, read_file(path) or "")
     if not request.hook:
-        keys = [key_of(path, hook.path, place) for hook in hooks for place in hook.places(document.plain())]
-        return [Member((*STATE, key), {}) for key in keys], _moved(document.plain())
+        return _states_of(path, document.plain(), hooks), _moved(document.plain())
     missing = [hook for hook in hooks if not hook.holds(document.plain())]
     try:
         for hook in missing:
@@ -248,6 +265,8 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Hand
     states = [(*STATE, key_of(path, hook.path, hook.places(document.plain())[0])) for hook in hooks]
     try:
         hashes = _hashes(request, path.name, opener, document.plain())
+        # What only informs the model must not cost the trust in what asks the human.
+        states = [one for one in states if _ending(one[-1]) in hashes or _EVENT_NAMES[START_EVENT] not in one[-1]]
         return [Member(state, {"trusted_hash": hashes[_ending(state[-1])]}) for state in states], []
     except KeyError:
         return [], [f"Codex does not see the hook. {UNTRUSTED}"]
@@ -259,10 +278,16 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Hand
         return [], [f"{sentence}. {UNTRUSTED}"]
 
 
+def _states_of(path: Path, plain: Any, hooks: list[Handler]) -> list[Member]:
+    """The trust in hooks of ours that are in a file, whatever it is."""
+    return [Member((*STATE, key_of(path, hook.path, place)), {}) for hook in hooks for place in hook.places(plain)]
+
+
 def _hashes(request: InstallRequest, name: str, opener: Opener, plain: Any) -> dict[str, str]:
     """The hashes under which Codex trusts our hooks, by the ends of their keys. Raises `NoAnswer`."""
     # A hash depends on its hook alone, so Codex is given a configuration with nothing else.
-    only = {"hooks": {event[1]: value_at(plain, event) for event in _EVENT_NAMES}}
+    ours = {str(event[-1]): groups for event in _EVENT_NAMES if (groups := value_at(plain, event)) is not None}
+    only = {"hooks": ours}
     text = json.dumps(only) if opener is JSON else tomlkit.dumps(only)
     with isolated_configuration(name, text, request.environ) as environ:
         return {_ending(one.key): one.hash for one in hooks_of(environ, Path(environ["CODEX_HOME"]))}
@@ -295,6 +320,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the hooks and servers, and ask Codex about the hooks."""
     result = Findings()
     keys: dict[str, Path] = {}
+    files: list[Any] = []
     environments = environments_file(context.requests()[0])
     found = examine_environment(context, environments, result.read(environments, TOML), version)
     if found:
@@ -309,13 +335,12 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             (layer / "hooks.json", result.read(layer / "hooks.json", JSON)),
             (layer / "config.toml", configuration),
         ):
+            files.append(plain)
             groups = value_at(plain, EVENT)
-            for group, place, handler in handlers(plain, EVENT):
+            for group, _, handler in handlers(plain, EVENT):
                 if is_ours(handler):
-                    keys[key_of(path, EVENT, (group, place))] = path
                     result.hooks.append(_hook(context, path, groups[group], handler, found=bool(found)))
-            asks = [(group, at) for group, at, handler in handlers(plain, QUESTION_EVENT) if is_ours(handler)]
-            keys |= {key_of(path, QUESTION_EVENT, place): path for place in asks}
+            keys |= {key_of(path, hook.path, place): path for hook in _OURS for place in hook.places(plain)}
         if isinstance(entry := value_at(configuration, ("mcp_servers", SERVER)), dict):
             result.servers.append(_server(layer / "config.toml", entry))
         if result.hooks and _switched_off(configuration):
@@ -325,6 +350,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if value_at(configuration, ("features", "shell_tool")) is False:
             result.shell_disabled_in.append(layer / "config.toml")
         result.checks.extend(_rule(request, result))
+    result.checks.extend(context_checks(result, files, is_ours, TITLE, _REINSTALL))
     if keys and not any(_EVENT_NAMES[QUESTION_EVENT] in key for key in keys):
         result.checks.append(note("question", "Codex asks a second time about what you have approved", _REINSTALL))
     if version is not None and keys:
@@ -369,20 +395,7 @@ def _trust_checks(context: DoctorContext, keys: dict[str, Path]) -> list[Check]:
         seen: dict[str, ListedHook] = {hook.key: hook for hook in hooks_of(context.environ, context.project)}
     except NoAnswer as problem:
         return [bad("trust", f"It is unknown whether Codex trusts the hook: {problem}", "Look at /hooks in Codex")]
-    return list(dict.fromkeys(_trusted(path, seen.get(key)) for key, path in keys.items()))
-
-
-def _trusted(path: Path, hook: ListedHook | None) -> Check:
-    if hook is None:
-        return bad(
-            "trust", f"Codex does not read the hook in {path}", "Trust the project in Codex, or check its settings"
-        )
-    if not hook.enabled:
-        return bad("trust", f"The hook in {path} is switched off in Codex", "Switch it on with /hooks in Codex")
-    if not hook.trusted:
-        hint = "Trust it with /hooks in Codex, or run whisper-tui install codex"
-        return bad("trust", f"Codex does not trust the hook in {path} and silently skips it", hint)
-    return good("trust", f"Codex trusts the hook in {path}")
+    return list(dict.fromkeys(trust_check(path, seen.get(key)) for key, path in keys.items()))
 
 
 def _rule(request: InstallRequest, result: Findings) -> list[Check]:

@@ -38,6 +38,9 @@ class NoAnswer(Exception):
     """Codex is not installed, or did not answer. The message has the reason."""
 
 
+_OUR_EVENTS = frozenset({"preToolUse", "permissionRequest", "sessionStart"})
+
+
 def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:
     """Return the hooks of our events that Codex would run in a directory. Raises `NoAnswer`."""
     program = shutil.which("codex", path=environ.get("PATH"))
@@ -54,7 +57,7 @@ def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float =
     answer = message["result"]
     try:
         listed = [hook for row in answer["data"] for hook in row["hooks"]]
-        return [_seen(hook) for hook in listed if hook["eventName"] in {"preToolUse", "permissionRequest"}]
+        return [_seen(hook) for hook in listed if hook["eventName"] in _OUR_EVENTS]
     except (KeyError, TypeError) as error:
         raise NoAnswer("codex lists its hooks in an unknown format") from error
 
@@ -75,6 +78,20 @@ def _seen(hook: dict[str, Any]) -> ListedHook:
         trusted=hook.get("trustStatus") in {"trusted", "managed"} or bool(hook.get("isManaged")),
         enabled=bool(hook.get("enabled", True)),
     )
+
+
+def trust_check(path: Path, hook: ListedHook | None) -> Check:
+    """Check that Codex runs a hook in this file. `hook`: as Codex lists it, or None."""
+    if hook is None:
+        return bad(
+            "trust", f"Codex does not read the hook in {path}", "Trust the project in Codex, or check its settings"
+        )
+    if not hook.enabled:
+        return bad("trust", f"The hook in {path} is switched off in Codex", "Switch it on with /hooks in Codex")
+    if not hook.trusted:
+        hint = "Trust it with /hooks in Codex, or run whisper-tui install codex"
+        return bad("trust", f"Codex does not trust the hook in {path} and silently skips it", hint)
+    return good("trust", f"Codex trusts the hook in {path}")
 
 
 ENVIRONMENT = "whisper"

@@ -1,14 +1,15 @@
 """The doctor's findings in a client's files, in one format for all clients, and its checks."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, plain_of
-from whisper_tui.agents.file_entries import value_at
+from whisper_tui.agents.file_entries import handlers, value_at
+from whisper_tui.agents.hook_formats import SESSION_EVENT
 from whisper_tui.model.errors import BadConfiguration
 
 
@@ -234,3 +235,16 @@ def dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
             except OSError:
                 continue
             yield path, _ASSIGNED.findall(text)
+
+
+def context_checks(
+    found: Findings, files: Sequence[Any], is_ours: Callable[[Any], bool], title: str, reinstall: str
+) -> list[Check]:
+    """Check that the model is told once, by a hook or by the MCP server, that a human decides about its commands."""
+    told = any(is_ours(handler) for plain in files for _, _, handler in handlers(plain, ("hooks", SESSION_EVENT)))
+    if told and found.servers:
+        return [note("context", f"{title} tells its model twice that a human decides about its commands", reinstall)]
+    if found.hooks and not told and not found.servers:
+        sentence = f"{title} does not tell its model that a human decides about its commands"
+        return [note("context", sentence, f"{reinstall} --no-mcp")]
+    return []

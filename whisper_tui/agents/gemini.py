@@ -37,7 +37,7 @@ from whisper_tui.agents.findings import (
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, not_wrapped, wrapped_servers
-from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import SESSION_EVENT, DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OrderedRule,
@@ -78,6 +78,7 @@ class GeminiHook(DecisionFormat):
     shell_tool = "run_shell_command"
     root_variable = "GEMINI_PROJECT_DIR"
     event = "BeforeTool"
+    session_event = SESSION_EVENT
     background_key = "is_background"
     directory_keys = ("dir_path", "directory")
     server_prefix = "mcp_"
@@ -165,8 +166,13 @@ def after_entry(request: InstallRequest) -> Handler:
     return _hook(request, AFTER_EVENT, AFTER_TIMEOUT_S, MATCHER_OF_COMMANDS, closed=False)
 
 
+def context_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
+    return _hook(request, ("hooks", SESSION_EVENT), AFTER_TIMEOUT_S, closed=False)
+
+
 def _hook(
-    request: InstallRequest, event: tuple[str, str], timeout_s: int, matcher: str, *, closed: bool = True
+    request: InstallRequest, event: tuple[str, str], timeout_s: int, matcher: str = "", *, closed: bool = True
 ) -> Handler:
     handler = {
         "name": "whisper_tui",
@@ -174,7 +180,7 @@ def _hook(
         "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=closed),
         "timeout": timeout_s * 1000,  # in milliseconds
     }
-    return Handler(event, {"matcher": matcher, "hooks": [handler]}, is_ours)
+    return Handler(event, {**({"matcher": matcher} if matcher else {}), "hooks": [handler]}, is_ours)
 
 
 def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
@@ -220,6 +226,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (after_entry(request), rewrites),
+        (context_entry(request), request.tells_model),
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
     ]
@@ -247,8 +254,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the settings and the policy."""
     result = Findings()
     user, project = context.requests()
-    for path in dict.fromkeys((settings_of(user), settings_of(project))):
-        plain = result.read(path, JSON_WITH_COMMENTS)
+    settings = {path: result.read(path, JSON_WITH_COMMENTS) for path in (settings_of(user), settings_of(project))}
+    for path, plain in settings.items():
         groups = value_at(plain, EVENT)
         for group, _, handler in handlers(plain, EVENT):
             if is_ours(handler):
@@ -265,6 +272,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             result.servers.append(_server(path, entry))
     for path, names in findings.dotenv_files(context.project):
         result.checks.extend(findings.variable_checks(path, names, TITLE))
+    result.checks.extend(findings.context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
     rewriting = [hook for hook in result.hooks if "--agent-runs" not in hook.words]
     if result.hooks:
         sentence = "Gemini CLI runs no hooks when an editor starts it (--acp): nothing is supervised then"
@@ -304,17 +312,8 @@ def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
 
 _EFFECTS: dict[str, Effect] = {"allow": "allow", "ask_user": "ask", "deny": "deny"}
 _UNDERSTOOD = frozenset(
-    [
-        "toolName",
-        "commandPrefix",
-        "decision",
-        "priority",
-        "allowRedirection",
-        "allow_redirection",
-        "name",
-        "description",
-    ]
-)
+    {"toolName", "commandPrefix", "decision", "priority", "allowRedirection", "allow_redirection", "name"}
+) | {"description"}
 """The keys of a rule that can be imported."""
 
 

@@ -68,6 +68,16 @@ class HookAnswer:
 NO_DECISION = HookAnswer()
 """No decision: the agent continues as if there were no hook."""
 
+SESSION_EVENT = "SessionStart"
+"""The event at the start of a session, as most clients call it."""
+
+CONTEXT = (
+    "whisper_tui holds the shell commands and other tool calls that you make here until a human has decided about "
+    "them. An answer may take minutes: wait for it, and make the same call again only if its answer tells you to. "
+    "A denied call fails with the human's reason, and nothing was done: follow the reason, and do not try another way."
+)
+"""Told to a model at the start of its session, unless the instructions of our MCP server tell it (decision 20)."""
+
 OTHER_EVENTS = frozenset(
     [
         "PostToolUse",
@@ -127,6 +137,8 @@ class HookFormat(ABC):
     """The argument of its shell tool that asks for a command in the background."""
     question_event: ClassVar[str] = ""
     """The event before it asks its user itself. Empty: no hook can answer its question."""
+    session_event: ClassVar[str] = ""
+    """The event at the start of a session, whose hook can tell the model something. Empty: there is none."""
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
     """Its tools that start each command in the directory in which the last one ended."""
     shows_what_runs: ClassVar[bool] = True
@@ -252,6 +264,15 @@ class HookFormat(ABC):
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return the arguments with which its tools would edit this file and fetch this address, by tool."""
         return {}
+
+    def session_start(self, content: Content) -> HookAnswer | None:
+        """Return the answer that tells the model about whisper_tui. None: the input is of another event."""
+        if not self.session_event or content.get("hook_event_name") != self.session_event:
+            return None
+        # A session that goes on has been told before.
+        if content.get("source") == "resume":
+            return NO_DECISION
+        return printed({"hookSpecificOutput": {"hookEventName": self.session_event, "additionalContext": CONTEXT}})
 
     def ran(self, content: Content) -> str | None:
         """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.

@@ -24,13 +24,14 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     command_line,
+    context_checks,
     is_found_by,
     note,
     seconds,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat
+from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable
@@ -53,6 +54,7 @@ class QwenHook(ClaudeFormat):
     shell_tool = "run_shell_command"
     takes_result = False
     background_key = "is_background"
+    session_event = SESSION_EVENT
     tools: ClassVar[Mapping[str, Tool]] = {
         "edit": ReplaceTool("file_path", "old_string", "new_string", "replace_all"),
         "write_file": WriteTool("file_path", "content"),
@@ -118,6 +120,13 @@ def hook_entry(request: InstallRequest) -> Handler:
     return Handler(EVENT, {"matcher": matcher, "hooks": [handler]}, is_ours)
 
 
+def context_entry(request: InstallRequest) -> Handler:
+    """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
+    command = request.launch.hook_text(NAME, closed=False)
+    handler = {"name": "whisper_tui", "type": "command", "command": command, "timeout": TIMEOUT_S * 1000}
+    return Handler(("hooks", SESSION_EVENT), {"hooks": [handler]}, is_ours)
+
+
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
     command, *args = request.launch.server()
@@ -132,6 +141,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     behind, notes = wrapped_servers(request, table)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
+        (context_entry(request), request.tells_model),
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
     ]
@@ -154,8 +164,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the settings of the user and of the project."""
     result = Findings()
     user, project = context.requests()
-    for path in dict.fromkeys((settings_of(user), settings_of(project))):
-        plain = result.read(path, JSON_WITH_COMMENTS)
+    settings = {path: result.read(path, JSON_WITH_COMMENTS) for path in (settings_of(user), settings_of(project))}
+    for path, plain in settings.items():
         groups = value_at(plain, EVENT)
         for group, _, handler in handlers(plain, EVENT):
             if is_ours(handler):
@@ -164,6 +174,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             result.checks.append(bad("hooks", f"{path} switches all hooks off", "Remove disableAllHooks"))
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             result.servers.append(_server(path, entry))
+    result.checks.extend(context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
     if result.hooks:
         sentence = "Qwen Code runs no hooks with --safe-mode: nothing is supervised then"
         result.checks.append(note("safe mode", sentence, "Start it without"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from whisper_tui.agents.agent_tools import FileResult
-from whisper_tui.agents.hook_formats import HookAnswer, HookRequest, parsed
+from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import profiles
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.edits import FileChange, ReplaceText, WriteFile
@@ -187,6 +187,17 @@ def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_
     }
     plain = said(HOOK_FORMATS["codex"].allow(asked("codex"), {"command": "whisper-tui exec 1-a"}, ""))
     assert "additionalContext" not in plain["hookSpecificOutput"]
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "qwen"])
+def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(client: str) -> None:
+    chosen, start = HOOK_FORMATS[client], {"hook_event_name": "SessionStart", "source": "startup"}
+    answer = chosen.session_start(start)
+    assert answer is not None and answer.code == 0
+    output = said(answer)["hookSpecificOutput"]
+    assert output == {"hookEventName": "SessionStart", "additionalContext": CONTEXT}
+    assert chosen.session_start({**start, "source": "resume"}) == NO_DECISION
+    assert chosen.session_start(changed(client, {})) is None
 
 
 def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:

@@ -164,6 +164,8 @@ class HookQuestion:
     async def answer(self) -> HookAnswer:
         """Wait for the decision until the deadline. Raises `WhisperError` for an invalid request."""
         content = parsed(self._hello.input)
+        if (context := self._client.session_start(content)) is not None:
+            return context
         if (ran := self._client.ran(content)) is not None:
             return await self._after(ran)
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:

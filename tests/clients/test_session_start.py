@@ -1,0 +1,61 @@
+"""The model of each real client is told once, at the start, that a human decides about its commands."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.clients.conversation import LONGEST_S, PROMPT
+from tests.clients.install import missing
+from tests.clients.model.script import Say
+from tests.clients.model.server import ScriptedModel
+from tests.clients.programs import Program
+from tests.clients.programs.claude import Claude
+from tests.clients.programs.codex import Codex
+from tests.clients.programs.gemini import Gemini
+from tests.clients.programs.qwen import Qwen
+from tests.clients.stage import Stage
+
+CONTEXT = "whisper_tui holds the shell commands and other tool calls that you make here"
+"""The beginning of the text of the hook."""
+INSTRUCTIONS = "under whisper_tui, where a human watches every command"
+"""A part of the instructions of the MCP server."""
+
+
+@pytest.fixture(scope="session", params=[Claude(), Codex(), Gemini(), Qwen()], ids=lambda program: program.name)
+def program(request: pytest.FixtureRequest) -> Program:
+    """Each client that has a hook at the start of a session."""
+    chosen: Program = request.param
+    if chosen.name in missing():
+        pytest.fail(f"{chosen.name} is not installed: python tests/clients/install.py installs it, or says why")
+    return chosen
+
+
+def told(program: Program, tmp_path, *options: str) -> Counter[str]:
+    """Install with these options, say one thing to the model, and count what it reads."""
+    with ScriptedModel(program.dialect, [Say("Hello.")]) as model:
+        stage = Stage(tmp_path, program, model.url)
+        before = {path: path.read_bytes() for path in stage.user_home.rglob("*") if path.is_file()}
+        stage.whisper_tui("install", program.name, "--yes", *options)
+        try:
+            client = stage.start_client(PROMPT)
+            client.wait(timeout=LONGEST_S)
+        finally:
+            client.kill()
+            client.wait()
+            stage.stop()
+        assert model.requests, stage.written()
+        text = json.dumps(model.requests[0])
+        # `uninstall` leaves what the client wrote itself.
+        stage.whisper_tui("uninstall", program.name, "--yes")
+        for path, content in before.items():
+            assert b"whisper" not in content and b"whisper" not in path.read_bytes()
+    return Counter({part: text.count(part) for part in (CONTEXT, INSTRUCTIONS)})
+
+
+def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
+    assert told(program, tmp_path, "--no-mcp") == {CONTEXT: 1, INSTRUCTIONS: 0}
+
+
+def test_with_our_tools_their_instructions_tell_it_and_no_hook_repeats_it(program, tmp_path):
+    assert told(program, tmp_path) == {CONTEXT: 0, INSTRUCTIONS: 1}
