@@ -9,7 +9,7 @@ from tests.outside import needs_sandbox, outside_only
 from whisper_tui.export import session_story
 from whisper_tui.export.document import ExportSelection, document, save
 from whisper_tui.export.markdown import block, in_code, plain_output
-from whisper_tui.export.session_story import oldest_first, sessions_named
+from whisper_tui.export.session_story import SessionStory, oldest_first, sessions_named
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.run import Sandbox
@@ -46,6 +46,19 @@ async def test_json_lines_hold_nothing_that_a_terminal_obeys(harness):
     text = await text_of(harness, ExportSelection(), "jsonl")
     assert text.isascii() and text.removesuffix("\n").isprintable()
     assert json.loads(text)["command"] == ROUGH + "\x7f"
+
+
+async def test_a_call_whose_agent_gave_up_is_marked_in_every_export(harness):
+    stays, gone = await harness.submit("true"), await harness.submit("false")
+    await harness.api.leave(gone, "it timed out\x1b")
+    rows = [json.loads(line) for line in (await text_of(harness, ExportSelection(), "jsonl")).splitlines()]
+    assert [(row["id"], row["agent_gave_up"]) for row in rows] == [(stays, None), (gone, "it timed out\x1b")]
+    report = await text_of(harness, ExportSelection(sessions=(harness.session,)), "markdown")
+    assert report.count("* Its agent no longer waits for it: `it timed out␛`") == 1
+    story = SessionStory(harness.api, harness.session)
+    assert [row["agent_gave_up"] async for row in story.rows()] == [None, "it timed out␛"]
+    _, first, second = [line async for line in story.lines()]
+    assert "agent gone" not in first and "[waiting, agent gone]" in second
 
 
 async def test_a_session_is_found_by_its_name_and_by_its_id(harness):

@@ -155,6 +155,11 @@ def test_notifications_name_sessions_and_risks_but_no_command() -> None:
     words = waiting_text(records, play.stage.board)
     assert words == "3 new calls from site builder, release agent (destructive) · 3 wait for you"
     assert waiting_text(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
+    gone = [records[0], records[1].model_copy(update={"agent_gave_up": "its session ended"})]
+    assert "(destructive) · agent of 1 gone · 3 wait" in waiting_text(gone, play.stage.board)
+    assert "release agent · agent gone · 3 wait" in waiting_text(
+        [records[2].model_copy(update={"agent_gave_up": "Esc"})], play.stage.board
+    )
     assert (waiting_title(0), waiting_title(3)) == ("whisper_tui", "(3) whisper_tui")
     assert (waiting_title(0, 1), waiting_title(3, 2)) == ("(1 input) whisper_tui", "(3, 2 input) whisper_tui")
     assert stall_text(records[:1], play.stage.board, "needs-input") == "1 command of site builder needs input"

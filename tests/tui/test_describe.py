@@ -4,7 +4,7 @@ import pytest
 
 from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
-from whisper_tui.cli.watch_text import lines
+from whisper_tui.cli.watch_text import happened, lines
 from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.edits import DeleteFile
@@ -17,7 +17,9 @@ from whisper_tui.present.command_text import command_paragraphs, command_title, 
 from whisper_tui.present.ending_text import ending_sentence, ending_word
 from whisper_tui.present.quantities import age, duration, limit, size
 from whisper_tui.present.spans import Paragraph, Span, said
+from whisper_tui.tui.history.past_calls import past_call
 from whisper_tui.tui.lines import fitted, width_of, wrap
+from whisper_tui.tui.queue.call_row import row_line
 
 
 def text_of(paragraphs: tuple[Paragraph, ...], width: int = 100) -> str:
@@ -209,6 +211,24 @@ def test_signals_and_an_agent_that_gave_up_are_shown() -> None:
     play.stage.happen(AgentGaveUp(at=play.clock(), call_id="6", why="it timed out", stopping=True))
     text = described(play, "6")
     assert "Agent       no longer waiting: it timed out; it asked to end the run" in text
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one line", "two lines"])
+def test_a_call_whose_agent_gave_up_is_marked_in_the_queue_the_history_and_when_watched(whole: bool) -> None:
+    play = workday()
+    board = play.stage.board
+
+    def places() -> list[str]:
+        record, now = board.calls["8"], play.clock()
+        session = board.sessions[record.call.session_id]
+        rows = [row_line(record, session, part, 80, now, whole=whole) for part in range(1 if whole else 2)]
+        return ["".join(span.text for row in rows for span in row), past_call(record, now).outcome.text]
+
+    assert not any("agent gone" in text for text in places())
+    gave_up = AgentGaveUp(at=play.clock(), call_id="8", why="it timed out\x1b")
+    play.stage.happen(gave_up)
+    assert all("agent gone" in text for text in places())
+    assert str(happened(gave_up, board)).partition(" ")[2] == "The agent no longer waits for call 8: it timed out␛."
 
 
 def test_a_call_that_is_asked_again_says_why() -> None:

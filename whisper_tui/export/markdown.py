@@ -174,6 +174,8 @@ def _facts(record: CallRecord) -> list[str]:
         word = "Approved" if isinstance(record.decision, Approve) else "Denied"
         by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if record.agent_gave_up is not None:
+        found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
     if record.reverted_by is not None:
         found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
     if record.sandbox is not None:

@@ -122,6 +122,7 @@ class SessionStory:
             "decided_by": _by(record.decided_by),
             "reverted_by": _by(record.reverted_by),
             "edited_by_human": record.edited,
+            "agent_gave_up": None if record.agent_gave_up is None else visible(record.agent_gave_up),
             "files": [],
         }
         command = record.spec.command
@@ -214,9 +215,10 @@ def _told(row: Row) -> Iterator[str]:
     asker = f" by the sub-agent {visible(row['asker'])}" if row["asker"] else ""
     human = ", changed by a human" if row["edited_by_human"] else ""
     back = f", taken back by {row['reverted_by']}" if row["reverted_by"] else ""
+    gone = ", agent gone" if row["agent_gave_up"] else ""
     files = row["files"]
     words = one_line_beginning(row["title"], LONGEST_WORDS)
-    yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}]"
+    yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}{gone}]"
     moved_away = {file["moved_from"] for file in files}
     for file in files:
         # The line of the move names both places.

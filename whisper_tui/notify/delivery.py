@@ -52,8 +52,11 @@ def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
     who = ", ".join(names[:MOST_NAMES]) + others
     risks = [risk for record in records if record.verdict for risk in record.verdict.risks if is_grave(risk)]
     grave = f" ({risks[0].id.replace('-', ' ')})" if risks else ""
+    # Calls of several seconds are told together, and an agent may have gone before.
+    left = sum(record.agent_gave_up is not None for record in records)
+    gone = "" if not left else " · agent gone" if left == len(records) else f" · agent of {left} gone"
     asks = count(len(records), "new call")
-    return f"{asks} from {who}{grave} · {count(len(board.waiting), 'waits', 'wait')} for you"
+    return f"{asks} from {who}{grave}{gone} · {count(len(board.waiting), 'waits', 'wait')} for you"
 
 
 def notification_json(

@@ -19,7 +19,7 @@ from textual.widgets import Button
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Denied, Exited, Lost, Withdrawn
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Waiting
 from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.quantities import history_column
@@ -210,13 +210,15 @@ def past_call(record: CallRecord, now: float) -> PastCall:
     """Return the row of a call."""
     first, *others = standing(record, now)
     sign, _, word = first.text.partition(" ")
+    left = record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued)
+    gone = ", agent gone" if left else ""
     return PastCall(
         id=record.id,
         at=record.call.submitted_at,
         session_id=record.call.session_id,
         mark=Span(sign, first.role),
         words=call_line(record),
-        outcome=Span(word, first.role) if word else others[0],
+        outcome=Span(f"{word}{gone}", first.role) if word else others[0],
     )
 
 
