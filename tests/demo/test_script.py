@@ -23,11 +23,12 @@ async def play(rules: Rules | None = None) -> tuple[bool, list[str]]:
             return await run_without_terminal(supervisor, workspace, lines.append), lines
 
 
-async def test_the_story_ends_as_scripted() -> None:
+async def test_the_story_ends_as_scripted_and_prints_no_escape_sequences() -> None:
     good, lines = await play()
     told = "\n".join(lines)
     assert good, told
     assert lines[-1] == "Everything happened as the story says."
+    assert all(line.isprintable() for line in lines)
     assert len(re.findall(r"^ ?\d+\. The ", told, re.MULTILINE)) == len(SCENES)
     for words in (
         "human  approves it\n",
@@ -49,11 +50,6 @@ async def test_the_story_ends_as_scripted() -> None:
     assert re.search(rf"told .*{re.escape(reason)}", told)
 
 
-async def test_the_printed_story_contains_no_escape_sequences() -> None:
-    _, lines = await play()
-    assert all(line.isprintable() for line in lines)
-
-
 @pytest.mark.slow
 async def test_no_process_and_no_file_is_left_behind() -> None:
     with temporary_workspace(step_s=0) as workspace:
@@ -65,6 +61,7 @@ async def test_no_process_and_no_file_is_left_behind() -> None:
     assert not Path(workspace.place).exists()
 
 
+@pytest.mark.slow
 async def test_a_failing_step_is_named_and_the_others_continue() -> None:
     denied = ExactRule(name="no tests", argv=("./test.sh",), justification="not today")
     good, lines = await play(Rules(deny=(denied,)))

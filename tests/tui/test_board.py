@@ -32,7 +32,14 @@ def regions(seat: Cockpit) -> list[tuple[int, int, int, int]]:
     return [tuple(seat.screen.query_one(name).region) for name in ("#calls", "#call", "#output")]
 
 
-@pytest.mark.parametrize(("size", "columns"), [((200, 60), 3), ((120, 40), 2), ((80, 24), 1)])
+@pytest.mark.parametrize(
+    ("size", "columns"),
+    [
+        pytest.param((200, 60), 3, marks=pytest.mark.slow),
+        ((120, 40), 2),
+        pytest.param((80, 24), 1, marks=pytest.mark.slow),
+    ],
+)
 async def test_the_width_decides_the_number_of_columns(size: tuple[int, int], columns: int) -> None:
     async with cockpit(workday(), size=size) as seat:
         await seat.select("6")

@@ -27,7 +27,9 @@ def buttons(seat: Cockpit) -> set[str]:
     return {(button.id or "").removeprefix("do-") for button in seat.screen.query(Button) if button.region}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.slow), pytest.param((200, 60), marks=pytest.mark.slow)]
+)
 async def test_toasts_cover_no_button_and_no_command(size: tuple[int, int]) -> None:
     async with cockpit(workday(), size=size) as seat:
         for call_id in ("7", "6"):

@@ -130,8 +130,12 @@ async def test_files_that_were_never_on_the_screen_are_no_part_of_an_edited_resu
     ("changes", "words"),
     [
         ((PatchFile(path="w.txt", hunks=(Hunk(lines=("-b", "+c")),)),), "has line ends of Windows"),
-        ((PatchFile(path="a.txt", hunks=(Hunk(lines=("-a", "+b")),), move_to="c.txt"),), "The edit moves"),
-        ((ReplaceText(path="a.txt", old="not there", new="b"),), "is not known"),
+        pytest.param(
+            (PatchFile(path="a.txt", hunks=(Hunk(lines=("-a", "+b")),), move_to="c.txt"),),
+            "The edit moves",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param((ReplaceText(path="a.txt", old="not there", new="b"),), "is not known", marks=pytest.mark.slow),
     ],
 )
 async def test_a_result_that_could_not_be_handed_on_is_refused_before_typing(

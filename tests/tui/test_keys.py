@@ -65,7 +65,9 @@ async def test_t_changes_the_theme_and_back() -> None:
         assert seat.app.theme == "whisper-dark"
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize(
+    "key", ["q", pytest.param("ctrl+q", marks=pytest.mark.slow), pytest.param("ctrl+c", marks=pytest.mark.slow)]
+)
 async def test_q_quits_and_says_that_commands_continue(key: str) -> None:
     async with cockpit(long_output()) as seat:
         await seat.press(key)

@@ -113,7 +113,9 @@ async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
         assert bytes(written.out) == before
 
 
-@pytest.mark.parametrize(("mode", "arrows"), [(b"", b"\x1b[A" * 3), (b"\x1b[?1h", b"\x1bOA" * 3)])
+@pytest.mark.parametrize(
+    ("mode", "arrows"), [pytest.param(b"", b"\x1b[A" * 3, marks=pytest.mark.slow), (b"\x1b[?1h", b"\x1bOA" * 3)]
+)
 async def test_the_wheel_sends_arrow_keys_to_full_screen_programs(mode: bytes, arrows: bytes) -> None:
     async with terminal_with_modes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
         await type_into(seat, terminal)

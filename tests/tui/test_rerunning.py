@@ -82,7 +82,7 @@ async def test_the_approval_of_a_rerun_can_be_undone() -> None:
         assert isinstance(seat.record("2").state, Waiting)
 
 
-@pytest.mark.parametrize("changed", ["its meaning", "its risks"])
+@pytest.mark.parametrize("changed", [pytest.param("its meaning", marks=pytest.mark.slow), "its risks"])
 async def test_a_rerun_that_differs_from_the_seen_call_waits(changed: str) -> None:
     play = blocked()
     if changed == "its risks":
@@ -143,8 +143,8 @@ def test_only_calls_that_failed_in_a_sandbox_can_be_rerun_without_one() -> None:
     ("key", "sandbox"),
     [
         ("O", Sandbox()),
-        ("C", Sandbox(kind="workspace")),
-        ("I", Sandbox(kind="workspace", network=True)),
+        pytest.param("C", Sandbox(kind="workspace"), marks=pytest.mark.slow),
+        pytest.param("I", Sandbox(kind="workspace", network=True), marks=pytest.mark.slow),
     ],
 )
 async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: Sandbox) -> None:

@@ -195,7 +195,13 @@ async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() 
             "fetches from docs.python.org",
             ToolScope(hosts=("docs.python.org",), where="project"),
         ),
-        (TOOL, "mcp__gh__list", "calls of mcp__gh__list", ToolScope(tool="mcp__gh__list", where="project")),
+        pytest.param(
+            TOOL,
+            "mcp__gh__list",
+            "calls of mcp__gh__list",
+            ToolScope(tool="mcp__gh__list", where="project"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
@@ -274,8 +280,10 @@ async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
     ("suggested", "reach", "words"),
     [
         ((), 1, "No suggestion: no rule can be made of this command."),
-        ((("make", "clean"),), 1, "There is no other suggestion."),
-        ((("make", "clean"),), 0, "A suggestion is for commands that start with some words"),
+        pytest.param((("make", "clean"),), 1, "There is no other suggestion.", marks=pytest.mark.slow),
+        pytest.param(
+            (("make", "clean"),), 0, "A suggestion is for commands that start with some words", marks=pytest.mark.slow
+        ),
     ],
 )
 async def test_where_there_is_no_next_suggestion_the_key_says_why(
@@ -298,7 +306,7 @@ async def test_a_refused_scope_shows_the_reason_of_the_api() -> None:
         assert isinstance(seat.record("1").state, Waiting)
 
 
-@pytest.mark.parametrize(("reach", "where"), [(3, "project"), (4, "user")])
+@pytest.mark.parametrize(("reach", "where"), [(3, "project"), pytest.param(4, "user", marks=pytest.mark.slow)])
 async def test_a_rule_is_saved_for_the_project_or_the_user(reach: int, where: str) -> None:
     async with cockpit(with_prefixes(("./build.sh", "--all"))) as seat:
         await opened(seat, reach)

@@ -75,7 +75,13 @@ async def test_other_approvals_are_sent_at_once_unless_configured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "call", "seconds"), [("a", PLAIN, 1.5), ("a", RISKY, 3.0), ("F", PLAIN, 5.0), ("F", RISKY, 5.0)]
+    ("key", "call", "seconds"),
+    [
+        ("a", PLAIN, 1.5),
+        pytest.param("a", RISKY, 3.0, marks=pytest.mark.slow),
+        pytest.param("F", PLAIN, 5.0, marks=pytest.mark.slow),
+        ("F", RISKY, 5.0),
+    ],
 )
 async def test_a_standing_approval_can_be_undone_longest_and_an_ordinary_one_shortest(
     key: str, call: str, seconds: float

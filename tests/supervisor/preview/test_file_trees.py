@@ -137,6 +137,7 @@ def test_a_tree_deeper_than_any_path_is_stamped_copied_and_removed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_tree_of_thousands_of_levels_needs_no_recursion(tmp_path):
     deep(tmp_path / "deep", 3_000)
     assert len(stamps_inside(str(tmp_path / "deep"))) == 3_001

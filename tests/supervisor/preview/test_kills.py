@@ -23,14 +23,15 @@ SOME = (5, 23)
 
 
 @pytest.mark.parametrize(("first", "every"), [SOME, *(pytest.param(*each, marks=pytest.mark.slow) for each in EACH)])
-@pytest.mark.parametrize("other", [None, "/dev/shm"])
+@pytest.mark.parametrize("other", [None, pytest.param("/dev/shm", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
 def test_killed_before_a_changing_call(kill, other, first, every):
     assert kills.kill_each(kill, other, first, every) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize(("first", "every"), [SOME, pytest.param(1, 7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "every"), [SOME, (1, 7)])
 @pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
 def test_killed_as_an_ordinary_user(monkeypatch, kill, first, every):
     monkeypatch.chdir("/")

@@ -26,8 +26,9 @@ def test_as_the_user_of_the_tests(runs):
     assert random_runs.failures(runs) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [FEW, MANY])
 def test_as_an_ordinary_user(runs):
     here = Path.cwd()
     os.chdir("/")

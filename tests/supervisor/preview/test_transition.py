@@ -249,7 +249,7 @@ class Failing:
 @pytest.mark.parametrize(
     "remainder", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("other", [None, "/dev/shm"])
+@pytest.mark.parametrize("other", [None, pytest.param("/dev/shm", marks=pytest.mark.slow)])
 def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, remainder):
     monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
     calls = remainder
