@@ -92,7 +92,7 @@ PREVIEWS = (
     Mutation(
         "further names are undone together",
         "whisper_tui.supervisor.preview.transition._chosen",
-        "number not in found and number not in plan.undone and targets",
+        "number not in found and number not in plan.undone and shared",
         "False",
         (TRANSITION + "test_a_file_is_not_undone_without_its_further_names",),
     ),

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
@@ -99,6 +100,15 @@ class RandomRun:
             os.chdir(here)
         return seen_by_owner(self.copy)
 
+    def undo_some(self, plan: Plan) -> None:
+        """Undo changes one after the other, at random; what cannot be undone alone is refused."""
+        chance = random.Random(self.seed)
+        paths = sorted({change.path for change in plan.changes})
+        for path in chance.sample(paths, chance.randint(0, len(paths))):
+            if transition.load_plan(str(self.store / "store")).state == "applied":
+                with suppress(transition.TransitionFailed):
+                    transition.undo_only(str(self.store / "store"), [path])
+
     def check_undone(self, same_disk: bool, what: str) -> None:
         """Check that the tree is as before: the same inodes, or copies of those from another file system."""
         found = seen_by_owner(self.top, inodes=same_disk)
@@ -138,6 +148,10 @@ class RandomRun:
         check(seen_by_owner(self.top), applied, "applying again differs")
         transition.undo(store)
         self.check_undone(same_disk, "the second undo is not exact")
+        transition.apply(store)
+        self.undo_some(plan)
+        transition.undo(store)
+        self.check_undone(same_disk, "undo in parts is not exact")
         return any(change.links for change in plan.changes)
 
 

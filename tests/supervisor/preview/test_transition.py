@@ -463,6 +463,26 @@ def test_a_file_is_not_undone_without_its_further_names(near):
     assert described(near.top)["chmodded"][:6] == near.before["chmodded"][:6]
 
 
+def test_names_that_a_file_had_before_are_undone_together():
+    def make(top: Path) -> None:
+        top.mkdir()
+        (top / "one").write_text("one")
+        os.link(top / "one", top / "two")
+
+    def work() -> None:
+        os.chmod("one", 0o700)
+        os.chmod("two", 0o711)
+
+    with public_directory() as real, public_directory() as kept:
+        scene = Scene(real, kept, make, work)
+        apply(scene.store)
+        paths = [str(scene.top / name) for name in ("one", "two")]
+        for path in paths:
+            untouched(scene, lambda store, path=path: undo_only(store, [path]), TransitionFailed, "further name")
+        undo_only(scene.store, paths)
+        scene.expect("undone", scene.before, applied=False)
+
+
 def test_later_work_prevents_only_the_undo_of_the_same_path(near):
     apply(near.store)
     (near.top / "written").write_text("later")

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.change_steps import (
@@ -63,12 +63,16 @@ class TransitionFailed(Exception):
     """A step failed or is not possible. The text says which, and what became of the others."""
 
 
-class _Result:
+class _Result(NamedTuple):
     """A changed file after the change was made real, and everything in it if it is a new directory."""
 
-    def __init__(self, found: Stamp | None, inside: Inside | None = None) -> None:
-        self.found = found
-        self.inside = inside
+    found: Stamp | None
+    inside: Inside | None = None
+
+    def shared(self) -> set[int]:
+        """Return the inodes of its files that have several names."""
+        found = [self.found, *(self.inside or {}).values()]
+        return {each.inode for each in found if each is not None and _has_names(each)}
 
 
 def conflicts(plan: Plan) -> list[str]:
@@ -132,7 +136,7 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
             plan = _resume(store, plan)
         if plan.state != APPLIED:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
-        _begin_undo(store, plan, _chosen(plan, list(paths)))
+        _begin_undo(store, plan, _chosen(plan, _load_results(store), list(paths)))
         return _undo(store, plan)
 
 
@@ -282,7 +286,7 @@ def _undo(store: str, plan: Plan) -> Plan:
     return replace(plan, state=APPLIED, undone=undone)
 
 
-def _chosen(plan: Plan, paths: list[str]) -> list[int]:
+def _chosen(plan: Plan, results: dict[int, _Result], paths: list[str]) -> list[int]:
     """Return the numbers of the changes of these paths. Raises `TransitionFailed` if others depend on them."""
     found: set[int] = set()
     for path in paths:
@@ -293,12 +297,13 @@ def _chosen(plan: Plan, paths: list[str]) -> list[int]:
             raise TransitionFailed(_not_alone(plan, path))
         found.update(below)
     chosen = [number for number in sorted(found) if number not in plan.undone]
-    changed = {plan.changes[number].path for number in chosen if plan.changes[number].op in (WRITE, ATTRIBUTES)}
+    restored = [number for number in chosen if plan.changes[number].op in (WRITE, ATTRIBUTES)]
+    names = {inode: plan.changes[number].path for number in restored for inode in results[number].shared()}
     for number, change in enumerate(plan.changes):
-        targets = {change.target, *(target for _, target in change.relinks)} & changed
-        if number not in found and number not in plan.undone and targets:
+        shared = results[number].shared() & names.keys()
+        if number not in found and number not in plan.undone and shared:
             raise TransitionFailed(
-                f"{min(targets)} cannot be undone alone: {change.path} is a further name of the same file. "
+                f"{names[min(shared)]} cannot be undone alone: {change.path} is a further name of the same file. "
                 "Undo both, or neither."
             )
     return chosen
