@@ -88,6 +88,8 @@ def call_of_our_tool(directory: Path, *options: str) -> Played:
 
     def install(stage: Stage) -> None:
         stage.whisper_tui("install", "copilot", "--yes", *options)
+        if not options:
+            stage.change_settings(r',\s*"--own-shell"', "")
 
     return play(Asking(), [THROUGH], directory, ask_for=ask_for, set_up=install)
 

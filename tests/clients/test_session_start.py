@@ -1,7 +1,9 @@
 """The model of each real client is told once, at the start, that a human decides about its commands."""
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -53,9 +55,34 @@ def told(program: Program, tmp_path, *options: str) -> Counter[str]:
     return Counter({part: text.count(part) for part in (CONTEXT, INSTRUCTIONS)})
 
 
+def offered(program: Program, directory: Path, *options: str) -> set[str]:
+    """Install with these options, and return which of three tools the client offers to its model."""
+    with ScriptedModel(program.dialect, [Say("Hello.")]) as model:
+        stage = Stage(directory, program, model.url)
+        stage.whisper_tui("install", program.name, "--yes", *options)
+        client = stage.start_client(PROMPT)
+        try:
+            client.wait(timeout=LONGEST_S)
+        finally:
+            client.kill()
+            client.wait()
+            stage.stop()
+        names = set(
+            re.findall(
+                r'(?:"name": "|whisper_+)(read_file|ExecCommand|execute_command)\b', json.dumps(model.requests[0])
+            )
+        )
+    return names & {"read_file", "ExecCommand", "execute_command"}
+
+
 def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
     assert told(program, tmp_path, "--no-mcp") == {CONTEXT: 1, INSTRUCTIONS: 0}
 
 
 def test_with_our_tools_their_instructions_tell_it_and_no_hook_repeats_it(program, tmp_path):
     assert told(program, tmp_path) == {CONTEXT: 0, INSTRUCTIONS: 1}
+
+
+def test_beside_the_supervised_shell_no_tools_that_run_commands_are_offered(program, tmp_path):
+    assert offered(program, tmp_path / "both") == {"read_file"}
+    assert offered(program, tmp_path / "alone", "--no-hook") == {"read_file", "ExecCommand", "execute_command"}

@@ -39,7 +39,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     assert state["mcpServers"]["whisper"] == {
         "type": "stdio",
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100"],
+        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
@@ -49,7 +49,7 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     machine.install("claude", project=True)
     assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
     servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
-    assert servers["whisper"]["args"] == ["mcp", "--home", "/w", "--wait", "86100"]
+    assert servers["whisper"]["args"] == ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"]
 
 
 def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
@@ -74,7 +74,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
     assert configuration["mcp_servers"]["whisper"] == {
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100"],
+        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "required": True,
         "startup_timeout_sec": 30,
         "tool_timeout_sec": 86_400,
@@ -357,7 +357,7 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
     assert servers["whisper"] == {
         "type": "local",
         "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100"],
+        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "tools": ["*"],
         "timeout": 86_400_000,
     }

@@ -115,6 +115,7 @@ def test_the_instance_that_was_chosen_is_the_one_that_clients_start(machine: Mac
         "/other place",
         "--wait",
         "86100",
+        "--own-shell",
     ]
 
 

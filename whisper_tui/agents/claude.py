@@ -212,7 +212,7 @@ def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    command, *args = request.launch.server()
+    command, *args = request.launch.server(own_shell=request.hook)
     # `alwaysLoad`: otherwise the model does not see the tools until it searches for them.
     value = {"type": "stdio", "command": command, "args": args, "timeout": DAY_S * 1000, "alwaysLoad": True}
     return Member(server_path(request), value)

@@ -335,9 +335,11 @@ class Launch(NamedTuple):
         words = shlex.join(self.hook(client, agent_runs=agent_runs, deadline_s=deadline_s))
         return f"{words} {OR_REFUSE}" if closed else words
 
-    def server(self) -> tuple[str, ...]:
-        """Return the command line of the MCP server."""
-        return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S))
+    def server(self, *, own_shell: bool = False) -> tuple[str, ...]:
+        """Return the command line of the MCP server. `own_shell`: a hook supervises the client's own shell."""
+        # A model that has two ways to run a command pays for both in each turn, and mixes them.
+        words = ("--own-shell",) if own_shell else ()
+        return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S), *words)
 
     def exec(self) -> str:
         """Return the prefix of every approved command line that a client's shell gets."""

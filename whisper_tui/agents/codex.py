@@ -181,7 +181,7 @@ def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    command, *args = request.launch.server()
+    command, *args = request.launch.server(own_shell=request.hook)
     value = {
         "command": command,
         "args": args,

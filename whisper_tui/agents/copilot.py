@@ -198,7 +198,7 @@ def hook_entry(request: InstallRequest) -> Element:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    command, *args = request.launch.server()
+    command, *args = request.launch.server(own_shell=request.hook)
     value = {"type": "local", "command": command, "args": args, "tools": ["*"], "timeout": DAY_S * 1000}
     return Member(("mcpServers", SERVER), value)
 

@@ -191,7 +191,7 @@ def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    command, *args = request.launch.server()
+    command, *args = request.launch.server(own_shell=request.hook)
     # `trust`: Gemini CLI does not ask a second time about each call.
     value = {"command": command, "args": args, "timeout": DAY_S * 1000, "trust": True}
     return Member(("mcpServers", SERVER), value)

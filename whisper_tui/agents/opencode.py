@@ -149,8 +149,9 @@ def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
+    command = [*request.launch.server(own_shell=request.hook)]
     # In milliseconds.
-    value = {"type": "local", "command": [*request.launch.server()], "enabled": True, "timeout": DAY_S * 1000}
+    value = {"type": "local", "command": command, "enabled": True, "timeout": DAY_S * 1000}
     return Member(("mcp", SERVER), value)
 
 

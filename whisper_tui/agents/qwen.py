@@ -129,7 +129,7 @@ def context_entry(request: InstallRequest) -> Handler:
 
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
-    command, *args = request.launch.server()
+    command, *args = request.launch.server(own_shell=request.hook)
     # `trust`: it does not ask a second time about each call.
     return Member(("mcpServers", SERVER), {"command": command, "args": args, "timeout": DAY_S * 1000, "trust": True})
 

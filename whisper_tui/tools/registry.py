@@ -257,6 +257,9 @@ def _made(offered: Any, context: ToolContext) -> Any:
 
 TASKS = ("ExecCommand", "TaskList", "TaskStatus", "TaskOutput", "TaskInput", "TaskStop")
 
+COMMAND_TOOLS = frozenset({"execute_command", "execute_command_line", "run_shell_command", *TASKS})
+"""The tools that do the same as the shell of an agent."""
+
 SETS = (
     ToolSet("argv", tools=("execute_command",)),
     ToolSet("line", tools=("execute_command_line",)),

@@ -51,6 +51,11 @@ def add_mcp(verbs: Subcommands) -> None:
     )
     parser.add_argument("--session", metavar="NAME", help="the agent's name in the queue")
     parser.add_argument(
+        "--own-shell",
+        action="store_true",
+        help="offer no tools that run commands, because a hook supervises the agent's own shell",
+    )
+    parser.add_argument(
         "--http", action="store_true", help="serve agents over HTTP on 127.0.0.1, until Ctrl-C, behind a token"
     )
     parser.add_argument(
@@ -87,7 +92,14 @@ def _relay(options: Options) -> int:
     home = home_for_agents(options)
     root = workspace(options.root, os.environ)
     connecting = partial(reach, home, for_agent=True)
-    return run_relay(connecting, partial(connect, home), root=root, name=options.session, wait_s=options.wait)
+    return run_relay(
+        connecting,
+        partial(connect, home),
+        root=root,
+        name=options.session,
+        wait_s=options.wait,
+        own_shell=options.own_shell,
+    )
 
 
 def _through(options: Options) -> int:

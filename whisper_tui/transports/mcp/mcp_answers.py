@@ -120,6 +120,19 @@ task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
 the human thinks."""
 
 
+OWN_SHELL_INSTRUCTIONS = """\
+You work on the user's machine under whisper_tui, where a human watches every command. Run commands with your own \
+shell: whisper_tui supervises it.
+- A human may be asked before a command or another call of a tool. The answer can take minutes: if a command, or a \
+script that runs it, goes on without output, wait for it; make the same call again only if its answer tells you to.
+- A denied call fails and says why in the human's own words. Nothing was done. Follow the words; do not try another \
+way to do what was denied.
+- The human may change a call before it is carried out. Then you are told what was done instead.
+- An answer of one of these tools with the status `pending_approval`, `approved` or `running` is not a result: it \
+holds a `ticket`. Call `wait` with that ticket until the result is there."""
+"""The instructions for agents whose own shell is supervised, and which are offered no tools that run commands."""
+
+
 def declared(tool: AITool) -> types.Tool:
     """Return a tool's entry in the list. It has no output schema (decision 18)."""
     return types.Tool(

@@ -58,7 +58,7 @@ class McpEndpoint:
         try:
             session = await self._supervision.open_session(_checked(hello))
             context = ToolContext(self._supervision, session)
-            agent = await self._agent(context, _wait_s(hello), over_http=hello.get("over_http") is True)
+            agent = await self._agent(context, hello)
         except WhisperError as error:
             await _say(writer, {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}})
             return
@@ -83,7 +83,8 @@ class McpEndpoint:
                     await self._supervision.close_session(session.id, GONE)
             await agent.close()
 
-    async def _agent(self, context: ToolContext, wait_s: float | None, *, over_http: bool) -> "McpSession":
+    async def _agent(self, context: ToolContext, hello: dict[str, Any]) -> "McpSession":
+        wait_s = _wait_s(hello)
         await self.prepare()
         return _session_class()(
             context,
@@ -91,7 +92,8 @@ class McpEndpoint:
             self._overview,
             self._progress_interval_s,
             wait_s=self._wait_s if wait_s is None else wait_s,
-            over_http=over_http,
+            over_http=hello.get("over_http") is True,
+            own_shell=hello.get("own_shell") is True,
         )
 
 

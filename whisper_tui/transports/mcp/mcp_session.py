@@ -23,9 +23,11 @@ from whisper_tui.model.text import is_sendable
 from whisper_tui.tools import Answer, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.tools.ai_tool import check_arguments
+from whisper_tui.tools.registry import COMMAND_TOOLS
 from whisper_tui.tools.wait import WAIT
 from whisper_tui.transports.mcp.mcp_answers import (
     INSTRUCTIONS,
+    OWN_SHELL_INSTRUCTIONS,
     ProgressReporter,
     answered,
     declared,
@@ -212,14 +214,19 @@ class McpSession:
         *,
         wait_s: float | None = None,
         over_http: bool = False,
+        own_shell: bool = False,
     ) -> None:
-        """`wait_s`: seconds within which every call is answered. None: it depends on the agent's program."""
+        """`wait_s`: seconds within which every call is answered. None: it depends on the agent's program.
+
+        `own_shell`: the agent's own shell is supervised, so no tools that run commands are offered.
+        """
         self._supervision = context.supervision
         self._session = context.session
         self._overview = reporter
         self._progress_interval_s = progress_interval_s
         self._wait_s = wait_s
         self._over_http = over_http
+        self._own_shell = own_shell
         self._client: ClientInfo | None = context.session.client
         context = replace(context, output_budget=self._output_budget)
         self._registry = registry(context)
@@ -237,7 +244,7 @@ class McpSession:
         server: Server[object] = Server(
             "whisper_tui",
             version=__version__,
-            instructions=INSTRUCTIONS,
+            instructions=OWN_SHELL_INSTRUCTIONS if self._own_shell else INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
@@ -258,7 +265,10 @@ class McpSession:
 
     async def _list_tools(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         await self._record_client(ctx)
-        return types.ListToolsResult(tools=[declared(tool) for tool in self._registry.get_all_tools()])
+        # They are only left out of the list: an older conversation that goes on may still call them.
+        hidden = COMMAND_TOOLS if self._own_shell else frozenset[str]()
+        offered = (tool for tool in self._registry.get_all_tools() if tool.name not in hidden)
+        return types.ListToolsResult(tools=[declared(tool) for tool in offered])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         await self._record_client(ctx)

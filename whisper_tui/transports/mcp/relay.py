@@ -175,19 +175,22 @@ def run_relay(
     root: str,
     name: str | None = None,
     wait_s: float | None = None,
+    own_shell: bool = False,
     stdin: int = 0,
     stdout: int = 1,
 ) -> int:
     """Relay until the agent closes `stdin` or ends this process. Return the exit code.
 
     `wait_s`: seconds within which the agent's program needs answers. None: the supervisor decides by its name.
+    `own_shell`: the agent's own shell is supervised, so it is offered no tools that run commands.
     """
     for descriptor in (stdin, stdout):
         # The agent's program shares the open file, and may have made it non-blocking.
         os.set_blocking(descriptor, True)
     lost: list[OSError] = []
     write_line = partial(_write, stdout, lost)
-    relay = Relay(reach, look, write_line, root=root, name=name, wait_s=wait_s, pid=os.getppid())
+    pid = os.getppid()
+    relay = Relay(reach, look, write_line, root=root, name=name, wait_s=wait_s, own_shell=own_shell, pid=pid)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -244,6 +247,7 @@ class Relay:
         root: str,
         name: str | None = None,
         wait_s: float | None = None,
+        own_shell: bool = False,
         pid: int | None = None,
         over_http: bool = False,
     ) -> None:
@@ -253,6 +257,7 @@ class Relay:
         self._root = root
         self._name = name
         self._wait_s = wait_s
+        self._own_shell = own_shell
         self._pid = pid
         self._over_http = over_http
         self._session_id: str | None = None
@@ -334,7 +339,7 @@ class Relay:
             "environment": sendable(os.environ),
             "resume": self._session_id,
         }
-        how = {"wait_s": self._wait_s, "over_http": self._over_http}
+        how = {"wait_s": self._wait_s, "over_http": self._over_http, "own_shell": self._own_shell}
         return {"door": "mcp", "version": HELLO_VERSIONS["mcp"], **how, "session": session}
 
     def _forward_answers(self, link: _Link) -> None:
