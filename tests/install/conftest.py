@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,29 @@ VERSIONS = {
     "qwen": "0.24.4",
 }
 CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
+
+
+OF_EACH_CLIENT = {"test_doctor.py", "test_install_gateway.py"}
+"""Files whose tests install and examine each client, with programs that are started for it."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark these tests slow for all clients but two, which are others for each test."""
+    cases: dict[str, list[tuple[str, pytest.Item]]] = {}
+    for item in items:
+        if item.path.parent == HERE and item.path.name in OF_EACH_CLIENT and isinstance(item, pytest.Function):
+            callspec = getattr(item, "callspec", None)
+            if callspec is not None and "client" in callspec.params:
+                cases.setdefault(item.originalname, []).append((callspec.params["client"], item))
+    for name, each in cases.items():
+        clients = list(dict.fromkeys(client for client, _ in each))
+        # By its name and not by its position, so that it is the same whatever else is collected.
+        first = zlib.crc32(name.encode()) % len(clients)
+        kept = {clients[first], clients[(first + len(clients) // 2) % len(clients)]}
+        for client, item in each:
+            if client not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 class Machine:
