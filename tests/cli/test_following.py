@@ -57,7 +57,16 @@ def test_the_next_command_runs_and_is_shown_in_the_directory_to_which_the_last_o
     assert (claude.workspace / "precious").exists() and not (claude.workspace / "build" / "here").exists()
 
 
-@pytest.mark.parametrize("name", ["two words", "a 'quote' \" $HOME `x`", "two\nlines\n", "-P", "\udcff"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("two words", marks=pytest.mark.slow),
+        "a 'quote' \" $HOME `x`",
+        pytest.param("two\nlines\n", marks=pytest.mark.slow),
+        "-P",
+        pytest.param("\udcff", marks=pytest.mark.slow),
+    ],
+)
 def test_a_cd_into_a_directory_of_any_name_carries_over(claude: Claude, name: str) -> None:
     (claude.workspace / "in").mkdir()
     (claude.workspace / "in" / name).mkdir()

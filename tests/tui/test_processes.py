@@ -126,7 +126,15 @@ async def test_a_command_that_waits_for_input_is_noticed(tmp_path: Path, command
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-@pytest.mark.parametrize("command", ["sleep 1000", "while :; do :; done", "sleep 1000 < /dev/null", "sleep 1000 | cat"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 1000",
+        pytest.param("while :; do :; done", marks=pytest.mark.slow),
+        pytest.param("sleep 1000 < /dev/null", marks=pytest.mark.slow),
+        "sleep 1000 | cat",
+    ],
+)
 async def test_a_busy_command_is_not_shown_as_waiting(tmp_path: Path, command: str) -> None:
     async with live(tmp_path) as seat:
         call = await seat.start(command, accepts_input=True)

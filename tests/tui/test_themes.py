@@ -176,7 +176,7 @@ async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
         assert_readable(seat)
 
 
-@pytest.mark.parametrize("name", ["whisper-dark", "whisper-light"])
+@pytest.mark.parametrize("name", ["whisper-dark", pytest.param("whisper-light", marks=pytest.mark.slow)])
 async def test_a_terminal_of_256_colours_gets_readable_text_and_no_navy(name: str) -> None:
     async with cockpit(workday(), theme=name, indexed=True) as seat:
         for keys in ("7", "6"):

@@ -25,8 +25,10 @@ def at_once(seat: Cockpit, opens: str, typed: str) -> None:
 
 @pytest.mark.parametrize(
     ("play", "opens", "field"),
-    [(workday, "slash", FilterBar), (lambda: running(b"ok\n"), "ctrl+f", SearchBar)],
-    ids=["filter", "search"],
+    [
+        pytest.param(workday, "slash", FilterBar, id="filter"),
+        pytest.param(lambda: running(b"ok\n"), "ctrl+f", SearchBar, id="search", marks=pytest.mark.slow),
+    ],
 )
 async def test_letters_right_after_the_key_are_typed_and_trigger_no_command(
     play: Callable[[], Play], opens: str, field: type[Input]

@@ -268,7 +268,7 @@ async def test_a_codex_that_does_not_read_fills_no_memory(place):
         assert max(grown) < size // 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 async def test_commands_go_on_with_the_next_supervisor_and_nothing_is_said_twice(place, number):
     os.mkfifo(place.workspace / "fifo")
     async with place.codex() as codex:
