@@ -14,7 +14,9 @@ from tests.clients.model.server import ScriptedModel
 from tests.clients.programs import Program
 from tests.clients.programs.claude import Claude
 from tests.clients.programs.codex import Codex
+from tests.clients.programs.copilot import Copilot
 from tests.clients.programs.gemini import Gemini
+from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.qwen import Qwen
 from tests.clients.stage import Stage
 
@@ -24,7 +26,12 @@ INSTRUCTIONS = "under whisper_tui, where a human watches every command"
 """A part of the instructions of the MCP server."""
 
 
-@pytest.fixture(scope="session", params=[Claude(), Codex(), Gemini(), Qwen()], ids=lambda program: program.name)
+TOLD = (Claude(), Codex(), Gemini(), Qwen())
+"""The clients that have a hook at the start of a session."""
+ALL = (*TOLD, OpenCode(), Copilot())
+
+
+@pytest.fixture(scope="session", params=TOLD, ids=lambda program: program.name)
 def program(request: pytest.FixtureRequest) -> Program:
     """Each client that has a hook at the start of a session."""
     chosen: Program = request.param
@@ -69,10 +76,10 @@ def offered(program: Program, directory: Path, *options: str) -> set[str]:
             stage.stop()
         names = set(
             re.findall(
-                r'(?:"name": "|whisper_+)(read_file|ExecCommand|execute_command)\b', json.dumps(model.requests[0])
+                r'(?:"name": "|whisper[-_]+)(read_file|ExecCommand|execute_command)\b', json.dumps(model.requests[0])
             )
         )
-    return names & {"read_file", "ExecCommand", "execute_command"}
+    return names
 
 
 def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
@@ -83,6 +90,7 @@ def test_with_our_tools_their_instructions_tell_it_and_no_hook_repeats_it(progra
     assert told(program, tmp_path) == {CONTEXT: 0, INSTRUCTIONS: 1}
 
 
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
 def test_beside_the_supervised_shell_no_tools_that_run_commands_are_offered(program, tmp_path):
     assert offered(program, tmp_path / "both") == {"read_file"}
     assert offered(program, tmp_path / "alone", "--no-hook") == {"read_file", "ExecCommand", "execute_command"}
