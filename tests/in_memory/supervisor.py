@@ -43,6 +43,7 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     Paused,
+    PreviewStarted,
     Resumed,
     RulesChanged,
     SessionClosed,
@@ -50,7 +51,10 @@ from whisper_tui.model.event import (
     SessionResumed,
     SessionSaid,
     SignalSent,
+    UndoEnded,
+    UndoStarted,
 )
+from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
@@ -184,6 +188,10 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             self._deny(record, decision, by)
         else:
             self._remember(record, decision, by)
+            if decision.preview is not None:
+                self.apply_preview(call_id)
+                return
+            self.drop(call_id)
             if record.call.ticket is None:
                 self.start(call_id)
 
@@ -262,6 +270,45 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Record that the files were put back; nothing is written."""
         self.check()
         self.happen(EditReverted(at=self.clock(), call_id=call_id, by=by))
+
+    async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
+        """Start a preview, which lasts until the test ends it with `end_preview`."""
+        self.check()
+        record = self.known(call_id)
+        if not isinstance(record.state, Waiting):
+            raise Refused(f"call {call_id} does not wait for a decision, so it cannot be previewed")
+        if self.preview_problem:
+            raise Refused(f"commands cannot be previewed here: {self.preview_problem}")
+        attempt = record.attempts + 1
+        self.happen(PreviewStarted(at=self.clock(), call_id=call_id, attempt=attempt, by=by, edited=edited))
+        return attempt
+
+    async def drop_preview(self, call_id: str, by: Decider) -> None:
+        """Discard a preview."""
+        self.check()
+        self.drop(call_id)
+
+    async def preview_page(self, call_id: str, after: int = 0, limit: int = 1000) -> PreviewPage:
+        """Return the changes that the test has set."""
+        self.check()
+        page = self.preview_pages.get(call_id)
+        if page is None:
+            raise Refused(f"there is no preview of call {call_id} whose changes are known")
+        return page.model_copy(update={"changes": page.changes[after : after + limit], "total": len(page.changes)})
+
+    async def preview_versions(self, call_id: str, number: int) -> FileVersions:
+        """Return the contents that the test has set."""
+        self.check()
+        return self.previewed_contents[call_id, number]
+
+    async def undo(self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider) -> None:
+        """Record an undo; nothing is written. It is refused if the test has set conflicts."""
+        self.check()
+        page = self.preview_pages.get(call_id)
+        if page is None or page.conflicts:
+            raise Refused(f"call {call_id} cannot be undone: {', '.join(page.conflicts) if page else 'nothing was kept'}")
+        self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
+        self.happen(UndoEnded(at=self.clock(), call_id=call_id))
 
     async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
         """Record how the edits of a session are judged from now on."""

@@ -18,12 +18,15 @@ from whisper_tui.model.event import (
     Event,
     Finished,
     Judged,
+    PreviewDropped,
+    PreviewEnded,
     SessionOpened,
     Settled,
     Spawned,
     Started,
     Submitted,
 )
+from whisper_tui.model.preview import PreviewPage, PreviewReport
 from whisper_tui.model.run import (
     BackgroundProcess,
     Blocked,
@@ -127,6 +130,12 @@ class PlayedWorld:
         """The real directory that effects and edits look at, by the directory of calls."""
         self._contents: dict[str, tuple[FileVersions, ...]] = {}
         """The contents of the files of each edit, as they were when it was asked."""
+        self.preview_problem = ""
+        """The reason why commands cannot be previewed. Empty: they can."""
+        self.preview_pages: dict[str, PreviewPage] = {}
+        """The changes of the preview or the run of a call."""
+        self.previewed_contents: dict[tuple[str, int], FileVersions] = {}
+        """The contents of each changed file, by call and by the number of the change."""
         self.written: dict[str, RecordedStreams] = {}
         """The output of each run, by its call."""
         self.spans: dict[str, list[OutputSpan]] = {}
@@ -256,6 +265,31 @@ class PlayedWorld:
             identity = ProcessIdentity(pid=self._next_pid, start_time=self._next_pid * 10, boot_id="stage")
             processes.append(BackgroundProcess(identity=identity, pgid=self._next_pid, command=command))
         self.happen(BackgroundSeen(at=self.clock(), call_id=call_id, processes=tuple(processes)))
+
+    def end_preview(self, call_id: str, report: PreviewReport, page: PreviewPage | None = None) -> None:
+        """Play the end of a preview with these changes."""
+        preview = self.known(call_id).preview
+        assert preview is not None
+        self.preview_pages[call_id] = page or PreviewPage()
+        self.happen(PreviewEnded(at=self.clock(), call_id=call_id, attempt=preview.attempt, report=report))
+
+    def drop(self, call_id: str) -> None:
+        """Play that the changes of a preview are discarded."""
+        preview = self.known(call_id).preview
+        if preview is not None and not preview.dropped:
+            self.happen(PreviewDropped(at=self.clock(), call_id=call_id, attempt=preview.attempt))
+
+    def apply_preview(self, call_id: str) -> None:
+        """Play that the changes of a preview become real, and that its end becomes that of the call."""
+        record = self.known(call_id)
+        assert record.preview is not None
+        assert record.preview.report is not None
+        attempt, report = record.preview.attempt, record.preview.report
+        self.happen(
+            Started(at=self.clock(), call_id=call_id, attempt=attempt, spec=record.spec, applies=True),
+            Finished(at=self.clock(), call_id=call_id, ending=report.ending, output=report.output),
+            Settled(at=self.clock(), call_id=call_id),
+        )
 
     def finish(
         self, call_id: str, ending: Ending | None = None, usage: Usage | None = None, blocked: Blocked | None = None

@@ -32,6 +32,9 @@ from whisper_tui.model.event import (
     GrantUsed,
     Judged,
     Paused,
+    PreviewDropped,
+    PreviewEnded,
+    PreviewStarted,
     Resumed,
     RulesChanged,
     SessionClosed,
@@ -44,7 +47,10 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
     Submitted,
+    UndoEnded,
+    UndoStarted,
 )
+from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewReport
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
 from whisper_tui.model.state import Claim
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
@@ -65,6 +71,20 @@ def a_spec(command: Command | None = None, **changes: object) -> CommandSpec:
 def a_shell(text: str, **changes: object) -> CommandSpec:
     """A line for bash in the workspace."""
     return a_spec(Shell(text=text), **changes)
+
+
+def preview_report(**changes: object) -> PreviewReport:
+    """The outcome of a preview that changed three files, one of them outside the workspace."""
+    report = PreviewReport(
+        ending=Exited(code=0),
+        output=OutputSizes(out=12),
+        seconds=0.4,
+        digest="5f" * 32,
+        counts=ChangeCounts(created=1, changed=1, deleted=1, outside=1, flagged=1),
+        blocked=(BlockedAccess(what="network", target="pypi.org:443", times=2),),
+        left=("sleep 60",),
+    )
+    return report.model_copy(update=changes)
 
 
 def a_session(session_id: str = "s1", **changes: object) -> Session:
@@ -241,6 +261,11 @@ def one_of_each() -> tuple[Event, ...]:
             for event in (submitted(str(call_id)), finished(str(call_id), ending))
         ),
         decided("2", DENY),
+        PreviewStarted(at=7.281, call_id="2", attempt=2, by=HUMAN, edited=edited.edited),
+        PreviewEnded(at=7.282, call_id="2", attempt=2, report=preview_report()),
+        PreviewDropped(at=7.283, call_id="2", attempt=2),
+        UndoStarted(at=7.284, call_id="2", direction="undo", paths=("/home/me/project/a",), by=HUMAN),
+        UndoEnded(at=7.285, call_id="2", problem="a changed meanwhile"),
         EditReverted(at=7.29, call_id="2", by=HUMAN),
         EditModeSet(at=7.295, session_id="s1", mode="ask", by=HUMAN),
         SessionClosed(at=7.3, session_id="s1", why="it left"),

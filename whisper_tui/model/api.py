@@ -10,6 +10,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords,
 from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
+from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended
@@ -34,6 +35,7 @@ Reason = Annotated[str, Field(max_length=LONGEST_REASON)]
 Page = Annotated[int, Field(ge=0, le=LARGEST_PAGE)]
 Cells = Annotated[int, Field(ge=1, le=MOST_CELLS)]
 Roots = Annotated[tuple[str, ...], Field(max_length=MOST_ROOTS)]
+Paths = Annotated[tuple[str, ...], Field(max_length=LARGEST_PAGE)]
 Measured = Annotated[tuple[str, ...], Field(max_length=MOST_MEASURED)]
 
 
@@ -85,6 +87,10 @@ class SupervisorStatus(Value):
     """The sandbox of commands that run without approval. Empty: not reported."""
     sandbox_problem: str | None = None
     """Why there is none, as a clause. None: there is one."""
+    preview: str = ""
+    """How commands are previewed on this machine. Empty: not reported."""
+    preview_problem: str | None = None
+    """Why they cannot be, as a clause. None: they can, or it was not tried yet."""
     notify_problem: str = ""
     """Why the last notification failed, as a clause. Empty: it did not."""
     unguarded: tuple[str, ...] = ()
@@ -324,6 +330,33 @@ class Supervision(Protocol):
         """Put back the files of an edit as they were before it.
 
         `Refused` if it was not made, if a file is no longer as the edit left it, or if its content was not kept.
+        """
+        ...
+
+    async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
+        """Run a waiting call in a view of the files that nobody else sees. Returns the number of the attempt.
+
+        It is over once the preview of its record has a report. `Refused` if the call does not wait, if it is no
+        command, or if this machine cannot do it.
+        """
+        ...
+
+    async def drop_preview(self, call_id: str, by: Decider) -> None:
+        """End a preview that runs, and discard its changes."""
+        ...
+
+    async def preview_page(self, call_id: str, after: Count = 0, limit: Page = 1000) -> PreviewPage:
+        """Return changes of the newest preview, or of a run whose changes were kept, from a number on."""
+        ...
+
+    async def preview_versions(self, call_id: str, number: Count) -> FileVersions:
+        """Return the content of one changed file before and after it."""
+        ...
+
+    async def undo(self, call_id: str, paths: Paths, direction: UndoDirection, by: Decider) -> None:
+        """Take back the changes of an ended call, or make them again. No paths: all of them.
+
+        `Refused`, with the paths, if one of them is no longer as the command left it: then nothing is done.
         """
         ...
 

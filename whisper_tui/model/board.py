@@ -29,6 +29,9 @@ from whisper_tui.model.event import (
     GrantUsed,
     Judged,
     Paused,
+    PreviewDropped,
+    PreviewEnded,
+    PreviewStarted,
     Resumed,
     RulesChanged,
     SessionClosed,
@@ -42,7 +45,10 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
     Submitted,
+    UndoEnded,
+    UndoStarted,
 )
+from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.state import (
     CallRecord,
     CallRecords,
@@ -85,8 +91,26 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _settle(record)
         case EditReverted():
             return _with(record, record.state, reverted_by=event.by)
+        case PreviewStarted() | PreviewEnded() | PreviewDropped():
+            return _previewed(record, event)
+        case UndoStarted():
+            undo = Undo(direction=event.direction, by=event.by, at=event.at, paths=event.paths)
+            return _with(record, record.state, undo=undo)
+        case UndoEnded():
+            changed = {"done": not event.problem, "problem": event.problem}
+            return _with(record, record.state, undo=record.undo and record.undo.model_copy(update=changed))
         case _:
             assert_never(event)
+
+
+def _previewed(record: CallRecord, event: PreviewStarted | PreviewEnded | PreviewDropped) -> CallRecord:
+    if isinstance(event, PreviewStarted):
+        preview = Preview(attempt=event.attempt, by=event.by, started_at=event.at, edited=event.edited)
+        return _with(record, record.state, preview=preview, attempts=event.attempt)
+    if record.preview is None or record.preview.attempt != event.attempt:
+        return record
+    change = {"report": event.report} if isinstance(event, PreviewEnded) else {"dropped": True}
+    return _with(record, record.state, preview=record.preview.model_copy(update=change))
 
 
 def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
@@ -143,6 +167,7 @@ def _ended(record: CallRecord, event: Finished) -> Ended:
         # Without an attempt there is no process that could still be alive.
         settled=record.attempt is None,
         blocked=event.blocked,
+        discarded=event.discarded,
     )
 
 
@@ -245,6 +270,8 @@ class Board:
         self.queued: dict[str, None] = {}
         self.running: dict[str, None] = {}
         """Ids of the calls that are starting or running."""
+        self.previewing: dict[str, None] = {}
+        """Ids of the waiting calls whose preview is running."""
         self.unsettled: dict[str, None] = {}
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
@@ -283,13 +310,15 @@ class Board:
                 self.refused.append(event)
             case RulesChanged():
                 self.rules[event.path] = event
-            case EditReverted() if event.call_id not in self.calls:
-                pass  # An edit that was made long ago can be taken back as well; the journal knows its call.
+            case EditReverted() | UndoStarted() | UndoEnded() if event.call_id not in self.calls:
+                pass  # What was done long ago can be taken back as well; the journal knows its call.
             case Submitted():
                 self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:
                 before = self.record(event.call_id)
-                self._place(before, advance(before, event))
+                after = advance(before, event)
+                self._place(before, after)
+                self._note_preview(after)
         # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
 
@@ -375,6 +404,16 @@ class Board:
                 self._meet(record.call)
         elif before is None or before.is_open:
             self._settle(record)
+
+    def _note_preview(self, record: CallRecord) -> None:
+        """Keep the list of running previews."""
+        preview = record.preview
+        if preview is None:
+            return
+        if preview.report is None and not preview.dropped and isinstance(record.state, Waiting):
+            self.previewing[record.id] = None
+        else:
+            self.previewing.pop(record.id, None)
 
     def _meet(self, call: ToolCall) -> None:
         self._idle.call_came(call.session_id)

@@ -10,6 +10,7 @@ from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.edits import EditMode
 from whisper_tui.model.ending import Ending
+from whisper_tui.model.preview import PreviewReport, UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -124,6 +125,8 @@ class Started(Fact):
     """From 1. A later attempt exists only where the earlier one provably never ran."""
     spec: CommandSpec
     limits: Limits = NO_LIMITS
+    applies: bool = False
+    """True if no command is started: the changes of the preview that was this attempt are made real."""
 
 
 class Spawned(Fact):
@@ -189,6 +192,57 @@ class Finished(Fact):
     usage: Usage | None = None
     blocked: Blocked | None = None
     """Attempts that its sandbox refused. None: none, or no sandbox."""
+    discarded: str = ""
+    """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
+
+
+class PreviewStarted(Fact):
+    """A human, or a rule, has a waiting call run in a view of the files that nobody else sees."""
+
+    kind: Literal["preview_started"] = "preview_started"
+    call_id: str
+    attempt: int
+    """The number of the attempt that is the preview."""
+    by: Decider
+    edited: CommandSpec | None = None
+    """The command that runs in the place of the requested one. None: the requested one does."""
+
+
+class PreviewEnded(Fact):
+    """A preview is over, and its changes are known."""
+
+    kind: Literal["preview_ended"] = "preview_ended"
+    call_id: str
+    attempt: int
+    report: PreviewReport
+
+
+class PreviewDropped(Fact):
+    """The changes of a preview were discarded; a preview that was running was ended."""
+
+    kind: Literal["preview_dropped"] = "preview_dropped"
+    call_id: str
+    attempt: int
+
+
+class UndoStarted(Fact):
+    """The changes of a call are about to be taken back, or to be made again."""
+
+    kind: Literal["undo_started"] = "undo_started"
+    call_id: str
+    direction: UndoDirection
+    paths: tuple[str, ...] = ()
+    """Only these. Empty: all of them."""
+    by: Decider
+
+
+class UndoEnded(Fact):
+    """The changes of a call were taken back or made again, or none of them was."""
+
+    kind: Literal["undo_ended"] = "undo_ended"
+    call_id: str
+    problem: str = ""
+    """Why none was, as a clause. Empty: all of them were."""
 
 
 class EditReverted(Fact):
@@ -320,6 +374,11 @@ CallEvent = (
     | Finished
     | Settled
     | EditReverted
+    | PreviewStarted
+    | PreviewEnded
+    | PreviewDropped
+    | UndoStarted
+    | UndoEnded
 )
 SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed | EditModeSet
 GrantEvent = Granted | GrantUsed | GrantRevoked

@@ -51,6 +51,8 @@ def masked_record(record: CallRecord) -> CallRecord:
         "resolved": record.resolved and hidden.resolved(record.resolved),
         "background": tuple(hidden.process(process) for process in record.background),
     }
+    if record.preview is not None and record.preview.edited is not None:
+        changes["preview"] = record.preview.model_copy(update={"edited": masked_spec(record.preview.edited)})
     if isinstance(record.state, Ended) and record.state.blocked is not None:
         changes["state"] = record.state.model_copy(update={"blocked": hidden.blocked(record.state.blocked)})
     return record.model_copy(update=changes)

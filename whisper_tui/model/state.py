@@ -11,6 +11,7 @@ from pydantic import Field
 from whisper_tui.model.call import CarriedOut, CommandSpec, Shell, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, Signalled
+from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -90,6 +91,8 @@ class Ended(Value):
     settled: bool = True
     blocked: Blocked | None = None
     """Attempts that its sandbox refused."""
+    discarded: str = ""
+    """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
 
 
 class Claim(Value):
@@ -135,11 +138,15 @@ class CallRecord(Value):
     claim: Claim | None = None
     """The process that showed the ticket. None: nobody yet, or the call has no ticket."""
     attempts: int = 0
-    """Number of starts. More than one only if the earlier attempts provably never ran."""
+    """Number of starts and previews. More than one start only if the earlier ones provably never ran."""
     limits: Limits = NO_LIMITS
     """Resource limits of its run; none before the start."""
     reverted_by: Decider | None = None
     """The human who has put back the files of this edit. None: nobody has."""
+    preview: Preview | None = None
+    """The newest preview. None: there was none."""
+    undo: Undo | None = None
+    """The newest undo, or redo, of the changes of its run. None: there was none."""
 
     @property
     def id(self) -> str:
@@ -175,6 +182,16 @@ class CallRecord(Value):
         return self.decision.sandbox if isinstance(self.decision, Approve) else None
 
     @property
+    def applies(self) -> bool:
+        """True if the changes of its preview are made real in the place of a run."""
+        return isinstance(self.decision, Approve) and self.decision.preview is not None
+
+    @property
+    def undoable(self) -> bool:
+        """True if what it changed was kept: its preview was applied, or it ran in a view of the files."""
+        return self.applies or (isinstance(self.decision, Approve) and self.decision.undoable)
+
+    @property
     def blocked(self) -> Blocked | None:
         """Attempts that its sandbox refused; None before the end."""
         return self.state.blocked if isinstance(self.state, Ended) else None
@@ -198,6 +215,13 @@ class CallRecord(Value):
     def attempt(self) -> int | None:
         """The attempt that runs or ran. None: nothing was ever started."""
         return self.state.attempt if isinstance(self.state, Starting | Running | Ended) else None
+
+    @property
+    def output_attempt(self) -> int | None:
+        """The attempt whose output is the call's: the run, or its preview while it waits. None: there is none."""
+        if self.attempt is not None or isinstance(self.state, Ended) or self.preview is None:
+            return self.attempt
+        return self.preview.attempt
 
     @property
     def living_background(self) -> tuple[BackgroundProcess, ...]:

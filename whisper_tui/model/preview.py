@@ -1,0 +1,141 @@
+"""Previews: what a command changed in a copy-on-write view of the files, before anybody let it run."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.ending import Ending
+from whisper_tui.model.run import OutputSizes
+from whisper_tui.model.value import Count, Value
+
+MOST_LISTED = 50
+"""Attempts, or processes, that a report lists; what is beyond is counted."""
+
+ChangeAction = Literal["creates", "changes", "replaces", "deletes", "attributes", "links"]
+"""`changes`: the content, in place. `replaces`: another file takes the name. `attributes`: mode, owner, xattrs or times.
+
+`links`: a further name of a file that exists.
+"""
+
+ChangedKind = Literal["file", "directory", "link", "special"]
+
+
+class PreviewChange(Value):
+    """One change that a preview found. A tree that is created or deleted as a whole is one change."""
+
+    number: Count
+    """Its place in the list, from 0."""
+    action: ChangeAction
+    path: str
+    """Absolute, links resolved."""
+    kind: ChangedKind
+    """The kind afterwards; of what is deleted, the kind before."""
+    size_before: Count | None = None
+    """Bytes. None: there was no such file."""
+    size_after: Count | None = None
+    mode_before: Count | None = None
+    """Permission bits."""
+    mode_after: Count | None = None
+    below: Count = 0
+    """Entries of a tree that is created or deleted with it."""
+    outside: bool = False
+    """True if it is outside the workspace."""
+    flags: tuple[str, ...] = ()
+    """What makes it special, as clauses: it runs later, it is executable, it has several names."""
+
+
+class ChangeCounts(Value):
+    """The changes of a preview, counted; the entries of whole trees are included."""
+
+    created: Count = 0
+    changed: Count = 0
+    deleted: Count = 0
+    attributes: Count = 0
+    outside: Count = 0
+    """Those of all kinds that are outside the workspace."""
+    flagged: Count = 0
+    """Those that are special: see `PreviewChange.flags`."""
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return self.created + self.changed + self.deleted + self.attributes
+
+
+class BlockedAccess(Value):
+    """Something outside of its view that a command tried to reach."""
+
+    what: Literal["network", "socket", "device"]
+    target: str
+    """`host:port`, or a path."""
+    times: Count = 1
+
+
+class PreviewReport(Value):
+    """The outcome of a preview."""
+
+    ending: Ending
+    output: OutputSizes = OutputSizes()
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    digest: str = ""
+    """The SHA-256 of all changes, to which an approval refers. Empty: there is nothing that could be applied."""
+    counts: ChangeCounts = ChangeCounts()
+    blocked: tuple[BlockedAccess, ...] = ()
+    more_blocked: Count = 0
+    """Those that are not listed."""
+    left: tuple[str, ...] = ()
+    """The command lines of processes that it left behind; they were ended with the preview."""
+    stopped: Literal["", "time", "space", "network"] = ""
+    """Why it was ended early: its time or its space was used up, or it waited for a refused connection."""
+    problem: str = ""
+    """Why its changes cannot be applied, as a clause. Empty: they can."""
+
+
+class Preview(Value):
+    """The newest preview of a call."""
+
+    attempt: int
+    """The attempt that was the preview: its output is found under that number."""
+    by: Decider
+    started_at: float
+    """Seconds since the epoch."""
+    edited: CommandSpec | None = None
+    """The command that ran in the place of the requested one. None: the requested one did."""
+    report: PreviewReport | None = None
+    """None: it is running."""
+    dropped: bool = False
+    """True if its changes were discarded."""
+
+    @property
+    def can_be_applied(self) -> bool:
+        """True if its changes are there to be made real."""
+        return self.report is not None and bool(self.report.digest) and not self.report.problem and not self.dropped
+
+
+class PreviewPage(Value):
+    """A part of the changes of a preview, or of what an undo would take back."""
+
+    changes: tuple[PreviewChange, ...] = ()
+    total: Count = 0
+    counts: ChangeCounts = ChangeCounts()
+    conflicts: tuple[str, ...] = ()
+    """Paths that are no longer as they were: while there are any, nothing is applied, and nothing taken back."""
+
+
+UndoDirection = Literal["undo", "redo"]
+
+
+class Undo(Value):
+    """What became of the changes of a call that were made under watch."""
+
+    direction: UndoDirection
+    by: Decider
+    at: float
+    """Seconds since the epoch."""
+    paths: tuple[str, ...] = ()
+    """The paths that were asked for. Empty: all of them."""
+    done: bool = False
+    problem: str = ""
+    """Why nothing was taken back, as a clause. Empty: it was, or it is going on."""
