@@ -49,6 +49,27 @@ def test_deny_beats_ask_and_ask_beats_allow() -> None:
     ]
 
 
+def test_a_rule_that_asks_may_say_whether_its_commands_are_previewed() -> None:
+    rules = read(
+        '[[ask]]\nname = "b"\nprefix = ["npm"]\npreview = "always"\n[[ask]]\nname = "c"\nprogram = "rm"\npreview = "never"\n'
+    )
+    assert rules.broken is None
+
+    def previews(text: str) -> str | None:
+        question = a_question(CommandSpec(command=Shell(text=text), cwd="/home/me/project"), session_root="/home/me")
+        verdict = evaluate(question, rules, ())
+        assert verdict.kind == "ask"
+        return verdict.preview
+
+    assert [previews(text) for text in ("npm test", "rm x", "make")] == ["always", "never", None]
+
+
+@pytest.mark.parametrize("effect", ["allow", "deny"])
+def test_a_rule_that_does_not_ask_cannot_speak_of_previews(effect: str) -> None:
+    rules = read(f'[[{effect}]]\nname = "b"\nprefix = ["npm"]\npreview = "always"\n')
+    assert rules.broken is not None and "only a rule that asks" in rules.broken
+
+
 def test_a_directory_confines_a_rule_and_the_paths_that_it_allows() -> None:
     rules = read('[[allow]]\nname = "x"\nprefix = ["make"]\ndirectory = "/home/me/project"\n')
     assert say(rules, "make a/b", cwd="/home/me/project/sub") == "allow"

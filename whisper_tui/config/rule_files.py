@@ -215,7 +215,7 @@ class RuleFiles:
 
 def _check_rule(effect: Effect, rule: Rule) -> None:
     """Raise `Refused` for a rule that could not be read back, or whose examples fail."""
-    problem = shape_problem(rule) or "; ".join(failed_examples(effect, rule))
+    problem = shape_problem(rule, effect) or "; ".join(failed_examples(effect, rule))
     if problem:
         raise Refused(f"the rule {rule.name!r} {problem}", hint="Change it, then try again")
 

@@ -75,6 +75,10 @@ NO_RULE_MATCHES = "no rule matches this command"
 """The reason of a verdict for a command about which nobody has said anything."""
 
 
+PreviewRule = Literal["always", "never"]
+"""`always`: a command that is asked about is previewed by itself. `never`: it cannot be previewed."""
+
+
 class Verdict(Value):
     """The policy's answer about a call. Deny beats ask, and ask beats allow."""
 
@@ -89,6 +93,8 @@ class Verdict(Value):
     """The session denial that refused it, where one did."""
     sandbox: Sandbox | None = None
     """Sandbox of the run if this verdict alone allows it. None: unconfined."""
+    preview: PreviewRule | None = None
+    """Of a call that is asked about: what its rule says about previews."""
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""

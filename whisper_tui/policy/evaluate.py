@@ -98,7 +98,7 @@ def asked_anyway(
     for rule in rules.ask:
         if concerns(rule):
             reason = rule.justification or f"the rule {rule.name!r} asks about this {noun}"
-            return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks)
+            return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks, preview=rule.preview)
     return None
 
 

@@ -30,6 +30,7 @@ from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.pool import Pool
+from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.stalls import StallMonitor
@@ -50,6 +51,7 @@ class Parts:
     queue: ApprovalQueue
     tickets: Tickets
     caller_tools: CallerTools
+    previews: Previews
     pool: Pool
     pause: Pause
     retention: Retention
@@ -67,10 +69,13 @@ class Parts:
         match event:
             case Judged() | Claimed():
                 self.pool.on_moved(event.call_id)
+                if isinstance(event, Judged):
+                    self.previews.on_judged(self.store.board.calls[event.call_id])
             case Decided():
                 self.tickets.on_decided(event.call_id)
                 if isinstance(event.decision, Approve):
                     self.queries.keep_approved(self.store.call(event.call_id))
+                self.previews.on_decided(self.store.board.calls[event.call_id])
                 self.pool.on_moved(event.call_id)
             case Started():
                 self.pool.on_started(event.call_id)
@@ -81,6 +86,7 @@ class Parts:
                     record = self.store.board.calls[event.call_id]
                     self.judge.note_ending(record)
                     self.sessions.tidy(record.call.session_id)
+                    self.previews.on_decided(record)
                 self.pool.on_over(event.call_id)
             case SessionClosed():
                 self.caller_tools.on_session_closed(event.session_id)
@@ -115,6 +121,7 @@ class Parts:
         await self.retention.close()
         await self.pause.close()
         await self.pool.close()
+        await self.previews.close()
         await self.executor.close()
         self.queue.close()
         self.store.close()
@@ -142,7 +149,25 @@ def assemble(
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
     unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
-    pool = Pool(store=store, executor=executor, judge=judge, orders=orders, clock=clock, requeue=requeue, fail=fail)
+    previews = Previews(
+        store=store,
+        executor=executor,
+        judge=judge,
+        orders=orders,
+        clock=clock,
+        requeue=requeue,
+        runs=Path(home.state) / "runs",
+    )
+    pool = Pool(
+        store=store,
+        executor=executor,
+        judge=judge,
+        orders=orders,
+        previews=previews,
+        clock=clock,
+        requeue=requeue,
+        fail=fail,
+    )
     return Parts(
         store=store,
         executor=executor,
@@ -151,6 +176,7 @@ def assemble(
         queue=queue,
         tickets=Tickets(store, judge, environments, requeue, clock=clock, keep_edit=edits.keep),
         caller_tools=CallerTools(store, judge, requeue, clock),
+        previews=previews,
         pool=pool,
         pause=Pause(store, executor, clock),
         retention=retention,

@@ -92,7 +92,7 @@ class Queries:
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """Return a part of the recorded output; nothing before the first start."""
         record = self._store.call(call_id)
-        if record.attempt is None:
+        if record.output_attempt is None:
             return OutputChunk(data=b"", start=0, size=0, ended=isinstance(record.state, Ended))
         chunk = self._executor.read_output(run_key(record), stream, offset, limit)
         return chunk.model_copy(update={"ended": False}) if isinstance(record.state, Starting) else chunk
@@ -100,7 +100,7 @@ class Queries:
     async def output_file(self, call_id: str, stream: Stream) -> str | None:
         """Path of the file that holds all of a stream. None: no file does."""
         record = self._store.call(call_id)
-        return None if record.attempt is None else self._executor.output_file(run_key(record), stream)
+        return None if record.output_attempt is None else self._executor.output_file(run_key(record), stream)
 
     def input_file(self, call_id: str) -> str | None:
         """Path of the FIFO for the input of a command. None: it does not run, or takes no input."""
@@ -115,7 +115,7 @@ class Queries:
     async def read_timeline(self, call_id: str, after: int, limit: int) -> tuple[OutputSpan, ...]:
         """Rows of the time index of the output."""
         record = self._store.call(call_id)
-        return () if record.attempt is None else self._executor.read_timeline(run_key(record), after, limit)
+        return () if record.output_attempt is None else self._executor.read_timeline(run_key(record), after, limit)
 
     async def terminal_sizes(self, call_id: str) -> tuple[TerminalSize, ...]:
         """The sizes that the terminal of a command had, oldest first."""

@@ -297,7 +297,7 @@ def problems_of(draft: RuleDraft) -> tuple[RuleProblem, ...]:
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         return tuple(RuleProblem(field=str(each["loc"][0]), clause=each["msg"]) for each in found)
-    shape = tuple(RuleProblem(field=field, clause=clause) for field, clause in shape_problems(rule))
+    shape = tuple(RuleProblem(field=field, clause=clause) for field, clause in shape_problems(rule, draft.effect))
     if shape:
         return shape
     return tuple(RuleProblem(field="match", clause=each) for each in failed_examples(draft.effect, rule))

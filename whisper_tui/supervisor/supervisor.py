@@ -8,7 +8,7 @@ from typing import Any
 
 from whisper_tui.model.api import Presence, Pruned, SettingList, Submission, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, Session, SessionHello, ToolCall
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, ToolCall
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.edits import EditMode
 from whisper_tui.model.errors import Refused
@@ -19,6 +19,7 @@ from whisper_tui.model.event import (
     Event,
     Started,
 )
+from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
     Limits,
@@ -90,6 +91,7 @@ class Supervisor:
         )
         self.stall_monitor = parts.stall_monitor
         self._take_queries(parts.queries)
+        self.preview_page, self.preview_versions = parts.previews.page, parts.previews.versions
         self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
@@ -246,6 +248,18 @@ class Supervisor:
         """Put back the files of an edit as they were before it."""
         self._parts.edits.revert(self._store.call(call_id))
         self._store.record(EditReverted(at=self._clock(), call_id=call_id, by=by), durable=True)
+
+    async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
+        """Run a waiting call in a view of the files that nobody else sees."""
+        return await self._parts.previews.start(call_id, by, edited)
+
+    async def drop_preview(self, call_id: str, by: Decider) -> None:
+        """End a preview that runs, and discard its changes."""
+        await self._parts.previews.drop(call_id)
+
+    async def undo(self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider) -> None:
+        """Take back the changes of an ended call, or make them again."""
+        await self._parts.previews.undo(call_id, paths, direction, by)
 
     async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
         """Say how the edits of a session are judged from now on."""

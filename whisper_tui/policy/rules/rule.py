@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Shell, Trust
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import SandboxKind
+from whisper_tui.model.verdict import PreviewRule
 from whisper_tui.model.value import Value
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Rule(Value):
     """True if a sandboxed command may reach other machines."""
     execute: tuple[str, ...] = ()
     """Directories whose programs a sandboxed command may run, beside those of the system."""
+    preview: PreviewRule | None = None
+    """Only of an ask rule: its commands are previewed by themselves, or never. None: a human may."""
     match: tuple[str, ...] = ()
     """Commands that the rule must match, tried when it is read."""
     not_match: tuple[str, ...] = ()

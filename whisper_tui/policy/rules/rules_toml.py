@@ -120,7 +120,7 @@ def _rule(effect: Effect, entry: object, where: str, problems: list[str]) -> Rul
     except ValidationError as error:
         problems.append(first_problem(where, error))
         return None
-    problem = shape_problem(rule)
+    problem = shape_problem(rule, effect)
     if problem is not None:
         problems.append(f"{where} ({rule.name}) {problem}")
         return None
@@ -129,13 +129,15 @@ def _rule(effect: Effect, entry: object, where: str, problems: list[str]) -> Rul
     return rule
 
 
-def shape_problem(rule: Rule) -> str | None:
+def shape_problem(rule: Rule, effect: Effect) -> str | None:
     """Return the problem with the fields of a rule, as a clause, or None."""
-    return next((clause for _, clause in shape_problems(rule)), None)
+    return next((clause for _, clause in shape_problems(rule, effect)), None)
 
 
-def shape_problems(rule: Rule) -> Iterator[tuple[str, str]]:
+def shape_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
     """Yield each problem with the fields of a rule: a field, and a clause."""
+    if rule.preview is not None and effect != "ask":
+        yield "preview", "says preview, which only a rule that asks can do"
     if rule.subjects() != 1:
         said = "needs one of argv, text, prefix, program, pattern, path, host and anything: exactly one of them"
         yield "subject", said

@@ -196,6 +196,8 @@ class ApprovalQueue:
 
     def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
         now = self._clock()
+        if decision.preview is not None:
+            decision = check_preview(record, decision)
         if decision.edited == record.call.spec:
             decision = decision.model_copy(update={"edited": None})
         if decision.edited is not None and not record.call.takes_change:
@@ -353,6 +355,21 @@ class ApprovalQueue:
                 hint=f"whisper-tui show {call_id} shows its outcome",
             )
         return record
+
+
+def check_preview(record: CallRecord, decision: Approve) -> Approve:
+    """Return the decision to make the changes of a preview real. Raises `Refused`, `ChangedSinceSeen`."""
+    preview = record.preview
+    if preview is None or not preview.can_be_applied or preview.report is None:
+        why = preview.report.problem if preview is not None and preview.report is not None else ""
+        message = f"call {record.id} has no preview that could be applied" + (f": {why}" if why else "")
+        raise Refused(message, hint=f"whisper-tui preview {record.id} makes one")
+    if preview.report.digest != decision.preview:
+        raise ChangedSinceSeen(f"the preview of call {record.id} is another one by now", hint="Look at it again")
+    if decision.edited not in {None, preview.edited}:
+        raise Refused("an edited command was not previewed", hint="Preview it, or approve it to run for real")
+    # What was previewed is what is approved: the command as it ran, and nothing that would run later.
+    return decision.model_copy(update={"edited": preview.edited, "undoable": False, "sandbox": None})
 
 
 def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:

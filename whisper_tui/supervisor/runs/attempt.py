@@ -175,6 +175,7 @@ def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[st
         "group": group,
         "boot": boot,
         "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
+        "preview": asdict(order.preview) if order.preview is not None else None,
         "tells_directory": order.reports_directory,
         "order_key": secrets.token_hex(16),
     }

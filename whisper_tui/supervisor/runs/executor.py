@@ -50,6 +50,22 @@ class SandboxProfile:
 
 
 @dataclass(frozen=True)
+class PreviewOptions:
+    """How a command runs in a copy-on-write view of the files."""
+
+    roots: tuple[str, ...]
+    """The directories that it may change in its view, links resolved."""
+    hide: tuple[str, ...] = ()
+    """Directories and files that it does not see."""
+    network: bool = False
+    """True if it may reach other machines and the sockets of this one."""
+    timeout: float | None = None
+    """Seconds after which it is ended. None: only its own timeout counts."""
+    max_bytes: int | None = None
+    """Bytes that its changes may take of the disk."""
+
+
+@dataclass(frozen=True)
 class StartOrder:
     """Everything that an executor needs to start a command."""
 
@@ -70,6 +86,8 @@ class StartOrder:
     """The sandbox of the command. None: it is not confined."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The version of each file that was approved, by path. Empty: none is checked."""
+    preview: PreviewOptions | None = None
+    """The view of the files in which it runs. None: it changes the real ones."""
     reports_directory: bool = False
     """True if its bash reports the directory in which it ends."""
 
@@ -211,8 +229,8 @@ class Executor(Protocol):
 
 
 def run_key(record: CallRecord) -> RunKey:
-    """Return the key of a call's run. If it never started, this is the key of its first attempt."""
-    return RunKey(record.id, record.attempt or 1)
+    """Return the key of a call's run, or of its preview while it waits. Without either, that of its first attempt."""
+    return RunKey(record.id, record.output_attempt or 1)
 
 
 def check_signal(record: CallRecord, number: int) -> None:

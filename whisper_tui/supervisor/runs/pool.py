@@ -36,6 +36,7 @@ from whisper_tui.supervisor.runs.executor import (
     Report,
     RunKey,
 )
+from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.scheduling import LONG_S, StartQueue, Workers
 from whisper_tui.supervisor.runs.start_order import StartOrders
 
@@ -124,6 +125,7 @@ class Pool:
         judge: Judge,
         orders: StartOrders,
         clock: Callable[[], float],
+        previews: Previews,
         requeue: Callable[[CallRecord, Judged], None],
         fail: Callable[[], None],
     ) -> None:
@@ -132,6 +134,7 @@ class Pool:
         self._executor = executor
         self._judge = judge
         self._orders = orders
+        self._previews = previews
         self._clock = clock
         self._requeue_for_approval = requeue
         self._fail = fail
@@ -165,7 +168,11 @@ class Pool:
                 continue
             if call_id in board.running:
                 self.workers.take(record)
-            await self._executor.attach(RunKey(call_id, record.attempt or 1))
+            if isinstance(record.state, Starting) and record.applies:
+                self._keep(asyncio.create_task(self._previews.apply(record)))
+            else:
+                await self._executor.attach(RunKey(call_id, record.attempt or 1))
+        await self._previews.open()
         self._wake.set()
         self._keep(asyncio.create_task(self._work()))
 
@@ -262,7 +269,7 @@ class Pool:
         """Journal the starts, flushed to the disk, and only then order them (decision 1)."""
         if not records:
             return
-        started = (self._started(record.id, record.spec, record.attempts + 1) for record in records)
+        started = (self._next_start(record) for record in records)
         self._store.record(*started, durable=True)
         await self.dispatch_started()
 
@@ -280,6 +287,9 @@ class Pool:
                 raise
 
     async def _dispatch(self, record: CallRecord) -> None:
+        if record.applies:
+            self._keep(asyncio.create_task(self._previews.apply(record)))
+            return
         try:
             await self._executor.start(self._orders.of(record))
         except Unavailable as error:
@@ -289,14 +299,22 @@ class Pool:
                 Settled(at=self._clock(), call_id=record.id),
             )
 
+    def _next_start(self, record: CallRecord) -> Started:
+        if not record.applies or record.preview is None:
+            return self._started(record.id, record.spec, record.attempts + 1)
+        # Nothing runs again: the attempt is the preview itself, whose output and end become those of the call.
+        started = self._started(record.id, record.spec, record.preview.attempt)
+        return started.model_copy(update={"applies": True})
+
     def _started(self, call_id: str, spec: CommandSpec, attempt: int) -> Started:
         return Started(at=self._clock(), call_id=call_id, attempt=attempt, spec=spec, limits=self._orders.limits)
 
     async def _take_reports(self) -> None:
         async for reports in self._executor.reports():
             board = self._store.board
+            reports = self._previews.take(reports)
             news: list[Event] = [
-                *facts_from_reports(reports, board.calls, self._clock()),
+                *map(self._with_discarded, facts_from_reports(reports, board.calls, self._clock())),
                 *refused_orders(reports, board.refused),
             ]
             if news:
@@ -305,6 +323,14 @@ class Pool:
                 record = self._store.board.calls.get(report.key.call_id)
                 if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
                     await self._start_anew(record, report)
+
+    def _with_discarded(self, fact: ReportedFact) -> ReportedFact:
+        """Return the end of a run in a view of the files with the reason why its changes did not become real."""
+        record = self._store.board.calls.get(fact.call_id)
+        if not isinstance(fact, Finished) or record is None or record.attempt is None:
+            return fact
+        discarded = self._previews.discarded(RunKey(record.id, record.attempt))
+        return fact.model_copy(update={"discarded": discarded}) if discarded else fact
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
         """Replace an attempt that provably never ran by the next attempt."""
@@ -370,6 +396,7 @@ class Pool:
         """Stop starting, end every run, and wait at most `within_s` seconds until all processes are gone."""
         self._starting = False
         board = self._store.board
+        await self._previews.end_all()
         for call_id in (*board.running, *board.unsettled):
             if board.calls[call_id].function is None:
                 with suppress(Unavailable):

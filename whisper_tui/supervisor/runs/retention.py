@@ -11,6 +11,7 @@ from typing import NamedTuple
 from whisper_tui.model.api import Pruned
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.settings import RetentionSettings
 
 DAY_S = 86_400.0
@@ -155,12 +156,15 @@ def _remove_recovery_files(directory: str) -> None:
 
 
 def _bytes_of(directory: str) -> int:
-    total = 0
-    try:
-        for entry in os.scandir(directory):
-            total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-    except OSError:
-        return total
+    total, left = 0, [directory]
+    while left:
+        try:
+            for entry in os.scandir(left.pop()):
+                total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)  # the view of a preview, and what an undo puts back
+        except OSError:
+            continue
     return total
 
 
@@ -169,7 +173,10 @@ def _remove(directory: str) -> bool:
     try:
         # DONE is removed last: while it exists, an interrupted removal is completed the next time.
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name == run_files.DONE):
-            run_files.remove(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                run_files.remove(entry.path)
         Path(directory).rmdir()
     except OSError as error:
         _log.warning("the output in %s cannot be removed: %s", directory, error.strerror)

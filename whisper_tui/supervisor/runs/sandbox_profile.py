@@ -35,6 +35,14 @@ _PRIVATE_IN_HOME = tuple(
 )
 """Paths in a home directory that stay closed to unasked commands, even if the home is the workspace."""
 
+_SECRET_IN_HOME = tuple(
+    ".ssh .gnupg .aws .azure .kube .password-store .netrc .pgpass .pypirc .git-credentials .vault-token .mozilla "
+    ".thunderbird .docker/config.json .config/gcloud .config/gh .config/git/credentials .cargo/credentials.toml "
+    ".m2/settings.xml .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .local/share/keyrings "
+    ".local/share/opencode/auth.json".split()
+)
+"""Paths in a home directory that hold secrets, and without which programs work."""
+
 MOST_ENTRIES = 2000
 """How many entries beside a private one are opened individually. Further ones stay closed."""
 
@@ -98,6 +106,14 @@ def home_of_user() -> str:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
         return "/"
+
+
+def secret_paths(home: str, workspaces: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of a home directory that hold secrets, except those in a workspace below it."""
+    home = os.path.realpath(home)
+    inside = tuple(path.rstrip("/") + "/" for path in workspaces if path != home)
+    found = (f"{home}/{name}" for name in _SECRET_IN_HOME)
+    return tuple(path for path in found if os.path.lexists(path) and not path.startswith(inside))
 
 
 def _private_in_home() -> Iterator[str]:

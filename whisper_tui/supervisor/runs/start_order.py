@@ -3,22 +3,36 @@
 A command that nobody was asked about starts without a shell if it needs none, and in a minimal environment.
 """
 
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import isinf
 
 from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
 from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.view import may_change_directory, view
-from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
-from whisper_tui.supervisor.runs.sandbox_profile import minimal_environment, sandbox_profile_of
+from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
+from whisper_tui.supervisor.runs.sandbox_profile import (
+    home_of_user,
+    minimal_environment,
+    sandbox_profile_of,
+    secret_paths,
+)
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
+
+
+PREVIEW_TIMEOUT_S = 300.0
+"""Seconds after which a preview is ended."""
+MOST_PREVIEWED_BYTES = 8 << 30
+"""Bytes that the changes of one run in a view of the files may take of the disk."""
 
 
 class StartOrders:
@@ -45,7 +59,46 @@ class StartOrders:
         environment = self._environments.of(record.call.session_id)
         session = self._board.sessions.get(record.call.session_id)
         root = session.root if session is not None else ""
-        return start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
+        order = start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
+        if isinstance(record.decision, Approve) and record.decision.undoable:
+            return replace(order, preview=self._view(record.call.session_id, order.spec, network=True))
+        return order
+
+    def of_preview(
+        self, record: CallRecord, spec: CommandSpec, resolved: Resolved | None, attempt: int
+    ) -> StartOrder:
+        """Return the order to run the command of a waiting call in a view of the files."""
+        # A preview has nobody who could type into it.
+        spec = spec.model_copy(update={"accepts_input": False})
+        return StartOrder(
+            key=RunKey(record.id, attempt),
+            spec=spec,
+            program=resolved.program if resolved else None,
+            environment={
+                **self._environments.of(record.call.session_id),
+                **spec.environment,
+                "WHISPER_TUI": "1",
+                "WHISPER_TUI_CALL_ID": record.id,
+            },
+            max_output_bytes=self._settings.max_output_bytes,
+            min_free_bytes=self._settings.min_free_bytes,
+            limits=self.limits,
+            real_cwd=resolved.cwd if resolved else None,
+            preview=self._view(record.call.session_id, spec, network=False),
+        )
+
+    def _view(self, session_id: str, spec: CommandSpec, *, network: bool) -> PreviewOptions:
+        session = self._board.sessions.get(session_id)
+        home = self._environments.of(session_id).get("HOME") or home_of_user()
+        roots = {os.path.realpath(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path}
+        return PreviewOptions(
+            roots=tuple(sorted(roots)),
+            # A command that runs for real may use what it needs; in a preview secrets have no purpose.
+            hide=(*self._private, *(() if network else secret_paths(home, roots))),
+            network=network,
+            timeout=None if network else PREVIEW_TIMEOUT_S,
+            max_bytes=MOST_PREVIEWED_BYTES,
+        )
 
 
 def start_order(
