@@ -306,7 +306,9 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         page = self.preview_pages.get(call_id)
         if page is None or page.conflicts:
-            raise Refused(f"call {call_id} cannot be undone: {', '.join(page.conflicts) if page else 'nothing was kept'}")
+            raise Refused(
+                f"call {call_id} cannot be undone: {', '.join(page.conflicts) if page else 'nothing was kept'}"
+            )
         self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
         self.happen(UndoEnded(at=self.clock(), call_id=call_id))
 

@@ -29,6 +29,7 @@ from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
 from whisper_tui.supervisor.runs.executor import Executor
+from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.retention import Retention
@@ -149,15 +150,10 @@ def assemble(
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
     unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
-    previews = Previews(
-        store=store,
-        executor=executor,
-        judge=judge,
-        orders=orders,
-        clock=clock,
-        requeue=requeue,
-        runs=Path(home.state) / "runs",
+    changes = KeptChanges(
+        store=store, executor=executor, clock=clock, requeue=requeue, runs=Path(home.state) / "runs", own=own
     )
+    previews = Previews(store=store, executor=executor, judge=judge, orders=orders, changes=changes, clock=clock)
     pool = Pool(
         store=store,
         executor=executor,

@@ -91,7 +91,7 @@ class Supervisor:
         )
         self.stall_monitor = parts.stall_monitor
         self._take_queries(parts.queries)
-        self.preview_page, self.preview_versions = parts.previews.page, parts.previews.versions
+        self.preview_page, self.preview_versions = parts.previews.changes.page, parts.previews.changes.versions
         self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
@@ -259,7 +259,7 @@ class Supervisor:
 
     async def undo(self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider) -> None:
         """Take back the changes of an ended call, or make them again."""
-        await self._parts.previews.undo(call_id, paths, direction, by)
+        await self._parts.previews.changes.undo(call_id, paths, direction, by)
 
     async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
         """Say how the edits of a session are judged from now on."""

@@ -169,7 +169,7 @@ class Pool:
             if call_id in board.running:
                 self.workers.take(record)
             if isinstance(record.state, Starting) and record.applies:
-                self._keep(asyncio.create_task(self._previews.apply(record)))
+                self._keep(asyncio.create_task(self._previews.changes.apply(record)))
             else:
                 await self._executor.attach(RunKey(call_id, record.attempt or 1))
         await self._previews.open()
@@ -288,7 +288,7 @@ class Pool:
 
     async def _dispatch(self, record: CallRecord) -> None:
         if record.applies:
-            self._keep(asyncio.create_task(self._previews.apply(record)))
+            self._keep(asyncio.create_task(self._previews.changes.apply(record)))
             return
         try:
             await self._executor.start(self._orders.of(record))
@@ -329,7 +329,7 @@ class Pool:
         record = self._store.board.calls.get(fact.call_id)
         if not isinstance(fact, Finished) or record is None or record.attempt is None:
             return fact
-        discarded = self._previews.discarded(RunKey(record.id, record.attempt))
+        discarded = self._previews.changes.discarded(RunKey(record.id, record.attempt))
         return fact.model_copy(update={"discarded": discarded}) if discarded else fact
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:

@@ -64,9 +64,7 @@ class StartOrders:
             return replace(order, preview=self._view(record.call.session_id, order.spec, network=True))
         return order
 
-    def of_preview(
-        self, record: CallRecord, spec: CommandSpec, resolved: Resolved | None, attempt: int
-    ) -> StartOrder:
+    def of_preview(self, record: CallRecord, spec: CommandSpec, resolved: Resolved | None, attempt: int) -> StartOrder:
         """Return the order to run the command of a waiting call in a view of the files."""
         # A preview has nobody who could type into it.
         spec = spec.model_copy(update={"accepts_input": False})
@@ -90,7 +88,9 @@ class StartOrders:
     def _view(self, session_id: str, spec: CommandSpec, *, network: bool) -> PreviewOptions:
         session = self._board.sessions.get(session_id)
         home = self._environments.of(session_id).get("HOME") or home_of_user()
-        roots = {os.path.realpath(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path}
+        roots = {
+            os.path.realpath(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path
+        }
         return PreviewOptions(
             roots=tuple(sorted(roots)),
             # A command that runs for real may use what it needs; in a preview secrets have no purpose.

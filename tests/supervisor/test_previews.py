@@ -1,0 +1,297 @@
+"""Previews with real keepers: nothing changes before approval, what was seen becomes real, and it can be taken back."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import Denied, Exited
+from whisper_tui.model.errors import ChangedSinceSeen, Refused
+from whisper_tui.model.preview import PreviewReport
+from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.supervisor import Supervisor
+
+PATIENCE_S = 60.0
+
+
+class LiveBench(Bench):
+    """A supervisor with real keepers."""
+
+    async def open(self, rules: Rules = NO_RULES, workers: int = 4) -> None:
+        settings = SupervisorSettings(workers=workers)
+        executor = LocalExecutor(Path(self.home.state) / "runs")
+        self.supervisor = Supervisor(self.home, executor, rules=rules, settings=settings)
+        await self.supervisor.open()
+
+    async def asked(self, text: str) -> str:
+        return await self.submit(await self.session(), text=text)
+
+    async def until(self, call_id: str, holds: Callable[[CallRecord], bool]) -> CallRecord:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds(record := await self.record(call_id)):
+                await asyncio.sleep(0.01)
+        return record
+
+    async def previewed(self, call_id: str) -> PreviewReport:
+        await self.supervisor.preview(call_id, HUMAN)
+        return await self.report(call_id)
+
+    async def report(self, call_id: str) -> PreviewReport:
+        record = await self.until(
+            call_id, lambda record: record.preview is not None and record.preview.report is not None
+        )
+        assert record.preview is not None and record.preview.report is not None
+        return record.preview.report
+
+    async def apply(self, call_id: str) -> CallRecord:
+        report = await self.report(call_id)
+        await self.decide(call_id, Approve(preview=report.digest))
+        return await self.over(call_id)
+
+    async def over(self, call_id: str) -> CallRecord:
+        return await self.until(call_id, lambda record: not record.is_open)
+
+    async def output(self, call_id: str) -> bytes:
+        return (await self.supervisor.read_output(call_id, "out", 0, 10_000)).data
+
+    async def paths(self, call_id: str) -> dict[str, str]:
+        """What is done to each changed path, from the workspace on."""
+        page = await self.supervisor.preview_page(call_id)
+        return {os.path.relpath(change.path, self.workspace): change.action for change in page.changes}
+
+    def files(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.workspace)): path.read_text()
+            for path in sorted(self.workspace.rglob("*"))
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
+    made = LiveBench(tmp_path)
+    (made.workspace / "kept.txt").write_text("kept\n")
+    (made.workspace / "old.txt").write_text("one\n")
+    await made.open()
+    yield made
+    await made.supervisor.close()
+
+
+CHANGES = "echo two >> old.txt; echo new > new.txt; rm kept.txt; mkdir made; echo x > made/x; echo done"
+
+
+async def test_a_preview_shows_what_a_command_changes_and_changes_nothing(live: LiveBench) -> None:
+    before = live.files()
+    call_id = await live.asked(CHANGES)
+    report = await live.previewed(call_id)
+    assert live.files() == before
+    assert report.ending == Exited(code=0) and not report.problem
+    assert await live.output(call_id) == b"done\n"
+    assert await live.paths(call_id) == {
+        "old.txt": "changes",
+        "new.txt": "creates",
+        "kept.txt": "deletes",
+        "made": "creates",
+        "made/x": "creates",
+    }
+    assert (report.counts.created, report.counts.changed, report.counts.deleted) == (3, 1, 1)
+    assert isinstance((await live.record(call_id)).state, Waiting)
+
+
+async def test_applying_makes_the_changes_that_were_seen_and_runs_nothing_again(live: LiveBench) -> None:
+    call_id = await live.asked("cat /proc/sys/kernel/random/uuid | tee uuid; exit 3")
+    await live.previewed(call_id)
+    seen = await live.output(call_id)
+    record = await live.apply(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=3)
+    assert (live.workspace / "uuid").read_bytes() == seen == await live.output(call_id)
+    assert record.undoable and not record.state.discarded
+
+
+async def test_a_file_that_changed_since_the_preview_keeps_it_from_being_applied(live: LiveBench) -> None:
+    call_id = await live.asked(CHANGES)
+    report = await live.previewed(call_id)
+    (live.workspace / "old.txt").write_text("someone else\n")
+    before = live.files()
+    await live.decide(call_id, Approve(preview=report.digest))
+    record = await live.until(call_id, lambda record: isinstance(record.state, Waiting) and record.decision is None)
+    assert isinstance(record.state, Waiting) and record.state.returned_because is not None
+    assert "old.txt" in record.state.returned_because and "changed since the preview" in record.state.returned_because
+    assert live.files() == before
+
+
+async def test_only_the_preview_that_was_shown_can_be_approved(live: LiveBench) -> None:
+    call_id = await live.asked("date +%N > now")
+    first = await live.previewed(call_id)
+    await live.supervisor.drop_preview(call_id, HUMAN)
+    with pytest.raises(Refused, match="no preview that could be applied"):
+        await live.decide(call_id, Approve(preview=first.digest))
+    second = await live.previewed(call_id)
+    assert second.digest != first.digest
+    with pytest.raises(ChangedSinceSeen):
+        await live.decide(call_id, Approve(preview=first.digest))
+    await live.apply(call_id)
+    assert (live.workspace / "now").exists()
+
+
+async def test_a_previewed_call_that_is_approved_to_run_runs_for_real(live: LiveBench) -> None:
+    call_id = await live.asked("cat /proc/sys/kernel/random/uuid | tee uuid")
+    await live.previewed(call_id)
+    seen = await live.output(call_id)
+    await live.approve(call_id)
+    record = await live.over(call_id)
+    assert (live.workspace / "uuid").read_bytes() == await live.output(call_id) != seen
+    assert record.preview is not None and record.preview.dropped and not record.undoable
+    with pytest.raises(Refused, match="nothing of what it changed was kept"):
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)
+
+
+async def test_a_previewed_call_that_is_denied_changes_nothing_and_keeps_no_files(live: LiveBench) -> None:
+    before = live.files()
+    call_id = await live.asked(CHANGES)
+    await live.previewed(call_id)
+    await live.deny(call_id, "not now")
+    record = await live.until(call_id, lambda record: record.preview is not None and record.preview.dropped)
+    assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)
+    assert live.files() == before
+    directory = Path(live.home.state) / "runs" / f"{call_id}.1" / "preview"
+    async with asyncio.timeout(PATIENCE_S):
+        while directory.exists():
+            await asyncio.sleep(0.01)
+    assert await live.output(call_id) == b""
+
+
+async def test_what_was_applied_can_be_taken_back_and_made_again(live: LiveBench) -> None:
+    before = live.files()
+    call_id = await live.asked(CHANGES)
+    await live.previewed(call_id)
+    await live.apply(call_id)
+    after = live.files()
+    assert after != before
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert live.files() == before
+    record = await live.record(call_id)
+    assert record.undo is not None and record.undo.done and record.undo.direction == "undo"
+    await live.supervisor.undo(call_id, (), "redo", HUMAN)
+    assert live.files() == after
+
+
+async def test_an_undo_is_refused_where_a_file_is_not_as_the_command_left_it(live: LiveBench) -> None:
+    call_id = await live.asked(CHANGES)
+    await live.previewed(call_id)
+    await live.apply(call_id)
+    (live.workspace / "new.txt").write_text("work of a day\n")
+    after = live.files()
+    with pytest.raises(Refused, match=r"new\.txt"):
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert live.files() == after
+    await live.supervisor.undo(call_id, (str(live.workspace / "kept.txt"),), "undo", HUMAN)
+    assert live.files() == after | {"kept.txt": "kept\n"}
+
+
+async def test_an_undoable_run_is_real_when_it_ends_and_can_be_taken_back(live: LiveBench) -> None:
+    before = live.files()
+    call_id = await live.asked(CHANGES)
+    await live.decide(call_id, Approve(undoable=True))
+    record = await live.over(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0) and not record.state.discarded
+    assert live.files()["old.txt"] == "one\ntwo\n" and "kept.txt" not in live.files()
+    assert await live.output(call_id) == b"done\n"
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert live.files() == before
+
+
+async def test_the_changes_of_an_undoable_run_are_dropped_if_a_file_changed_meanwhile(live: LiveBench) -> None:
+    os.mkfifo(live.workspace / "go")
+    call_id = await live.asked("echo begun; cat /dev/null > started; sleep 0.5; echo two >> old.txt")
+    await live.decide(call_id, Approve(undoable=True))
+    await live.until(call_id, lambda record: record.process is not None)
+    async with asyncio.timeout(PATIENCE_S):
+        while await live.output(call_id) != b"begun\n":
+            await asyncio.sleep(0.01)
+    (live.workspace / "old.txt").write_text("someone else\n")
+    record = await live.over(call_id)
+    assert isinstance(record.state, Ended)
+    assert "old.txt" in record.state.discarded
+    assert (live.workspace / "old.txt").read_text() == "someone else\n"
+    assert not (live.workspace / "started").exists()
+
+
+async def test_a_preview_goes_on_with_the_next_supervisor(live: LiveBench) -> None:
+    call_id = await live.asked("sleep 1; echo late > late.txt")
+    await live.supervisor.preview(call_id, HUMAN)
+    await live.restart()
+    report = await live.report(call_id)
+    assert report.ending == Exited(code=0) and report.counts.created == 1
+    await live.apply(call_id)
+    assert (live.workspace / "late.txt").read_text() == "late\n"
+
+
+async def test_the_next_supervisor_finishes_what_was_being_applied(live: LiveBench) -> None:
+    call_id = await live.asked("echo x > x")
+    report = await live.previewed(call_id)
+
+    # The journal has the start, and nothing was done yet: as after a kill at this moment.
+    live.supervisor._parts.previews.changes.apply = lambda record: asyncio.sleep(3600)  # type: ignore[method-assign, assignment]
+    await live.decide(call_id, Approve(preview=report.digest))
+    await live.until(call_id, lambda record: record.state.kind == "starting")
+    assert not (live.workspace / "x").exists()
+    await live.restart()
+    record = await live.over(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
+    assert (live.workspace / "x").read_text() == "x\n"
+
+
+async def test_an_edited_command_is_previewed_and_applied_as_it_was_edited(live: LiveBench) -> None:
+    call_id = await live.asked("rm -r .")
+    record = await live.record(call_id)
+    command = record.call.spec.command.model_copy(update={"text": "rm old.txt"})
+    edited = record.call.spec.model_copy(update={"command": command})
+    await live.supervisor.preview(call_id, HUMAN, edited)
+    await live.report(call_id)
+    assert await live.paths(call_id) == {"old.txt": "deletes"}
+    record = await live.apply(call_id)
+    assert record.spec == edited and record.edited
+    assert live.files() == {"kept.txt": "kept\n"}
+
+
+async def test_what_a_preview_tries_to_reach_is_refused_and_named(live: LiveBench) -> None:
+    call_id = await live.asked("exec 3<>/dev/tcp/example.org/443 || echo refused")
+    report = await live.previewed(call_id)
+    assert [(each.what, each.target) for each in report.blocked] == [("network", "example.org:443")]
+    assert await live.output(call_id) == b"refused\n"
+
+
+async def test_a_rule_has_its_commands_previewed_by_themselves(live: LiveBench) -> None:
+    rule = Rule(name="look first", program="rm", preview="always")
+    await live.restart(Rules(ask=(rule,)))
+    call_id = await live.asked("rm old.txt")
+    report = await live.report(call_id)
+    assert report.counts.deleted == 1
+    assert (live.workspace / "old.txt").exists()
+    record = await live.record(call_id)
+    assert record.preview is not None and record.preview.by.who == "look first"
+
+
+async def test_a_rule_forbids_previews(live: LiveBench) -> None:
+    rule = Rule(name="never here", program="rm", preview="never")
+    await live.restart(Rules(ask=(rule,)))
+    with pytest.raises(Refused, match="never previewed"):
+        await live.supervisor.preview(await live.asked("rm old.txt"), HUMAN)
+
+
+async def test_a_call_that_does_not_wait_cannot_be_previewed(live: LiveBench) -> None:
+    call_id = await live.asked("true")
+    await live.supervisor.preview(call_id, HUMAN)
+    with pytest.raises(Refused, match="is running"):
+        await live.supervisor.preview(call_id, HUMAN)
+    await live.deny(call_id, "no")
+    with pytest.raises(Refused, match="does not wait"):
+        await live.supervisor.preview(call_id, HUMAN)

@@ -1,0 +1,236 @@
+"""Changes that were made in a view of the files: they become real on approval, and can be taken back (decision 34).
+
+Making them real starts nothing: files are moved, in a thread. A supervisor that is killed meanwhile finishes it when it
+starts again, unlike a run, which is never repeated.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.edits import FileVersions
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.event import Judged, UndoEnded, UndoStarted
+from whisper_tui.model.preview import PreviewPage, UndoDirection
+from whisper_tui.model.state import CallRecord, Ended, Running, Starting
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.preview import transition
+from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
+from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.supervisor.preview.transition import Conflict
+from whisper_tui.supervisor.runs.attempt import attempt_directory
+from whisper_tui.supervisor.runs.executor import Executor, RunKey
+from whisper_tui.supervisor.runs.preview_changes import PreviewStore
+from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
+
+MOST_NAMED = 3
+"""Paths that a sentence about a conflict names."""
+PENDING = "undoing"
+"""The directory beside the attempts that names the calls whose changes are just being taken back."""
+NO_CHANGES = "no changes of call {} are kept"
+
+_log = logging.getLogger(__name__)
+
+
+def named_paths(paths: Sequence[str]) -> str:
+    """Return the first of these paths for a sentence, and how many there are besides."""
+    more = len(paths) - MOST_NAMED
+    return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+class BackgroundTasks:
+    """Tasks that nobody awaits, with their errors logged."""
+
+    def __init__(self) -> None:
+        self._tasks = set[asyncio.Task[None]]()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    async def close(self) -> None:
+        """Cancel them all."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("the changes of a call could not be handled", exc_info=error)
+
+
+class KeptChanges:
+    """The changes of previews and of undoable runs: shown, made real, taken back and made again."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        executor: Executor,
+        clock: Callable[[], float],
+        requeue: Callable[[CallRecord, Judged], None],
+        runs: Path,
+        own: tuple[str, ...],
+    ) -> None:
+        """`runs`: the directory of the attempts; `own`: those of whisper_tui."""
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._requeue = requeue
+        self._runs = runs
+        self._own = own
+        self._real: dict[RunKey, str] = {}
+        """The attempts whose changes are real; the reason, if they were discarded instead."""
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._tasks = BackgroundTasks()
+
+    def open(self) -> None:
+        """Finish the undos during which the last supervisor was killed."""
+        with suppress(FileNotFoundError):
+            for call_id in sorted(os.listdir(self._runs / PENDING)):
+                self._tasks.start(self._finish_undo(call_id))
+
+    async def close(self) -> None:
+        """Stop. What is being made real is finished by the next supervisor."""
+        await self._tasks.close()
+
+    def directory(self, key: RunKey) -> str:
+        """Return the directory with the view and the changes of an attempt."""
+        return f"{attempt_directory(str(self._runs), key)}/preview"
+
+    def store_in(self, directory: str) -> PreviewStore:
+        """Return the changes in a directory."""
+        return PreviewStore(directory, home_of_user(), self._own)
+
+    def workspace(self, record: CallRecord) -> str:
+        """Return the real path of the workspace of a call."""
+        session = self._store.board.sessions.get(record.call.session_id)
+        return os.path.realpath(session.root if session is not None and session.root else record.call.spec.cwd)
+
+    async def page(self, call_id: str, after: int = 0, limit: int = 1000) -> PreviewPage:
+        """Return changes of a preview, or of a run whose changes were kept, from a number on."""
+        record = self._store.call(call_id)
+        return await asyncio.to_thread(self._store_of(record).page, self.workspace(record), after, limit)
+
+    async def versions(self, call_id: str, number: int) -> FileVersions:
+        """Return the content of one changed file before and after it."""
+        record = self._store.call(call_id)
+        return await asyncio.to_thread(self._store_of(record).versions, self.workspace(record), number)
+
+    def _store_of(self, record: CallRecord) -> PreviewStore:
+        """Return the changes of the preview of a call, or of its run. Raises `Refused`."""
+        preview = record.preview
+        previewed = None if preview is None or preview.dropped else preview.attempt
+        attempt = record.attempt if record.undoable and record.attempt is not None else previewed
+        found = None if attempt is None else self.store_in(self.directory(RunKey(record.id, attempt)))
+        if found is None or not found.exists:
+            hint = "A preview shows them while the call waits; they are removed with old output"
+            raise Refused(NO_CHANGES.format(record.id), hint=hint)
+        return found
+
+    def become_real(self, record: CallRecord, key: RunKey) -> bool:
+        """True if the changes of a run are to become real before its end is recorded."""
+        waits = isinstance(record.state, Starting | Running) and record.attempt == key.attempt
+        return waits and record.undoable and key not in self._real
+
+    def discarded(self, key: RunKey) -> str:
+        """Return why the changes of a run did not become real. Empty: they did, or it made them itself."""
+        return self._real.get(key, "")
+
+    async def apply(self, record: CallRecord) -> None:
+        """Make the changes of an attempt real. Its end is then reported again, and recorded as that of the run."""
+        key = RunKey(record.id, record.attempt or 1)
+        try:
+            async with self._turn(record.id):
+                await asyncio.to_thread(self._apply, self.directory(key))
+            self._real[key] = ""
+        except Conflict as conflict:
+            if record.applies:
+                self._ask_again(record, conflict.paths)
+                return
+            self._real[key] = f"{named_paths(conflict.paths)} changed while it ran"
+        except (OSError, ValueError, PreviewTooLarge) as error:
+            _log.warning("the changes of call %s could not be made real: %s", record.id, error)
+            self._real[key] = f"they could not be written: {error}"
+        await self._executor.attach(key)
+
+    def _apply(self, directory: str) -> None:
+        if os.path.exists(directory):
+            read_changes(directory)
+            transition.apply(directory)
+
+    def _ask_again(self, record: CallRecord, paths: Sequence[str]) -> None:
+        """Put a call back into the queue, because files have changed since its preview."""
+        reason = f"nothing was applied: {named_paths(paths)} changed since the preview"
+        before = record.verdict or Verdict(kind="ask", reason=reason)
+        judged = Judged(
+            at=self._clock(),
+            call_id=record.id,
+            verdict=before.model_copy(update={"kind": "ask", "reason": reason}),
+            resolved=record.resolved or Resolved(cwd=record.spec.cwd),
+        )
+        self._store.retry_until_journaled(lambda: self._requeue(record, judged))
+
+    async def undo(self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider) -> None:
+        """Take back the changes of an ended call, or make them again. Raises `Refused`; then nothing was done."""
+        record = self._store.call(call_id)
+        if not isinstance(record.state, Ended) or not record.undoable:
+            why = "nothing of what it changed was kept" if isinstance(record.state, Ended) else "it has not ended"
+            raise Refused(f"call {call_id} cannot be undone: {why}", hint=f"whisper-tui show {call_id}")
+        store = self._store_of(record)
+        async with self._turn(call_id):
+            problem = await asyncio.to_thread(store.why_not, direction, paths)
+            if problem:
+                raise Refused(problem, hint="Nothing was changed. Compare these files, or name other paths")
+            self._mark(call_id)
+            event = UndoStarted(at=self._clock(), call_id=call_id, direction=direction, paths=tuple(paths), by=by)
+            self._store.record(event, durable=True)
+            await self._move(record, store, direction, paths)
+
+    async def _move(
+        self, record: CallRecord, store: PreviewStore, direction: UndoDirection, paths: Sequence[str]
+    ) -> None:
+        problem = ""
+        try:
+            await asyncio.to_thread(store.move, direction, paths)
+        except Conflict as conflict:
+            problem = f"{named_paths(conflict.paths)} changed meanwhile"
+        except OSError as error:
+            problem = f"a file could not be written: {error.strerror or error}"
+        event = UndoEnded(at=self._clock(), call_id=record.id, problem=problem)
+        self._store.retry_until_journaled(lambda: self._store.record(event))
+        self._unmark(record.id)
+        if problem:
+            raise Refused(f"call {record.id} was not undone: {problem}", hint="Undo it again once that is mended")
+
+    async def _finish_undo(self, call_id: str) -> None:
+        """Finish an undo during which the supervisor was killed."""
+        with suppress(Refused):
+            record = self._store.call(call_id)
+            begun = record.undo
+            if begun is None or begun.done or begun.problem:
+                self._unmark(call_id)
+                return
+            async with self._turn(call_id):
+                await self._move(record, self._store_of(record), begun.direction, begun.paths)
+
+    def _mark(self, call_id: str) -> None:
+        # The journal knows which undo was begun, but a call of long ago is not on the board that a restart rebuilds.
+        directory = self._runs / PENDING
+        directory.mkdir(mode=0o700, exist_ok=True)
+        (directory / call_id).touch(mode=0o600)
+
+    def _unmark(self, call_id: str) -> None:
+        (self._runs / PENDING / call_id).unlink(missing_ok=True)
+
+    def _turn(self, call_id: str) -> asyncio.Lock:
+        return self._turns.setdefault(call_id, asyncio.Lock())

@@ -1,0 +1,264 @@
+"""The changes of a preview for people: a list with one row for each file, what is special about it, and its content."""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from whisper_tui.effects.changes import printable
+from whisper_tui.effects.edit_results import Content, shown_versions
+from whisper_tui.effects.file_view import read_regular
+from whisper_tui.model.edits import LARGEST_EDITED, EditAction, EditedFile, FileVersions
+from whisper_tui.model.errors import Refused
+from whisper_tui.model.preview import (
+    MOST_LISTED,
+    BlockedAccess,
+    ChangeAction,
+    ChangeCounts,
+    ChangedKind,
+    PreviewChange,
+    PreviewPage,
+    PreviewReport,
+    UndoDirection,
+)
+from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
+from whisper_tui.supervisor.preview import overlay_diff, transition
+from whisper_tui.supervisor.preview.file_trees import Stamp
+from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
+from whisper_tui.supervisor.runs.executor import HasEnded
+
+REPORT = "report.json"
+LONGEST_NAMED = 300
+"""Characters of something that a preview has named."""
+
+_ACTIONS: dict[str, ChangeAction] = {
+    overlay_diff.ADD: "creates",
+    overlay_diff.DELETE: "deletes",
+    overlay_diff.REPLACE: "replaces",
+    overlay_diff.WRITE: "changes",
+    overlay_diff.ATTRIBUTES: "attributes",
+    overlay_diff.LINK: "links",
+}
+_EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
+
+
+class Row(NamedTuple):
+    """One changed file: a change, or something below the directory that a change creates or deletes."""
+
+    index: int
+    """Of its change in the plan."""
+    below: str
+    """Its path from the directory of the change on. Empty: it is the change itself."""
+    action: ChangeAction
+    path: str
+    before: Stamp | None
+    after: Stamp | None
+
+
+@dataclass(frozen=True)
+class PreviewStore:
+    """The directory with the changes of one preview, or of one run in a view of the files."""
+
+    directory: str
+    home: str
+    own: tuple[str, ...]
+    """The directories of whisper_tui."""
+
+    @property
+    def exists(self) -> bool:
+        """True if its changes are there."""
+        return os.path.exists(os.path.join(self.directory, overlay_diff.PLAN))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Its changes, as they are now."""
+        return load_plan(self.directory)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every changed file. A directory comes before what is in it."""
+        return [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all changes."""
+        with open(os.path.join(self.directory, overlay_diff.PLAN), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
+        """Return rows from a number on, and what stands in the way of applying or undoing them."""
+        shown = (
+            self._shown(number, row, workspace) for number, row in enumerate(self.rows[after : after + limit], after)
+        )
+        conflicts = () if after else tuple(printable(path) for path in transition.conflicts(self.plan)[:MOST_LISTED])
+        return PreviewPage(
+            changes=tuple(shown), total=len(self.rows), counts=self.counts(workspace), conflicts=conflicts
+        )
+
+    def counts(self, workspace: str) -> ChangeCounts:
+        """Count the rows by what is done."""
+        numbers = dict.fromkeys(("creates", "changes", "deletes", "attributes"), 0)
+        outside = flagged = 0
+        for row in self.rows:
+            numbers[_COUNTED.get(row.action, row.action)] += 1
+            outside += is_outside(row.path, workspace)
+            flagged += any(True for _ in self._flags(row))
+        return ChangeCounts(
+            created=numbers["creates"],
+            changed=numbers["changes"],
+            deleted=numbers["deletes"],
+            attributes=numbers["attributes"],
+            outside=outside,
+            flagged=flagged,
+        )
+
+    def _shown(self, number: int, row: Row, workspace: str) -> PreviewChange:
+        change = self.plan.changes[row.index]
+        inside = change.new_inside or change.old_inside or {}
+        return PreviewChange(
+            number=number,
+            action=row.action,
+            path=printable(row.path),
+            kind=_kind(row.after or row.before),
+            size_before=_size(row.before),
+            size_after=_size(row.after),
+            mode_before=None if row.before is None else stat.S_IMODE(row.before.mode),
+            mode_after=None if row.after is None else stat.S_IMODE(row.after.mode),
+            below=0 if row.below else len(inside),
+            outside=is_outside(row.path, workspace),
+            flags=tuple(self._flags(row)),
+        )
+
+    def _flags(self, row: Row) -> Iterator[str]:
+        """Yield what is special about a changed file, as clauses."""
+        change, after = self.plan.changes[row.index], row.after
+        if (kind := sensitive_kind(row.path, self.home, self.own)) is not None:
+            yield f"it is {kind}"
+        elif kind := run_later_kind(row.path):
+            yield f"it is {kind}"
+        if after is not None and after.is_file:
+            before = row.before.mode if row.before is not None else 0
+            if after.mode & 0o6000 & ~before:
+                yield "it runs with the rights of its owner or group"
+            elif after.mode & 0o111 and not before & 0o111:
+                yield "it is executable"
+        if not row.below and change.links > 1:
+            yield f"the file has {change.links} names, and only this one changes"
+        if not row.below and change.acl:
+            yield "it loses its access control list"
+
+    def versions(self, workspace: str, number: int) -> FileVersions:
+        """Return the content of a changed file before and after. Raises `Refused` if there is no such row."""
+        if not 0 <= number < len(self.rows):
+            raise Refused(f"there is no change {number}", hint=f"There are {len(self.rows):,}, from 0")
+        row = self.rows[number]
+        prefix = workspace.rstrip("/") + "/"
+        file = EditedFile(
+            action=_EDITS.get(row.action, "changes"),
+            path=printable(row.path),
+            real=printable(row.path),
+            size=_size(row.before),
+            mode=None if row.before is None else stat.S_IMODE(row.before.mode),
+            inside="" if is_outside(row.path, workspace) else printable(row.path.removeprefix(prefix)),
+        )
+        old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
+        return shown_versions(file, old, new)
+
+    def _content(self, row: Row, found: Stamp | None, *, is_new: bool) -> Content:
+        """Return the content of a changed file, or why it is not shown."""
+        if found is None:
+            return Content(None)
+        if found.is_directory:
+            return Content(None, "it is a directory")
+        place = transition.content_path(self.directory, self.plan, row.index, is_new=is_new)
+        path = os.path.join(place, row.below) if row.below else place
+        try:
+            if stat.S_ISLNK(found.mode):
+                return Content(f"{os.readlink(path)}\n".encode(errors="surrogateescape"))
+        except OSError as error:
+            return Content(None, f"it cannot be read: {error.strerror}")
+        if not found.is_file:
+            return Content(None, "it is not a regular file")
+        data, why = read_regular(path, LARGEST_EDITED)
+        return Content(data, why)
+
+    def why_not(self, direction: UndoDirection, paths: Sequence[str]) -> str:
+        """Return why an undo is refused, as a clause. Empty: it is not."""
+        blocked = transition.obstacles(self.directory, paths, redo=direction == "redo")
+        if not blocked:
+            return ""
+        listed = ", ".join(printable(path) for path in blocked[:3])
+        more = f" and {len(blocked) - 3} more" if len(blocked) > 3 else ""
+        return f"{listed}{more} changed since, or cannot be taken alone"
+
+    def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
+        """Take the changes back, or make them again. Raises `Conflict`, `OSError`."""
+        if direction == "redo":
+            transition.apply(self.directory)
+        elif paths:
+            transition.undo_only(self.directory, paths)
+        else:
+            transition.undo(self.directory)
+
+
+_COUNTED: dict[ChangeAction, str] = {"replaces": "changes", "links": "creates"}
+
+
+def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewReport:
+    """Return what a preview has found. Raises `OSError`, `ValueError`."""
+    with open(os.path.join(store.directory, REPORT), encoding="utf-8") as file:
+        said: dict[str, Any] = json.load(file)
+    blocked = [
+        BlockedAccess(what=what, target=_named(target), times=times)
+        for what, listed in (("network", "network"), ("socket", "sockets"), ("device", "devices"))
+        for target, times in said.get(listed, ())
+    ]
+    meanwhile = [printable(path) for path in store.plan.meanwhile]
+    problem = f"{', '.join(meanwhile[:3])} changed while it ran" if meanwhile else ""
+    return PreviewReport(
+        ending=ended.ending,
+        output=ended.output,
+        seconds=max(0.0, float(said.get("seconds", 0.0))),
+        digest=store.digest(),
+        counts=store.counts(workspace),
+        blocked=tuple(blocked[:MOST_LISTED]),
+        more_blocked=max(0, len(blocked) - MOST_LISTED),
+        left=tuple(_named(each) for each in said.get("left", ())[:MOST_LISTED]),
+        stopped=said.get("over", "") or ("network" if said.get("refused_network") else ""),
+        problem=problem,
+    )
+
+
+def is_outside(path: str, workspace: str) -> bool:
+    """True if a path is outside the workspace."""
+    return path != workspace and not path.startswith(workspace.rstrip("/") + "/")
+
+
+def _rows_of(index: int, change: FileChange) -> Iterator[Row]:
+    action = _ACTIONS[change.op]
+    yield Row(index, "", action, change.path, change.before, change.after)
+    for names, below_action in ((change.old_inside, "deletes"), (change.new_inside, "creates")):
+        for name, found in sorted((names or {}).items()):
+            gone: ChangeAction = "deletes" if below_action == "deletes" else "creates"
+            before, after = (found, None) if gone == "deletes" else (None, found)
+            yield Row(index, name, gone, os.path.join(change.path, name), before, after)
+
+
+def _kind(found: Stamp | None) -> ChangedKind:
+    mode = 0 if found is None else found.mode
+    if stat.S_ISDIR(mode):
+        return "directory"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "file" if stat.S_ISREG(mode) else "special"
+
+
+def _size(found: Stamp | None) -> int | None:
+    return None if found is None or not found.is_file else found.size
+
+
+def _named(text: str) -> str:
+    return printable(text)[:LONGEST_NAMED]
