@@ -51,7 +51,8 @@ def test_deny_beats_ask_and_ask_beats_allow() -> None:
 
 def test_a_rule_that_asks_may_say_whether_its_commands_are_previewed() -> None:
     rules = read(
-        '[[ask]]\nname = "b"\nprefix = ["npm"]\npreview = "always"\n[[ask]]\nname = "c"\nprogram = "rm"\npreview = "never"\n'
+        '[[ask]]\nname = "b"\nprefix = ["npm"]\npreview = "always"\n'
+        '[[ask]]\nname = "c"\nprogram = "rm"\npreview = "never"\n'
     )
     assert rules.broken is None
 

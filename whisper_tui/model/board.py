@@ -81,26 +81,31 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _with(record, starting, limits=event.limits, attempts=event.attempt)
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
-        case BackgroundSeen():
-            return _with(record, record.state, background=event.processes)
-        case SignalSent() | AgentGaveUp() | AgentReturned():
+        case BackgroundSeen() | SignalSent() | AgentGaveUp() | AgentReturned():
             return _with(record, record.state, **_note(record, event))
         case Finished():
             return _with(record, _ended(record, event))
         case Settled():
             return _settle(record)
-        case EditReverted():
-            return _with(record, record.state, reverted_by=event.by)
+        case EditReverted() | UndoStarted() | UndoEnded():
+            return _taken_back(record, event)
         case PreviewStarted() | PreviewEnded() | PreviewDropped():
             return _previewed(record, event)
-        case UndoStarted():
-            undo = Undo(direction=event.direction, by=event.by, at=event.at, paths=event.paths)
-            return _with(record, record.state, undo=undo)
-        case UndoEnded():
-            changed = {"done": not event.problem, "problem": event.problem}
-            return _with(record, record.state, undo=record.undo and record.undo.model_copy(update=changed))
         case _:
             assert_never(event)
+
+
+def _taken_back(record: CallRecord, event: EditReverted | UndoStarted | UndoEnded) -> CallRecord:
+    match event:
+        case EditReverted():
+            return _with(record, record.state, reverted_by=event.by)
+        case UndoStarted():
+            undo = Undo(direction=event.direction, by=event.by, at=event.at, paths=event.paths)
+        case UndoEnded() if record.undo is not None:
+            undo = record.undo.model_copy(update={"done": not event.problem, "problem": event.problem})
+        case _:
+            return record
+    return _with(record, record.state, undo=undo)
 
 
 def _previewed(record: CallRecord, event: PreviewStarted | PreviewEnded | PreviewDropped) -> CallRecord:
@@ -117,9 +122,11 @@ def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
     return record.model_copy(update={"state": state, **change})
 
 
-def _note(record: CallRecord, event: SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
+def _note(record: CallRecord, event: BackgroundSeen | SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
     """Return the changed fields beside the state."""
     match event:
+        case BackgroundSeen():
+            return {"background": event.processes}
         case SignalSent():
             change: dict[str, object] = {"signals": (*record.signals, event.number)}
             if event.by.surface == "agent":

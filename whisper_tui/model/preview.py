@@ -14,9 +14,9 @@ MOST_LISTED = 50
 """Attempts, or processes, that a report lists; what is beyond is counted."""
 
 ChangeAction = Literal["creates", "changes", "replaces", "deletes", "attributes", "links"]
-"""`changes`: the content, in place. `replaces`: another file takes the name. `attributes`: mode, owner, xattrs or times.
+"""`changes`: the content, in place. `replaces`: another file takes the name. `links`: a file gets a further name.
 
-`links`: a further name of a file that exists.
+`attributes`: its mode, owner, extended attributes or times.
 """
 
 ChangedKind = Literal["file", "directory", "link", "special"]

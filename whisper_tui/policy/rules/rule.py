@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Shell, Trust
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import SandboxKind
-from whisper_tui.model.verdict import PreviewRule
 from whisper_tui.model.value import Value
+from whisper_tui.model.verdict import PreviewRule
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -366,7 +366,7 @@ def check_preview(record: CallRecord, decision: Approve) -> Approve:
         raise Refused(message, hint=f"whisper-tui preview {record.id} makes one")
     if preview.report.digest != decision.preview:
         raise ChangedSinceSeen(f"the preview of call {record.id} is another one by now", hint="Look at it again")
-    if decision.edited not in {None, preview.edited}:
+    if decision.edited is not None and decision.edited != preview.edited:
         raise Refused("an edited command was not previewed", hint="Preview it, or approve it to run for real")
     # What was previewed is what is approved: the command as it ran, and nothing that would run later.
     return decision.model_copy(update={"edited": preview.edited, "undoable": False, "sandbox": None})

@@ -306,6 +306,8 @@ def spawn(
     if profile is not None and sandboxes.support.problem:
         raise _no_sandbox(program, sandboxes.support.problem)
     limits = limits_of(order)
+    if order.get("preview") is not None:
+        return _start_preview(order, program, environment, files), -1
     try:
         if limits is not None:
             restrict = sandboxes.restriction(profile) if profile is not None else None
@@ -322,6 +324,39 @@ def spawn(
     except ValueError as error:
         message = f"The command cannot be passed to the system: {_reason(error)}."
         raise StartFailed("other", program, message) from None
+
+
+def _start_preview(
+    order: dict[str, Any], program: str, environment: dict[str, str], files: list[tuple[Any, ...]]
+) -> int:
+    """Start the command in a view of the files. Returns the pid of the process that ends as the command does."""
+    # Loaded for previews alone: keepers of other runs stay small.
+    from whisper_tui.supervisor.preview import overlay_mounts, preview_process
+
+    limits = limits_of(order) or ProcessLimits(None, None)
+    terminal = next((action[2] for action in files if action[0] == os.POSIX_SPAWN_OPEN), None)
+    inside = [_at_console(action, overlay_mounts.TERMINAL) for action in files]
+
+    def run(restrict: Callable[[], int]) -> tuple[int, int]:
+        return fork_limited(
+            program, order["argv"], environment, files=inside, limits=limits, group=RunCgroup(), restrict=restrict
+        )
+
+    try:
+        cwd = order["real_cwd"] or order["cwd"]
+        return preview_process.start(preview_process.PreviewStart(order["store"], order["preview"], cwd, terminal, run))
+    except overlay_mounts.NoPreview as problem:
+        raise StartFailed("other", program, f"Commands cannot be previewed here: {problem}.") from None
+    except OSError as error:
+        raise _failure(program, error) from None
+    except ValueError as error:
+        message = f"The command cannot be passed to the system: {_reason(error)}."
+        raise StartFailed("other", program, message) from None
+
+
+def _at_console(action: tuple[Any, ...], console: str) -> tuple[Any, ...]:
+    """Return a file action that opens the terminal under its name in the view."""
+    return (*action[:2], console, *action[3:]) if action[0] == os.POSIX_SPAWN_OPEN else action
 
 
 def _no_sandbox(program: str, problem: str) -> StartFailed:

@@ -20,10 +20,12 @@ from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview import transition
+from whisper_tui.supervisor.preview.change_steps import Conflict
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
-from whisper_tui.supervisor.preview.transition import Conflict
+from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
 from whisper_tui.supervisor.runs.preview_changes import PreviewStore
@@ -96,8 +98,8 @@ class KeptChanges:
     def open(self) -> None:
         """Finish the undos during which the last supervisor was killed."""
         with suppress(FileNotFoundError):
-            for call_id in sorted(os.listdir(self._runs / PENDING)):
-                self._tasks.start(self._finish_undo(call_id))
+            for marked in sorted((self._runs / PENDING).iterdir()):
+                self._tasks.start(self._finish_undo(marked.name))
 
     async def close(self) -> None:
         """Stop. What is being made real is finished by the next supervisor."""
@@ -105,7 +107,7 @@ class KeptChanges:
 
     def directory(self, key: RunKey) -> str:
         """Return the directory with the view and the changes of an attempt."""
-        return f"{attempt_directory(str(self._runs), key)}/preview"
+        return f"{attempt_directory(str(self._runs), key)}/{run_files.PREVIEW}"
 
     def store_in(self, directory: str) -> PreviewStore:
         """Return the changes in a directory."""
@@ -158,13 +160,13 @@ class KeptChanges:
                 self._ask_again(record, conflict.paths)
                 return
             self._real[key] = f"{named_paths(conflict.paths)} changed while it ran"
-        except (OSError, ValueError, PreviewTooLarge) as error:
+        except (OSError, ValueError, PreviewTooLarge, TransitionFailed) as error:
             _log.warning("the changes of call %s could not be made real: %s", record.id, error)
             self._real[key] = f"they could not be written: {error}"
         await self._executor.attach(key)
 
     def _apply(self, directory: str) -> None:
-        if os.path.exists(directory):
+        if Path(directory).exists():
             read_changes(directory)
             transition.apply(directory)
 
@@ -188,9 +190,6 @@ class KeptChanges:
             raise Refused(f"call {call_id} cannot be undone: {why}", hint=f"whisper-tui show {call_id}")
         store = self._store_of(record)
         async with self._turn(call_id):
-            problem = await asyncio.to_thread(store.why_not, direction, paths)
-            if problem:
-                raise Refused(problem, hint="Nothing was changed. Compare these files, or name other paths")
             self._mark(call_id)
             event = UndoStarted(at=self._clock(), call_id=call_id, direction=direction, paths=tuple(paths), by=by)
             self._store.record(event, durable=True)
@@ -203,14 +202,16 @@ class KeptChanges:
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
-            problem = f"{named_paths(conflict.paths)} changed meanwhile"
-        except OSError as error:
-            problem = f"a file could not be written: {error.strerror or error}"
+            problem = f"{named_paths(conflict.paths)} changed since"
+        except (OSError, TransitionFailed) as error:
+            problem = str(error).rstrip(".")
         event = UndoEnded(at=self._clock(), call_id=record.id, problem=problem)
         self._store.retry_until_journaled(lambda: self._store.record(event))
         self._unmark(record.id)
         if problem:
-            raise Refused(f"call {record.id} was not undone: {problem}", hint="Undo it again once that is mended")
+            raise Refused(
+                f"call {record.id} was not undone: {problem}", hint="Nothing was changed. Name other paths, or none"
+            )
 
     async def _finish_undo(self, call_id: str) -> None:
         """Finish an undo during which the supervisor was killed."""

@@ -310,9 +310,9 @@ class Pool:
         return Started(at=self._clock(), call_id=call_id, attempt=attempt, spec=spec, limits=self._orders.limits)
 
     async def _take_reports(self) -> None:
-        async for reports in self._executor.reports():
+        async for reported in self._executor.reports():
             board = self._store.board
-            reports = self._previews.take(reports)
+            reports = self._previews.take(reported)
             news: list[Event] = [
                 *map(self._with_discarded, facts_from_reports(reports, board.calls, self._clock())),
                 *refused_orders(reports, board.refused),

@@ -49,8 +49,8 @@ _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "create
 class Row(NamedTuple):
     """One changed file: a change, or something below the directory that a change creates or deletes."""
 
-    index: int
-    """Of its change in the plan."""
+    change: int
+    """The index of its change in the plan."""
     below: str
     """Its path from the directory of the change on. Empty: it is the change itself."""
     action: ChangeAction
@@ -93,10 +93,14 @@ class PreviewStore:
         shown = (
             self._shown(number, row, workspace) for number, row in enumerate(self.rows[after : after + limit], after)
         )
-        conflicts = () if after else tuple(printable(path) for path in transition.conflicts(self.plan)[:MOST_LISTED])
+        conflicts = () if after else tuple(printable(path) for path in self._conflicts()[:MOST_LISTED])
         return PreviewPage(
             changes=tuple(shown), total=len(self.rows), counts=self.counts(workspace), conflicts=conflicts
         )
+
+    def _conflicts(self) -> list[str]:
+        applied = self.plan.state == overlay_diff.APPLIED
+        return transition.undo_conflicts(self.directory) if applied else transition.conflicts(self.plan)
 
     def counts(self, workspace: str) -> ChangeCounts:
         """Count the rows by what is done."""
@@ -116,7 +120,7 @@ class PreviewStore:
         )
 
     def _shown(self, number: int, row: Row, workspace: str) -> PreviewChange:
-        change = self.plan.changes[row.index]
+        change = self.plan.changes[row.change]
         inside = change.new_inside or change.old_inside or {}
         return PreviewChange(
             number=number,
@@ -134,10 +138,8 @@ class PreviewStore:
 
     def _flags(self, row: Row) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
-        change, after = self.plan.changes[row.index], row.after
-        if (kind := sensitive_kind(row.path, self.home, self.own)) is not None:
-            yield f"it is {kind}"
-        elif kind := run_later_kind(row.path):
+        change, after = self.plan.changes[row.change], row.after
+        if (kind := sensitive_kind(row.path, self.home, self.own)) is not None or (kind := run_later_kind(row.path)):
             yield f"it is {kind}"
         if after is not None and after.is_file:
             before = row.before.mode if row.before is not None else 0
@@ -173,7 +175,7 @@ class PreviewStore:
             return Content(None)
         if found.is_directory:
             return Content(None, "it is a directory")
-        place = transition.content_path(self.directory, self.plan, row.index, is_new=is_new)
+        place = transition.content_path(self.directory, self.plan, row.change, new=is_new)
         path = os.path.join(place, row.below) if row.below else place
         try:
             if stat.S_ISLNK(found.mode):
@@ -185,17 +187,8 @@ class PreviewStore:
         data, why = read_regular(path, LARGEST_EDITED)
         return Content(data, why)
 
-    def why_not(self, direction: UndoDirection, paths: Sequence[str]) -> str:
-        """Return why an undo is refused, as a clause. Empty: it is not."""
-        blocked = transition.obstacles(self.directory, paths, redo=direction == "redo")
-        if not blocked:
-            return ""
-        listed = ", ".join(printable(path) for path in blocked[:3])
-        more = f" and {len(blocked) - 3} more" if len(blocked) > 3 else ""
-        return f"{listed}{more} changed since, or cannot be taken alone"
-
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
-        """Take the changes back, or make them again. Raises `Conflict`, `OSError`."""
+        """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""
         if direction == "redo":
             transition.apply(self.directory)
         elif paths:
@@ -211,10 +204,11 @@ def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewRe
     """Return what a preview has found. Raises `OSError`, `ValueError`."""
     with open(os.path.join(store.directory, REPORT), encoding="utf-8") as file:
         said: dict[str, Any] = json.load(file)
-    blocked = [
-        BlockedAccess(what=what, target=_named(target), times=times)
-        for what, listed in (("network", "network"), ("socket", "sockets"), ("device", "devices"))
-        for target, times in said.get(listed, ())
+    network = [
+        BlockedAccess(what="network", target=_named(each), times=times) for each, times in said.get("network", ())
+    ]
+    blocked = network + [
+        BlockedAccess(what="socket", target=_named(each), times=times) for each, times in said.get("sockets", ())
     ]
     meanwhile = [printable(path) for path in store.plan.meanwhile]
     problem = f"{', '.join(meanwhile[:3])} changed while it ran" if meanwhile else ""
@@ -227,7 +221,7 @@ def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewRe
         blocked=tuple(blocked[:MOST_LISTED]),
         more_blocked=max(0, len(blocked) - MOST_LISTED),
         left=tuple(_named(each) for each in said.get("left", ())[:MOST_LISTED]),
-        stopped=said.get("over", "") or ("network" if said.get("refused_network") else ""),
+        stopped=said.get("over", ""),
         problem=problem,
     )
 

@@ -191,8 +191,17 @@ class Previews:
         if isinstance(report, HasEnded):
             self._tasks.start(self._read(record, report))
         elif isinstance(report, NeverRan):
-            why = "the supervisor was stopped before the preview began"
-            self._ended(record.id, report.key.attempt, not_started(record.spec, why))
+            self._tasks.start(self._start_again(record))
+
+    async def _start_again(self, record: CallRecord) -> None:
+        """Replace a preview that never began: the supervisor was stopped while it was ordered."""
+        preview = record.preview
+        if preview is None or record.id not in self._store.board.previewing:
+            return
+        event = PreviewDropped(at=self._clock(), call_id=record.id, attempt=preview.attempt)
+        self._store.retry_until_journaled(lambda: self._store.record(event))
+        with suppress(Refused):
+            await self.start(record.id, preview.by, preview.edited)
 
     async def _read(self, record: CallRecord, report: HasEnded) -> None:
         """Find the changes of a preview that has ended."""

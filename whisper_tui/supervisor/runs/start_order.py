@@ -28,7 +28,6 @@ from whisper_tui.supervisor.runs.sandbox_profile import (
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
 
-
 PREVIEW_TIMEOUT_S = 300.0
 """Seconds after which a preview is ended."""
 MOST_PREVIEWED_BYTES = 8 << 30

@@ -1,0 +1,283 @@
+"""The view of a previewed command: overlays of the real files where it works, and everything else read-only.
+
+The layers are planned by the keeper's child before it makes namespaces, and mounted inside of them. `docs/preview.md`
+lists what the view leaves out.
+"""
+
+import json
+import os
+import stat
+import struct
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.preview.file_trees import attributes, copy_node, dress, stamp
+from whisper_tui.supervisor.preview.overlay_diff import LAYERS
+
+RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
+"""Flags of mount(2)."""
+_SET_READ_ONLY = 1
+"""MOUNT_ATTR_RDONLY of mount_setattr(2)."""
+_SET_NOSUID = 2
+_RECURSIVE = 0x8000
+_AT_FDCWD = -100
+MOST_LAYERS = 400
+"""Overlays of one view."""
+SMALL_FILE = 1 << 20
+"""Bytes up to which a file beside a mount point is copied into the view; a larger one can only be read there."""
+ALWAYS_ROOTS = ("/tmp", "/var/tmp")  # noqa: S108 (covered, not used)
+"""Directories for temporary files, which every command may expect to be writable."""
+_SERVICES = ("/var", "/run")
+"""Where services have their sockets. A socket that is seen through an overlay is dead."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = (
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+)
+TERMINAL = "/dev/console"
+"""Where a command finds its terminal in the view."""
+
+
+class NoPreview(Exception):
+    """Why a command cannot run in a view here, as a clause."""
+
+
+Layer = dict[str, Any]
+
+
+def outermost(roots: Iterable[str]) -> list[str]:
+    """Return the real directories among these paths that are not below another one of them."""
+    found = {os.path.realpath(path) for path in (*roots, *ALWAYS_ROOTS)}
+    real = sorted(path for path in found if path != "/" and os.path.isdir(path))
+    return [path for path in real if not any(path.startswith(f"{other}/") for other in real if other != path)]
+
+
+def plan_layers(store: str, roots: Iterable[str], *, memory: bool) -> list[Layer]:
+    """Make the upper and work directories of a view below the store, and return its layers. Raises `NoPreview`."""
+    layers: list[Layer] = []
+    mounts = mount_points()
+    for root in outermost(roots):
+        _plan(store, root, layers, mounts, memory=memory)
+    return layers
+
+
+def write_layers(store: str, layers: Sequence[Layer], began_ns: int, *, memory: bool) -> None:
+    """Note the layers for `overlay_diff`, before the command starts."""
+    marks = "trusted" if os.geteuid() == 0 else "user"
+    content = {"layers": list(layers), "began_ns": began_ns, "marks": marks, "memory": memory}
+    run_files.write_json(os.path.join(store, LAYERS), content)
+
+
+def time_of_file_system(store: str) -> int:
+    """Return the time in nanoseconds as the file system of the store stamps it."""
+    path = os.path.join(store, ".now")
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    try:
+        return os.stat(path).st_ctime_ns
+    finally:
+        os.unlink(path)
+
+
+def mount_points() -> set[str]:
+    """Return the mount points of this mount namespace."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        fields = (line.split(" ")[4] for line in file)
+        return {_unescaped(field) for field in fields}
+
+
+def _unescaped(field: str) -> str:
+    # The kernel writes blanks and backslashes in octal.
+    return (
+        field.encode("utf-8", "surrogateescape")
+        .decode("unicode_escape")
+        .encode("latin-1")
+        .decode("utf-8", "surrogateescape")
+    )
+
+
+def _plan(store: str, root: str, layers: list[Layer], mounts: set[str], *, memory: bool) -> None:
+    pending = [root]
+    while pending:
+        path = pending.pop()
+        if len(layers) >= MOST_LAYERS:
+            raise NoPreview(f"there are more than {MOST_LAYERS} directories around what is mounted below {root}")
+        number = len(layers)
+        base = os.path.join(store, "t") if memory else store
+        upper, work = f"{base}/{number}u", f"{base}/{number}w"
+        os.makedirs(upper, 0o700)
+        if not any(mount.startswith(f"{path}/") for mount in mounts):
+            os.makedirs(work, 0o700)
+            layers.append({"path": path, "upper": upper, "work": work, "kind": "overlay", "base": {}})
+            _dress_like(upper, path)
+            continue
+        # An overlay may not cover a mount point: such a directory is made anew, and its children get overlays.
+        held: dict[str, int | None] = {}
+        layers.append({"path": path, "upper": upper, "work": "", "kind": "split", "base": held})
+        pending += _fill(store, path, upper, held)
+        os.chmod(upper, stat.S_IMODE(os.lstat(path).st_mode))
+
+
+def _dress_like(upper: str, path: str) -> None:
+    found = stamp(path)
+    if found is not None:
+        dress(upper, found, attributes(path))
+
+
+def _fill(store: str, path: str, upper: str, held: dict[str, int | None]) -> list[str]:
+    """Fill the copy of a directory. Returns the directories in it that need layers of their own."""
+    below = []
+    with os.scandir(path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            target = os.path.join(upper, entry.name)
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    os.mkdir(target)
+                    held[entry.name] = None
+                    if entry.path != store:
+                        os.listdir(entry.path)
+                        below.append(entry.path)
+                elif entry.is_symlink() or (entry.is_file() and entry.stat().st_size < SMALL_FILE):
+                    copy_node(entry.path, target)
+                    held[entry.name] = os.lstat(target).st_ctime_ns
+                elif entry.is_file():
+                    os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+                    held[entry.name] = -1
+            except PermissionError:
+                held[entry.name] = 0
+    return below
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str | None = None) -> None:
+    """Mount. Raises `NoPreview`."""
+    given = [None if each is None else os.fsencode(each) for each in (source, target, kind)]
+    try:
+        syscalls.call("mount", *given, flags, None if data is None else os.fsencode(data))
+    except OSError as error:
+        what = kind or "a directory"
+        raise NoPreview(f"{what} cannot be mounted on {target}: {error.strerror}") from None
+
+
+def set_attributes(path: str, on: int, off: int, *, recursive: bool = False) -> None:
+    """Change attributes of a mount, or of all mounts below as well. Raises `NoPreview`."""
+    packed = struct.pack("=QQQQ", on, off, 0, 0)
+    try:
+        flags = _RECURSIVE if recursive else 0
+        syscalls.call("mount_setattr", _AT_FDCWD, os.fsencode(path), flags, packed, len(packed))
+    except OSError as error:
+        raise NoPreview(f"{path} cannot be made read-only: {error.strerror} (it needs Linux 5.12)") from None
+
+
+def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None) -> None:
+    """Mount the view in this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`."""
+    own = os.geteuid() == 0
+    options = "index=on,redirect_dir=off,volatile" if own else "userxattr,volatile"
+    covered = [layer["path"] for layer in layers]
+    _devices(store, terminal)
+    for path in _SERVICES:
+        if os.path.isdir(path) and not os.path.islink(path) and path not in covered:
+            _make_dead(store, path, "" if own else ",userxattr")
+    _cover(layers, options)
+    set_attributes("/", _SET_READ_ONLY | _SET_NOSUID, 0, recursive=True)
+    for path in (*covered, "/dev/shm"):  # noqa: S108 (a mount of its own)
+        set_attributes(path, 0, _SET_READ_ONLY)
+    for path in (*hide, store):
+        _hide(store, path)
+
+
+def _cover(layers: Sequence[Layer], options: str) -> None:
+    # Each overlay covers paths that the next one needs, so all are opened before the first is mounted.
+    opened = [_opened(layer) for layer in layers]
+    files = [
+        (os.path.join(layer["path"], name), os.open(os.path.join(layer["path"], name), os.O_PATH | os.O_CLOEXEC))
+        for layer in layers
+        for name, ctime in layer["base"].items()
+        if ctime == -1
+    ]
+    for layer, (lower, upper, work) in zip(layers, opened, strict=True):
+        if layer["kind"] == "split":
+            mount(_of(upper), layer["path"], None, BIND)
+            continue
+        data = f"lowerdir={_of(lower)},upperdir={_of(upper)},workdir={_of(work)},{options}"
+        mount("overlay", layer["path"], "overlay", 0, data)
+    for path, fd in files:
+        mount(_of(fd), path, None, BIND)
+    for fd in (*(fd for group in opened for fd in group), *(fd for _, fd in files)):
+        os.close(fd)
+
+
+def _opened(layer: Layer) -> tuple[int, int, int]:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    work = layer["work"] or layer["upper"]
+    return os.open(layer["path"], flags), os.open(layer["upper"], flags), os.open(work, flags)
+
+
+def _of(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
+
+
+def _hide(store: str, path: str) -> None:
+    """Cover a directory or a file with something that cannot be read."""
+    if os.path.isdir(path):
+        mount("tmpfs", path, "tmpfs", NOSUID | NODEV | RDONLY, "mode=000")
+    elif os.path.lexists(path) and not os.path.islink(path):
+        mount(os.path.join(store, "closed"), path, None, BIND)
+
+
+def _make_dead(store: str, path: str, marks: str) -> None:
+    """Show a directory through a read-only overlay: its files can be read, and its sockets are dead."""
+    empty = os.path.join(store, "empty")
+    try:
+        mount("overlay", path, "overlay", 0, f"lowerdir={empty}:{path}{marks}")
+    except NoPreview:
+        # Something is mounted below it, which an overlay may not cover: only the names of servers stay.
+        kept = os.path.realpath("/etc/resolv.conf")
+        content = None
+        if kept.startswith(f"{path}/"):
+            with suppress(OSError), open(kept, "rb") as file:
+                content = file.read(SMALL_FILE)
+        mount("tmpfs", path, "tmpfs", NOSUID | NODEV, "mode=755")
+        if content is not None:
+            os.makedirs(os.path.dirname(kept), exist_ok=True)
+            with open(kept, "wb") as file:
+                file.write(content)
+
+
+def _devices(store: str, terminal: str | None) -> None:
+    """Replace /dev by one with the harmless devices, and with the terminal of the command."""
+    directory = os.path.join(store, "dev")
+    mount("tmpfs", directory, "tmpfs", NOSUID, "mode=755")
+    for name in _DEVICES:
+        _bind_file(f"/dev/{name}", os.path.join(directory, name))
+    for name, target in _DEVICE_LINKS:
+        os.symlink(target, os.path.join(directory, name))
+    for name in ("pts", "shm", "mqueue"):
+        os.mkdir(os.path.join(directory, name))
+    mount("tmpfs", os.path.join(directory, "shm"), "tmpfs", NOSUID | NODEV, "mode=1777")
+    mount("devpts", os.path.join(directory, "pts"), "devpts", NOSUID | NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+    if terminal is not None:
+        _bind_file(terminal, os.path.join(directory, os.path.basename(TERMINAL)))
+    mount(directory, "/dev", None, BIND | REC)
+
+
+def _bind_file(source: str, target: str) -> None:
+    os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+    mount(source, target, None, BIND)
+
+
+def prepare(store: str, layers: Sequence[Layer], began_ns: int, *, memory: bool) -> None:
+    """Make the directories of a store that `build` mounts on, and write down its layers."""
+    for name in ("dev", "empty"):
+        os.mkdir(os.path.join(store, name), 0o755)
+    os.close(os.open(os.path.join(store, "closed"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
+    write_layers(store, layers, began_ns, memory=memory)
+
+
+def write_report(store: str, content: dict[str, Any]) -> None:
+    """Write what happened in the view, as the last file of a preview."""
+    data = json.dumps(content, separators=(",", ":")).encode()
+    run_files.write_whole(os.path.join(store, "report.json"), data)
