@@ -34,6 +34,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.list_calls:add_listing": ("list", "ps", "history"),
     "whisper_tui.cli.commands.list_calls:add_show": ("show",),
     "whisper_tui.cli.commands.approve:add_decisions": ("approve", "deny"),
+    "whisper_tui.cli.commands.preview_calls:add_previews": ("preview", "undo"),
     "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal", "kill"),
     "whisper_tui.cli.commands.logs_export:add_logs": ("logs",),
     "whisper_tui.cli.commands.logs_export:add_export": ("export",),

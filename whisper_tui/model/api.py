@@ -334,11 +334,7 @@ class Supervision(Protocol):
         ...
 
     async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
-        """Run a waiting call in a view of the files that nobody else sees. Returns the number of the attempt.
-
-        It is over once the preview of its record has a report. `Refused` if the call does not wait, if it is no
-        command, or if this machine cannot do it.
-        """
+        """Run a waiting command in a view of the files. Returns its attempt; it is over once it has a report."""
         ...
 
     async def drop_preview(self, call_id: str, by: Decider) -> None:

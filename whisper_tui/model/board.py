@@ -283,10 +283,9 @@ class Board:
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
-        self._idle = IdleSessions()
+        self._idle, self._weight = IdleSessions(), 0
         self._settled: deque[tuple[int, str]] = deque()
         """Memory of each of the same calls, and its session."""
-        self._weight = 0
 
     def apply_all(self, events: Iterable[Event]) -> None:
         """Apply events in their order."""

@@ -43,7 +43,7 @@ class PreviewChange(Value):
     outside: bool = False
     """True if it is outside the workspace."""
     flags: tuple[str, ...] = ()
-    """What makes it special, as clauses: it runs later, it is executable, it has several names."""
+    """Special properties, as clauses: it runs later, it is executable, it has several names."""
 
 
 class ChangeCounts(Value):
@@ -128,7 +128,7 @@ UndoDirection = Literal["undo", "redo"]
 
 
 class Undo(Value):
-    """What became of the changes of a call that were made under watch."""
+    """An undo, or a redo, of the changes of a call."""
 
     direction: UndoDirection
     by: Decider

@@ -150,20 +150,8 @@ def assemble(
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
     unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
-    changes = KeptChanges(
-        store=store, executor=executor, clock=clock, requeue=requeue, runs=Path(home.state) / "runs", own=own
-    )
-    previews = Previews(store=store, executor=executor, judge=judge, orders=orders, changes=changes, clock=clock)
-    pool = Pool(
-        store=store,
-        executor=executor,
-        judge=judge,
-        orders=orders,
-        previews=previews,
-        clock=clock,
-        requeue=requeue,
-        fail=fail,
-    )
+    runs = Path(home.state) / "runs"
+    pool = _pool(store, executor, judge, orders, runs=runs, own=own, clock=clock, queue=queue, fail=fail)
     return Parts(
         store=store,
         executor=executor,
@@ -172,7 +160,7 @@ def assemble(
         queue=queue,
         tickets=Tickets(store, judge, environments, requeue, clock=clock, keep_edit=edits.keep),
         caller_tools=CallerTools(store, judge, requeue, clock),
-        previews=previews,
+        previews=pool.previews,
         pool=pool,
         pause=Pause(store, executor, clock),
         retention=retention,
@@ -181,4 +169,32 @@ def assemble(
         edits=edits,
         queries=Queries(store, executor, stall_monitor, environments.of, edits, clock=clock, home=home),
         status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
+    )
+
+
+def _pool(
+    store: Store,
+    executor: Executor,
+    judge: Judge,
+    orders: StartOrders,
+    *,
+    runs: Path,
+    own: tuple[str, ...],
+    clock: Callable[[], float],
+    queue: ApprovalQueue,
+    fail: Callable[[], None],
+) -> Pool:
+    """Make the worker pool, with the previews whose changes it makes real."""
+    requeue = queue.requeue_for_approval
+    changes = KeptChanges(store=store, executor=executor, clock=clock, requeue=requeue, runs=runs, own=own)
+    previews = Previews(store=store, executor=executor, judge=judge, orders=orders, changes=changes, clock=clock)
+    return Pool(
+        store=store,
+        executor=executor,
+        judge=judge,
+        orders=orders,
+        previews=previews,
+        clock=clock,
+        requeue=requeue,
+        fail=fail,
     )

@@ -36,6 +36,7 @@ from whisper_tui.supervisor.parts import assemble
 from whisper_tui.supervisor.queries import Queries
 from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations, RuleTrust
 from whisper_tui.supervisor.runs.executor import Executor, RunControl
+from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.sessions import CockpitPresences
 from whisper_tui.supervisor.settings import NoSettingsFile, RetentionSettings, SettingsFile, SupervisorSettings
@@ -90,17 +91,17 @@ class Supervisor:
             fail=self.stopped.set,
         )
         self.stall_monitor = parts.stall_monitor
-        self._take_queries(parts.queries)
-        self.preview_page, self.preview_versions = parts.previews.changes.page, parts.previews.changes.versions
+        self._take_queries(parts.queries, parts.previews.changes)
         self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
-    def _take_queries(self, queries: Queries) -> None:
+    def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:
         """Have the queries themselves answer what only reads; the API documents each."""
         self.queries = queries
         self.session, self.history, self.rule_files = queries.session, queries.history, queries.rule_files
         self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
         self.effects, self.file_versions = queries.effects, queries.file_versions
+        self.preview_page, self.preview_versions = changes.page, changes.versions
         self.read_output, self.output_file = queries.read_output, queries.output_file
         self.read_timeline, self.terminal_sizes = queries.read_timeline, queries.terminal_sizes
         self.usage, self.stalls, self.echo = queries.usage, queries.stalls, queries.echo

@@ -190,6 +190,9 @@ def add_decisions(verbs: Subcommands) -> None:
     kinds.add_argument("--read-only", action="store_true", help="it can write only to a temporary directory of its own")
     kinds.add_argument("--confined", action="store_true", help="it can write only in the workspace")
     confined.add_argument("--network", action="store_true", help="it can also reach other machines")
+    kept = approve.add_argument_group("effects").add_mutually_exclusive_group()
+    kept.add_argument("--as-previewed", action="store_true", help="make the changes of its preview; nothing runs again")
+    kept.add_argument("--undoable", action="store_true", help="its changes become real when it ends, and can be undone")
     approve.add_argument("--yes", action="store_true", help="approve severe risks without a question")
     _add_seen(approve)
     deny = verbs.add(
@@ -223,6 +226,7 @@ def _approve(options: Options) -> int:
                 sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
             if not options.dry_run:
                 decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
+                decision |= _effects(supervisor, row["id"], options)
                 _decide(supervisor, row, decision, options.seen)
                 say_approved(row, edited, scope, sandbox)
     return 0
@@ -290,6 +294,16 @@ def _sandbox(options: Options) -> dict[str, Any] | None:
             raise InvalidRequest("--network is about a sandbox", hint=hint)
         return None
     return {"kind": "workspace" if options.confined else "read-only", "network": options.network}
+
+
+def _effects(supervisor: LightClient, call_id: str, options: Options) -> dict[str, Any]:
+    """Return the fields of a decision about the effects of a call. Raises `Refused` without a preview to apply."""
+    if not options.as_previewed:
+        return {"undoable": True} if options.undoable else {}
+    preview = supervisor.ask("record", call_id=call_id)["preview"]
+    if preview is None or preview["dropped"] or preview["report"] is None:
+        raise Refused(f"call {call_id} has no preview", hint=f"whisper-tui preview {call_id} makes and shows one")
+    return {"preview": preview["report"]["digest"]}
 
 
 def _deny(options: Options) -> int:

@@ -162,7 +162,7 @@ class ApprovalQueue:
         if isinstance(decision, Deny):
             self._deny(record, decision, by)
         else:
-            self._approve(record, decision, by)
+            self._approve(record, check_preview(record, decision), by)
 
     def withdraw(self, record: CallRecord, why: str) -> None:
         """End a call that has not started."""
@@ -196,8 +196,6 @@ class ApprovalQueue:
 
     def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
         now = self._clock()
-        if decision.preview is not None:
-            decision = check_preview(record, decision)
         if decision.edited == record.call.spec:
             decision = decision.model_copy(update={"edited": None})
         if decision.edited is not None and not record.call.takes_change:
@@ -358,8 +356,10 @@ class ApprovalQueue:
 
 
 def check_preview(record: CallRecord, decision: Approve) -> Approve:
-    """Return the decision to make the changes of a preview real. Raises `Refused`, `ChangedSinceSeen`."""
+    """Return a decision, complete if it is to apply a preview. Raises `Refused`, `ChangedSinceSeen`."""
     preview = record.preview
+    if decision.preview is None:
+        return decision
     if preview is None or not preview.can_be_applied or preview.report is None:
         why = preview.report.problem if preview is not None and preview.report is not None else ""
         message = f"call {record.id} has no preview that could be applied" + (f": {why}" if why else "")

@@ -117,8 +117,6 @@ class Keeper:
             self._spec, environment = spawn.with_private_directory(
                 self._spec, environment, self._path(sandbox.TMP), terminal
             )
-        if self._spec.get("preview") is not None:
-            self._spec = {**self._spec, "store": self._path(run_files.PREVIEW)}
         spawn.enter(self._spec["cwd"])
         try:
             spawn.check_unchanged(self._spec)

@@ -344,7 +344,9 @@ def _start_preview(
 
     try:
         cwd = order["real_cwd"] or order["cwd"]
-        return preview_process.start(preview_process.PreviewStart(order["store"], order["preview"], cwd, terminal, run))
+        return preview_process.start(
+            preview_process.PreviewStart(order["preview"]["store"], order["preview"], cwd, terminal, run)
+        )
     except overlay_mounts.NoPreview as problem:
         raise StartFailed("other", program, f"Commands cannot be previewed here: {problem}.") from None
     except OSError as error:

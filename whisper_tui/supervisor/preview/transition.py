@@ -103,18 +103,6 @@ def undo_conflicts(store: str) -> list[str]:
     return _undo_conflicts(plan, _load_results(store), chosen) if plan.state == APPLIED else []
 
 
-def content_path(store: str, plan: Plan, number: int, *, new: bool) -> str:
-    """Return where the content of a changed file is, as it was before the change or as it is after it."""
-    change = plan.changes[number]
-    if plan.state != APPLIED or number in plan.undone:
-        return change.content if new else change.path
-    if new:
-        return change.path
-    kept = os.path.join(store, KEPT, str(number))
-    # Within one file system the two files have exchanged their names.
-    return kept if stamp(kept) is not None else change.content
-
-
 def apply(store: str) -> Plan:
     """Make all changes real. Returns the plan as it is then; the second time nothing happens.
 

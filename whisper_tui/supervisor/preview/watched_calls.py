@@ -63,7 +63,7 @@ def watching_filter() -> Filter:
 
 
 class BlockedTargets:
-    """What a command tried to reach outside of its view, with how often. Bounded."""
+    """Targets outside of its view that a command tried to reach, with how often. Bounded."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}

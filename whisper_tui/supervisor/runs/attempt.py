@@ -61,7 +61,7 @@ class Attempt:
         try:
             if order.spec.accepts_input or order.spec.tty:
                 os.mkfifo(self.path(run_files.INPUT), 0o600)
-            run_files.write_new(self.path(run_files.SPEC), json.dumps(_spec(order, boot, group)).encode())
+            run_files.write_new(self.path(run_files.SPEC), json.dumps(self._spec(order, boot, group)).encode())
         except OSError:
             self.discard()
             raise
@@ -154,28 +154,33 @@ class Attempt:
             os.close(fd)
         return fd
 
+    def _spec(self, order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[str, Any]:
+        spec = order.spec
+        return {
+            "argv": spec.command.words(),
+            "program": order.program,
+            "cwd": spec.cwd,
+            "real_cwd": order.real_cwd,
+            "files": dict(order.files),
+            "tty": spec.tty,
+            "input": spec.accepts_input and not spec.tty,
+            "timeout": spec.timeout_s,
+            "grace": spec.grace_s,
+            "max_bytes": order.max_output_bytes,
+            "min_free": order.min_free_bytes,
+            "cpu": order.limits.cpu_s,
+            "memory": order.limits.memory_bytes,
+            "processes": order.limits.processes,
+            "group": group,
+            "boot": boot,
+            "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
+            "preview": self._preview(order),
+            "tells_directory": order.reports_directory,
+            "order_key": secrets.token_hex(16),
+        }
 
-def _spec(order: StartOrder, boot: str, group: dict[str, Any] | None) -> dict[str, Any]:
-    spec = order.spec
-    return {
-        "argv": spec.command.words(),
-        "program": order.program,
-        "cwd": spec.cwd,
-        "real_cwd": order.real_cwd,
-        "files": dict(order.files),
-        "tty": spec.tty,
-        "input": spec.accepts_input and not spec.tty,
-        "timeout": spec.timeout_s,
-        "grace": spec.grace_s,
-        "max_bytes": order.max_output_bytes,
-        "min_free": order.min_free_bytes,
-        "cpu": order.limits.cpu_s,
-        "memory": order.limits.memory_bytes,
-        "processes": order.limits.processes,
-        "group": group,
-        "boot": boot,
-        "sandbox": asdict(order.sandbox) if order.sandbox is not None else None,
-        "preview": asdict(order.preview) if order.preview is not None else None,
-        "tells_directory": order.reports_directory,
-        "order_key": secrets.token_hex(16),
-    }
+    def _preview(self, order: StartOrder) -> dict[str, Any] | None:
+        """Return the view of a command as the keeper takes it. None: it changes the real files."""
+        if order.preview is None:
+            return None
+        return {**asdict(order.preview), "store": self.path(run_files.PREVIEW)}

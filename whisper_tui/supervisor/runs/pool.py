@@ -134,7 +134,7 @@ class Pool:
         self._executor = executor
         self._judge = judge
         self._orders = orders
-        self._previews = previews
+        self.previews = previews
         self._clock = clock
         self._requeue_for_approval = requeue
         self._fail = fail
@@ -169,10 +169,10 @@ class Pool:
             if call_id in board.running:
                 self.workers.take(record)
             if isinstance(record.state, Starting) and record.applies:
-                self._keep(asyncio.create_task(self._previews.changes.apply(record)))
+                self._keep(asyncio.create_task(self.previews.changes.apply(record)))
             else:
                 await self._executor.attach(RunKey(call_id, record.attempt or 1))
-        await self._previews.open()
+        await self.previews.open()
         self._wake.set()
         self._keep(asyncio.create_task(self._work()))
 
@@ -288,7 +288,7 @@ class Pool:
 
     async def _dispatch(self, record: CallRecord) -> None:
         if record.applies:
-            self._keep(asyncio.create_task(self._previews.changes.apply(record)))
+            self._keep(asyncio.create_task(self.previews.changes.apply(record)))
             return
         try:
             await self._executor.start(self._orders.of(record))
@@ -312,7 +312,7 @@ class Pool:
     async def _take_reports(self) -> None:
         async for reported in self._executor.reports():
             board = self._store.board
-            reports = self._previews.take(reported)
+            reports = self.previews.take(reported)
             news: list[Event] = [
                 *map(self._with_discarded, facts_from_reports(reports, board.calls, self._clock())),
                 *refused_orders(reports, board.refused),
@@ -329,7 +329,7 @@ class Pool:
         record = self._store.board.calls.get(fact.call_id)
         if not isinstance(fact, Finished) or record is None or record.attempt is None:
             return fact
-        discarded = self._previews.changes.discarded(RunKey(record.id, record.attempt))
+        discarded = self.previews.changes.discarded(RunKey(record.id, record.attempt))
         return fact.model_copy(update={"discarded": discarded}) if discarded else fact
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
@@ -396,7 +396,7 @@ class Pool:
         """Stop starting, end every run, and wait at most `within_s` seconds until all processes are gone."""
         self._starting = False
         board = self._store.board
-        await self._previews.end_all()
+        await self.previews.end_all()
         for call_id in (*board.running, *board.unsettled):
             if board.calls[call_id].function is None:
                 with suppress(Unavailable):

@@ -27,6 +27,7 @@ from whisper_tui.model.preview import (
 )
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.supervisor.preview import overlay_diff, transition
+from whisper_tui.supervisor.preview.change_steps import KEPT
 from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
 from whisper_tui.supervisor.runs.executor import HasEnded
@@ -46,7 +47,7 @@ _ACTIONS: dict[str, ChangeAction] = {
 _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
 
 
-class Row(NamedTuple):
+class ChangedFile(NamedTuple):
     """One changed file: a change, or something below the directory that a change creates or deletes."""
 
     change: int
@@ -79,7 +80,7 @@ class PreviewStore:
         return load_plan(self.directory)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ChangedFile]:
         """Every changed file. A directory comes before what is in it."""
         return [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
 
@@ -119,7 +120,7 @@ class PreviewStore:
             flagged=flagged,
         )
 
-    def _shown(self, number: int, row: Row, workspace: str) -> PreviewChange:
+    def _shown(self, number: int, row: ChangedFile, workspace: str) -> PreviewChange:
         change = self.plan.changes[row.change]
         inside = change.new_inside or change.old_inside or {}
         return PreviewChange(
@@ -136,7 +137,7 @@ class PreviewStore:
             flags=tuple(self._flags(row)),
         )
 
-    def _flags(self, row: Row) -> Iterator[str]:
+    def _flags(self, row: ChangedFile) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
         change, after = self.plan.changes[row.change], row.after
         if (kind := sensitive_kind(row.path, self.home, self.own)) is not None or (kind := run_later_kind(row.path)):
@@ -169,13 +170,13 @@ class PreviewStore:
         old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
         return shown_versions(file, old, new)
 
-    def _content(self, row: Row, found: Stamp | None, *, is_new: bool) -> Content:
+    def _content(self, row: ChangedFile, found: Stamp | None, *, is_new: bool) -> Content:
         """Return the content of a changed file, or why it is not shown."""
         if found is None:
             return Content(None)
         if found.is_directory:
             return Content(None, "it is a directory")
-        place = transition.content_path(self.directory, self.plan, row.change, new=is_new)
+        place = self._content_path(row.change, new=is_new)
         path = os.path.join(place, row.below) if row.below else place
         try:
             if stat.S_ISLNK(found.mode):
@@ -186,6 +187,17 @@ class PreviewStore:
             return Content(None, "it is not a regular file")
         data, why = read_regular(path, LARGEST_EDITED)
         return Content(data, why)
+
+    def _content_path(self, number: int, *, new: bool) -> str:
+        """Return where the content of a change is, as it was before or as it is after it."""
+        change = self.plan.changes[number]
+        if self.plan.state != overlay_diff.APPLIED or number in self.plan.undone:
+            return change.content if new else change.path
+        if new:
+            return change.path
+        kept = os.path.join(self.directory, KEPT, str(number))
+        # Within one file system the two files have exchanged their names.
+        return kept if os.path.lexists(kept) else change.content
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
         """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""
@@ -231,14 +243,14 @@ def is_outside(path: str, workspace: str) -> bool:
     return path != workspace and not path.startswith(workspace.rstrip("/") + "/")
 
 
-def _rows_of(index: int, change: FileChange) -> Iterator[Row]:
+def _rows_of(index: int, change: FileChange) -> Iterator[ChangedFile]:
     action = _ACTIONS[change.op]
-    yield Row(index, "", action, change.path, change.before, change.after)
+    yield ChangedFile(index, "", action, change.path, change.before, change.after)
     for names, below_action in ((change.old_inside, "deletes"), (change.new_inside, "creates")):
         for name, found in sorted((names or {}).items()):
             gone: ChangeAction = "deletes" if below_action == "deletes" else "creates"
             before, after = (found, None) if gone == "deletes" else (None, found)
-            yield Row(index, name, gone, os.path.join(change.path, name), before, after)
+            yield ChangedFile(index, name, gone, os.path.join(change.path, name), before, after)
 
 
 def _kind(found: Stamp | None) -> ChangedKind:

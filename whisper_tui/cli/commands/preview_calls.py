@@ -1,0 +1,201 @@
+"""`preview` and `undo`: what a waiting call would change, and how what it changed is taken back."""
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.output_format import print_json
+from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
+from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import count, size
+from whisper_tui.wire.light_client import LightClient
+
+POLL_S = 0.05
+"""Seconds between two looks at a preview that runs."""
+PAGE = 1000
+MOST_PRINTED = 200
+"""Changes that are printed; `--json` prints all."""
+NOT_APPLICABLE = 1
+"""Exit code if the preview was made and its changes cannot be applied."""
+
+_SIGNS = {"creates": "A", "links": "A", "changes": "M", "replaces": "M", "deletes": "D", "attributes": "P"}
+_STOPPED = {
+    "time": "It was ended because its time was over; the changes are as far as it came.",
+    "space": "It was ended because its changes took too much of the disk.",
+    "network": "It waited for a refused connection and was ended; the changes are as far as it came.",
+}
+
+
+def add_previews(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    preview = verbs.add(
+        "preview",
+        "run a waiting call in a view of the files, and show what it changes",
+        _preview,
+        details="Nothing real changes, and no other machine is reached. approve --as-previewed then makes exactly "
+        "these changes, without running the command again.",
+    )
+    preview.add_argument("id", metavar="ID", help="number of the call")
+    preview.add_argument("--diff", action="store_true", help="print the differences in the contents of the files")
+    preview.add_argument("--drop", action="store_true", help="end a preview that runs, and discard its changes")
+    preview.add_argument("--json", action="store_true", help="print one object: the report and all changes")
+    undo = verbs.add(
+        "undo",
+        "take back what an approved call changed, if its changes were kept",
+        _undo,
+        details="Its changes are kept if they were applied from a preview, or if it was approved with --undoable. All "
+        "named paths are taken back, or none: a file that is no longer as the command left it is not touched.",
+    )
+    undo.add_argument("id", metavar="ID", help="number of the call")
+    undo.add_argument("paths", nargs="*", metavar="PATH", help="take back only these paths and what is below them")
+    undo.add_argument("--redo", action="store_true", help="make the changes again that were taken back")
+    undo.add_argument("--dry-run", action="store_true", help="only show what would be taken back")
+    undo.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _preview(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        if options.drop:
+            supervisor.ask("drop_preview", call_id=options.id, by=decider())
+            sys.stdout.write(f"The preview of call {visible(options.id)} was dropped\n")
+            return DONE
+        report = preview_of(supervisor, options.id)
+        changes = list(changes_of(supervisor, options.id)) if report["digest"] else []
+        if options.json:
+            print_json({"report": report, "changes": changes})
+        else:
+            _print_report(report)
+            _print_changes(changes)
+            if options.diff:
+                _print_diffs(supervisor, options.id, changes)
+    return NOT_APPLICABLE if report["problem"] else DONE
+
+
+def preview_of(supervisor: LightClient, call_id: str) -> dict[str, Any]:
+    """Return the report of the preview of a waiting call, as JSON; it is started if there is none yet."""
+    preview = supervisor.ask("record", call_id=call_id)["preview"]
+    if preview is None or preview["dropped"]:
+        supervisor.ask("preview", call_id=call_id, by=decider())
+    try:
+        while True:
+            preview = supervisor.ask("record", call_id=call_id)["preview"]
+            if preview is None or preview["dropped"]:
+                raise Refused(f"the preview of call {call_id} was dropped", hint="Somebody decided meanwhile")
+            if preview["report"] is not None:
+                return dict(preview["report"])
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        supervisor.ask("drop_preview", call_id=call_id, by=decider())
+        raise
+
+
+def changes_of(supervisor: LightClient, call_id: str) -> Iterator[dict[str, Any]]:
+    """Yield all changes of a call, as JSON."""
+    after = 0
+    while True:
+        page = supervisor.ask("preview_page", call_id=call_id, after=after, limit=PAGE)
+        yield from page["changes"]
+        after += len(page["changes"])
+        if after >= page["total"] or not page["changes"]:
+            return
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    counts = report["counts"]
+    parts = [
+        f"{count(counts[name], 'file')} {word}"
+        for name, word in (("created", "created"), ("changed", "changed"), ("deleted", "deleted"))
+        if counts[name]
+    ]
+    sys.stdout.write(f"{', '.join(parts) or 'No file changes'}. {_ending(report['ending'])}\n")
+    if counts["outside"]:
+        sys.stdout.write(f"! {count(counts['outside'], 'change')} outside the workspace\n")
+    for each in report["blocked"]:
+        times = f", {each['times']} times" if each["times"] > 1 else ""
+        sys.stdout.write(f"! it tried to reach {visible(each['target'])} ({each['what']}{times}), which was refused\n")
+    for line in report["left"]:
+        sys.stdout.write(f"! it left behind: {visible(line)}; a preview ends it\n")
+    if report["stopped"]:
+        sys.stdout.write(f"! {_STOPPED[report['stopped']]}\n")
+    if report["problem"]:
+        sys.stdout.write(f"! Its changes cannot be applied: {visible(report['problem'])}.\n")
+
+
+def _ending(ending: dict[str, Any]) -> str:
+    match ending["kind"]:
+        case "exited":
+            return f"Exit code {ending['code']}."
+        case "signalled":
+            return f"Ended by signal {ending['number']}."
+        case "failed_to_start":
+            return visible(ending["message"])
+        case _:
+            return f"It {ending['kind'].replace('_', ' ')}."
+
+
+def _print_changes(changes: list[dict[str, Any]]) -> None:
+    for change in changes[:MOST_PRINTED]:
+        bytes_now = "" if change["size_after"] is None else f"  {size(change['size_after'])}"
+        flags = "".join(f"  ! {flag}" for flag in change["flags"])
+        outside = "  ! outside the workspace" if change["outside"] else ""
+        below = f" with {count(change['below'], 'entry', 'entries')}" if change["below"] else ""
+        sys.stdout.write(f"{_SIGNS[change['action']]} {visible(change['path'])}{below}{bytes_now}{outside}{flags}\n")
+    if len(changes) > MOST_PRINTED:
+        sys.stdout.write(f"and {len(changes) - MOST_PRINTED:,} more; --json prints all\n")
+
+
+def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, Any]]) -> None:
+    from difflib import unified_diff
+
+    for change in changes[:MOST_PRINTED]:
+        if change["kind"] == "directory" or change["action"] == "attributes":
+            continue
+        found = supervisor.ask("preview_versions", call_id=call_id, number=change["number"])
+        path = visible(change["path"])
+        if found["not_shown"]:
+            sys.stdout.write(f"--- {path}\n  not shown: {visible(found['not_shown'])}\n")
+            continue
+        old, new = ((found[side] or "").splitlines() for side in ("old", "new"))
+        for line in unified_diff(old, new, path, path, lineterm=""):
+            sys.stdout.write(f"{visible(line)}\n")
+
+
+def _undo(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        record = supervisor.ask("record", call_id=options.id)
+        if record["call"]["spec"]["command"]["kind"] == "edits":
+            if options.paths or options.redo:
+                raise InvalidRequest("an edit is taken back whole", hint=f"whisper-tui undo {options.id}")
+            if not options.dry_run:
+                supervisor.ask("revert_edit", call_id=options.id, by=decider())
+                sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
+            return DONE
+        changes = [change for change in changes_of(supervisor, options.id) if _is_named(change, options.paths)]
+        sys.stdout.write("These changes are made again:\n" if options.redo else "These changes are taken back:\n")
+        _print_changes(changes)
+        if options.dry_run:
+            return DONE
+        _confirm(options)
+        direction = "redo" if options.redo else "undo"
+        supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider())
+    sys.stdout.write(f"Call {visible(options.id)}: {'made again' if options.redo else 'taken back'}\n")
+    return DONE
+
+
+def _is_named(change: dict[str, Any], paths: list[str]) -> bool:
+    return not paths or any(change["path"] == path or change["path"].startswith(f"{path}/") for path in paths)
+
+
+def _confirm(options: Options) -> None:
+    """Ask on a terminal. Raises `Refused` unless it is confirmed."""
+    if options.yes:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("nothing was taken back: there is no terminal to ask on", hint="Use --yes")
+    sys.stdout.write("Go on? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise Refused("nothing was taken back", hint=f"whisper-tui undo {options.id} asks again")
