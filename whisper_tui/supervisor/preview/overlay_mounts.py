@@ -6,6 +6,7 @@ lists what the view leaves out.
 
 import json
 import os
+import re
 import stat
 import struct
 from collections.abc import Iterable, Sequence
@@ -51,10 +52,27 @@ Layer = dict[str, Any]
 
 
 def outermost(roots: Iterable[str]) -> list[str]:
-    """Return the real directories among these paths that are not below another one of them."""
+    """Return the real directories among these paths that need an overlay of their own."""
     found = {os.path.realpath(path) for path in (*roots, *ALWAYS_ROOTS)}
     real = sorted(path for path in found if path != "/" and os.path.isdir(path))
-    return [path for path in real if not any(path.startswith(f"{other}/") for other in real if other != path)]
+    kept: list[str] = []
+    for path in real:
+        above = next((other for other in kept if path.startswith(f"{other}/")), None)
+        if above is None or _has_foreign_parent(path, above):
+            kept.append(path)
+    return kept
+
+
+def _has_foreign_parent(path: str, above: str) -> bool:
+    """True if another user owns a directory on the way: an ordinary user's overlay cannot copy it up."""
+    if os.geteuid() == 0:
+        return False
+    parent = os.path.dirname(path)
+    while len(parent) > len(above):
+        if os.lstat(parent).st_uid != os.geteuid():
+            return True
+        parent = os.path.dirname(parent)
+    return False
 
 
 def plan_layers(store: str, roots: Iterable[str], *, memory: bool) -> list[Layer]:
@@ -85,19 +103,16 @@ def time_of_file_system(store: str) -> int:
 
 def mount_points() -> set[str]:
     """Return the mount points of this mount namespace."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        fields = (line.split(" ")[4] for line in file)
-        return {_unescaped(field) for field in fields}
+    with open("/proc/self/mountinfo", "rb") as file:
+        return {os.fsdecode(_OCTAL.sub(_unescaped, line.split(b" ")[4])) for line in file}
 
 
-def _unescaped(field: str) -> str:
-    # The kernel writes blanks and backslashes in octal.
-    return (
-        field.encode("utf-8", "surrogateescape")
-        .decode("unicode_escape")
-        .encode("latin-1")
-        .decode("utf-8", "surrogateescape")
-    )
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+"""How the kernel writes blanks, tabs, line feeds and backslashes in paths."""
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)])
 
 
 def _plan(store: str, root: str, layers: list[Layer], mounts: set[str], *, memory: bool) -> None:
