@@ -25,6 +25,8 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "hook": ["claude"],
     "exec": ["abc"],
     "call": ["run_shell_command", ASKED],
+    "preview": ["1"],
+    "undo": ["1"],
     "list": [],
     "ps": [],
     "history": [],
