@@ -239,7 +239,7 @@ async def test_the_next_supervisor_finishes_what_was_being_applied(live: LiveBen
     report = await live.previewed(call_id)
 
     # The journal has the start, and nothing was done yet: as after a kill at this moment.
-    live.supervisor._parts.previews.changes.apply = lambda record: asyncio.sleep(3600)  # type: ignore[method-assign, assignment]
+    live.supervisor._parts.pool.previews.changes.apply = lambda record: asyncio.sleep(3600)  # type: ignore[method-assign, assignment]
     await live.decide(call_id, Approve(preview=report.digest))
     await live.until(call_id, lambda record: record.state.kind == "starting")
     assert not (live.workspace / "x").exists()

@@ -71,7 +71,10 @@ Options = argparse.Namespace
 Run = Callable[[Options], int]
 
 GROUPS = {
-    "Decide": ("list", "approve", "deny", "signal", "kill", "pause", "resume", "approvals", "revoke", "revert"),
+    "Decide": (
+        *("list", "preview", "approve", "deny", "undo", "signal", "kill", "pause", "resume"),
+        *("approvals", "revoke", "revert"),
+    ),
     "Look": ("watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),

@@ -121,7 +121,7 @@ class PreviewPage(Value):
     total: Count = 0
     counts: ChangeCounts = ChangeCounts()
     conflicts: tuple[str, ...] = ()
-    """Paths that are no longer as they were: while there are any, nothing is applied, and nothing taken back."""
+    """Paths that are no longer as the command read them: while there are any, nothing is applied."""
 
 
 UndoDirection = Literal["undo", "redo"]

@@ -52,7 +52,6 @@ class Parts:
     queue: ApprovalQueue
     tickets: Tickets
     caller_tools: CallerTools
-    previews: Previews
     pool: Pool
     pause: Pause
     retention: Retention
@@ -71,12 +70,12 @@ class Parts:
             case Judged() | Claimed():
                 self.pool.on_moved(event.call_id)
                 if isinstance(event, Judged):
-                    self.previews.on_judged(self.store.board.calls[event.call_id])
+                    self.pool.previews.on_judged(self.store.board.calls[event.call_id])
             case Decided():
                 self.tickets.on_decided(event.call_id)
                 if isinstance(event.decision, Approve):
                     self.queries.keep_approved(self.store.call(event.call_id))
-                self.previews.on_decided(self.store.board.calls[event.call_id])
+                self.pool.previews.on_decided(self.store.board.calls[event.call_id])
                 self.pool.on_moved(event.call_id)
             case Started():
                 self.pool.on_started(event.call_id)
@@ -87,7 +86,7 @@ class Parts:
                     record = self.store.board.calls[event.call_id]
                     self.judge.note_ending(record)
                     self.sessions.tidy(record.call.session_id)
-                    self.previews.on_decided(record)
+                    self.pool.previews.on_decided(record)
                 self.pool.on_over(event.call_id)
             case SessionClosed():
                 self.caller_tools.on_session_closed(event.session_id)
@@ -122,7 +121,7 @@ class Parts:
         await self.retention.close()
         await self.pause.close()
         await self.pool.close()
-        await self.previews.close()
+        await self.pool.previews.close()
         await self.executor.close()
         self.queue.close()
         self.store.close()
@@ -150,8 +149,7 @@ def assemble(
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
     unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
-    runs = Path(home.state) / "runs"
-    pool = _pool(store, executor, judge, orders, runs=runs, own=own, clock=clock, queue=queue, fail=fail)
+    pool = _pool(store, executor, judge, orders, home=home, clock=clock, queue=queue, fail=fail)
     return Parts(
         store=store,
         executor=executor,
@@ -160,7 +158,6 @@ def assemble(
         queue=queue,
         tickets=Tickets(store, judge, environments, requeue, clock=clock, keep_edit=edits.keep),
         caller_tools=CallerTools(store, judge, requeue, clock),
-        previews=pool.previews,
         pool=pool,
         pause=Pause(store, executor, clock),
         retention=retention,
@@ -178,14 +175,13 @@ def _pool(
     judge: Judge,
     orders: StartOrders,
     *,
-    runs: Path,
-    own: tuple[str, ...],
+    home: Directories,
     clock: Callable[[], float],
     queue: ApprovalQueue,
     fail: Callable[[], None],
 ) -> Pool:
     """Make the worker pool, with the previews whose changes it makes real."""
-    requeue = queue.requeue_for_approval
+    requeue, runs, own = queue.requeue_for_approval, Path(home.state) / "runs", tuple(map(str, home))
     changes = KeptChanges(store=store, executor=executor, clock=clock, requeue=requeue, runs=runs, own=own)
     previews = Previews(store=store, executor=executor, judge=judge, orders=orders, changes=changes, clock=clock)
     return Pool(

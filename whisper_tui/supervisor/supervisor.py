@@ -19,7 +19,6 @@ from whisper_tui.model.event import (
     Event,
     Started,
 )
-from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
     Limits,
@@ -91,7 +90,7 @@ class Supervisor:
             fail=self.stopped.set,
         )
         self.stall_monitor = parts.stall_monitor
-        self._take_queries(parts.queries, parts.previews.changes)
+        self._take_queries(parts.queries, parts.pool.previews.changes)
         self._clock, self._run_control = clock, RunControl(store, executor, clock)
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
@@ -101,7 +100,7 @@ class Supervisor:
         self.session, self.history, self.rule_files = queries.session, queries.history, queries.rule_files
         self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
         self.effects, self.file_versions = queries.effects, queries.file_versions
-        self.preview_page, self.preview_versions = changes.page, changes.versions
+        self.preview_page, self.preview_versions, self.undo = changes.page, changes.versions, changes.undo
         self.read_output, self.output_file = queries.read_output, queries.output_file
         self.read_timeline, self.terminal_sizes = queries.read_timeline, queries.terminal_sizes
         self.usage, self.stalls, self.echo = queries.usage, queries.stalls, queries.echo
@@ -251,16 +250,12 @@ class Supervisor:
         self._store.record(EditReverted(at=self._clock(), call_id=call_id, by=by), durable=True)
 
     async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
-        """Run a waiting call in a view of the files that nobody else sees."""
-        return await self._parts.previews.start(call_id, by, edited)
+        """Run a waiting command in a view of the files."""
+        return await self._parts.pool.previews.start(call_id, by, edited)
 
     async def drop_preview(self, call_id: str, by: Decider) -> None:
         """End a preview that runs, and discard its changes."""
-        await self._parts.previews.drop(call_id)
-
-    async def undo(self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider) -> None:
-        """Take back the changes of an ended call, or make them again."""
-        await self._parts.previews.changes.undo(call_id, paths, direction, by)
+        await self._parts.pool.previews.drop(call_id)
 
     async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
         """Say how the edits of a session are judged from now on."""

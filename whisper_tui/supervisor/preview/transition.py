@@ -96,13 +96,6 @@ def conflicts(plan: Plan) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def undo_conflicts(store: str) -> list[str]:
-    """Return the paths that are not as the changes left them: each prevents `undo`. Raises `OSError`."""
-    plan = load_plan(store)
-    chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
-    return _undo_conflicts(plan, _load_results(store), chosen) if plan.state == APPLIED else []
-
-
 def apply(store: str) -> Plan:
     """Make all changes real. Returns the plan as it is then; the second time nothing happens.
 

@@ -47,7 +47,7 @@ _ACTIONS: dict[str, ChangeAction] = {
 _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
 
 
-class ChangedFile(NamedTuple):
+class ChangedPath(NamedTuple):
     """One changed file: a change, or something below the directory that a change creates or deletes."""
 
     change: int
@@ -80,7 +80,7 @@ class PreviewStore:
         return load_plan(self.directory)
 
     @cached_property
-    def rows(self) -> list[ChangedFile]:
+    def rows(self) -> list[ChangedPath]:
         """Every changed file. A directory comes before what is in it."""
         return [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
 
@@ -100,8 +100,8 @@ class PreviewStore:
         )
 
     def _conflicts(self) -> list[str]:
-        applied = self.plan.state == overlay_diff.APPLIED
-        return transition.undo_conflicts(self.directory) if applied else transition.conflicts(self.plan)
+        """Return the paths that prevent applying the changes. An undo names those that prevent it itself."""
+        return transition.conflicts(self.plan) if self.plan.state == overlay_diff.PREVIEWED else []
 
     def counts(self, workspace: str) -> ChangeCounts:
         """Count the rows by what is done."""
@@ -120,7 +120,7 @@ class PreviewStore:
             flagged=flagged,
         )
 
-    def _shown(self, number: int, row: ChangedFile, workspace: str) -> PreviewChange:
+    def _shown(self, number: int, row: ChangedPath, workspace: str) -> PreviewChange:
         change = self.plan.changes[row.change]
         inside = change.new_inside or change.old_inside or {}
         return PreviewChange(
@@ -137,7 +137,7 @@ class PreviewStore:
             flags=tuple(self._flags(row)),
         )
 
-    def _flags(self, row: ChangedFile) -> Iterator[str]:
+    def _flags(self, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
         change, after = self.plan.changes[row.change], row.after
         if (kind := sensitive_kind(row.path, self.home, self.own)) is not None or (kind := run_later_kind(row.path)):
@@ -170,7 +170,7 @@ class PreviewStore:
         old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
         return shown_versions(file, old, new)
 
-    def _content(self, row: ChangedFile, found: Stamp | None, *, is_new: bool) -> Content:
+    def _content(self, row: ChangedPath, found: Stamp | None, *, is_new: bool) -> Content:
         """Return the content of a changed file, or why it is not shown."""
         if found is None:
             return Content(None)
@@ -243,14 +243,14 @@ def is_outside(path: str, workspace: str) -> bool:
     return path != workspace and not path.startswith(workspace.rstrip("/") + "/")
 
 
-def _rows_of(index: int, change: FileChange) -> Iterator[ChangedFile]:
+def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:
     action = _ACTIONS[change.op]
-    yield ChangedFile(index, "", action, change.path, change.before, change.after)
+    yield ChangedPath(index, "", action, change.path, change.before, change.after)
     for names, below_action in ((change.old_inside, "deletes"), (change.new_inside, "creates")):
         for name, found in sorted((names or {}).items()):
             gone: ChangeAction = "deletes" if below_action == "deletes" else "creates"
             before, after = (found, None) if gone == "deletes" else (None, found)
-            yield ChangedFile(index, name, gone, os.path.join(change.path, name), before, after)
+            yield ChangedPath(index, name, gone, os.path.join(change.path, name), before, after)
 
 
 def _kind(found: Stamp | None) -> ChangedKind:
