@@ -17,6 +17,7 @@ from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.tools.agent_text import agent_note
 
 PATIENCE_S = 60.0
 
@@ -113,6 +114,7 @@ async def test_applying_makes_the_changes_that_were_seen_and_runs_nothing_again(
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=3)
     assert (live.workspace / "uuid").read_bytes() == seen == await live.output(call_id)
     assert record.undoable and not record.state.discarded
+    assert "exactly the file changes" in (agent_note(record) or "")
 
 
 async def test_a_file_that_changed_since_the_preview_keeps_it_from_being_applied(live: LiveBench) -> None:
@@ -220,6 +222,7 @@ async def test_the_changes_of_an_undoable_run_are_dropped_if_a_file_changed_mean
     record = await live.over(call_id)
     assert isinstance(record.state, Ended)
     assert "old.txt" in record.state.discarded
+    assert "None of the file changes" in (agent_note(record) or "")
     assert (live.workspace / "old.txt").read_text() == "someone else\n"
     assert not (live.workspace / "started").exists()
 

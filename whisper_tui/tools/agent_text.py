@@ -84,7 +84,7 @@ def _denied(ending: Denied, nothing: str) -> ToolFailure:
 
 def agent_note(record: CallRecord) -> str | None:
     """Return the note for the agent. None: its command ran unchanged after a human's approval."""
-    parts = (_edit(record), limit_note(record), _memory(record), sandbox_note(record))
+    parts = (_edit(record), _preview(record), limit_note(record), _memory(record), sandbox_note(record))
     return " ".join(part for part in parts if part is not None) or None
 
 
@@ -106,6 +106,18 @@ def _edit(record: CallRecord) -> str | None:
         added = " ".join(f"{name}={shlex.quote(value)}" for name, value in ran.environment.items())
         sentence += f" (with {added})" if added else " (with no variables added)"
     return sentence + "."
+
+
+def _preview(record: CallRecord) -> str | None:
+    """Return the note about a run in a view of the files. None: it changed the real files itself."""
+    if record.applies:
+        return (
+            "The human let this command run in a preview, without network, and then applied exactly the file changes "
+            "that it made there. The output and the exit code are those of the preview."
+        )
+    if isinstance(record.state, Ended) and record.state.discarded:
+        return f"None of the file changes of this command became real: {record.state.discarded}."
+    return None
 
 
 def limit_note(record: CallRecord) -> str | None:
