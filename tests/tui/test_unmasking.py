@@ -12,8 +12,8 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Grant, PrefixScope, RuleScope
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.present.words import approved_scope
-from whisper_tui.tui.call import revealed_secrets
-from whisper_tui.tui.call.revealed_secrets import REVEALED_S
+from whisper_tui.tui.call import call_card
+from whisper_tui.tui.call.call_card import REVEALED_S
 from whisper_tui.tui.rules.rule_list import grant_paragraphs
 
 SECRET = "hunter22"
@@ -45,7 +45,7 @@ async def test_a_secret_is_shown_before_the_decision_and_hidden_afterwards():
 
 
 async def test_secrets_of_decided_calls_are_hidden_and_m_reveals_those_of_one_call(monkeypatch):
-    monkeypatch.setattr(revealed_secrets, "REVEALED_S", 0.5)
+    monkeypatch.setattr(call_card, "REVEALED_S", 0.5)
     async with cockpit(ended()) as seat:
         await seat.select("1")
         await seat.sees(MASKED, "Secrets", "hidden; M shows them")

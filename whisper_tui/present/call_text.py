@@ -108,17 +108,19 @@ def describe(
     *,
     told: tuple[Paragraph, ...] = (),
     diff: tuple[Paragraph, ...] = (),
+    preview: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return everything about a call, the most important first.
 
     `now` is in seconds since the epoch; `recent` are other calls of the same session; `told` is the answer that its
-    agent got, and `diff` stands in the place of the command.
+    agent got; `diff` stands in the place of the command, and `preview` below it.
     """
     described = _description(record)
     return (
         *_outcome_and_risks(record),
         *((*described, BLANK) if described else ()),
         *(diff or _commands(record)),
+        *preview,
         *effects,
         *explained_paragraphs(record.spec.command, _resolved(record)),
         BLANK,
@@ -158,10 +160,13 @@ def card(
     effects: tuple[Paragraph, ...] = (),
     offer: tuple[Paragraph, ...] = (),
     diff: tuple[Paragraph, ...] = (),
+    *,
+    preview: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return the facts that a decision needs: risks, agent, directory, command and effects.
 
-    Other facts have a row only if they are unusual. `offer` is shown below the command, and `diff` in its place.
+    Other facts have a row only if they are unusual. `preview` and `offer` are shown below the command, and `diff` in
+    its place.
     """
     usual_directory = _directory_is_usual(record, session)
     return (
@@ -173,6 +178,7 @@ def card(
         *_unusual(record, session),
         BLANK,
         *(diff or _commands(record)),
+        *preview,
         *offer,
         # Effects come last, because the text of a script may be long and must not push other facts off the screen.
         *effects,

@@ -73,10 +73,12 @@ def _read_name(name: str) -> str | None:
     return _read_character(character)
 
 
-Need = Literal["nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked", "edit"]
+Need = Literal[
+    "nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked", "edit", "previewed", "kept"
+]
 """The selected call that a command needs: none, any, a waiting one, one with live processes, one that reads input, one
 that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox, one that
-edits files."""
+edits files or shows changed ones, one with a preview that can be applied, one whose changes can be taken back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -143,7 +145,7 @@ def available(command: Command, record: CallRecord | None) -> bool:
         case "reads":
             return record is not None and reads_input(record)
         case "ran":
-            return record is not None and record.attempt is not None
+            return record is not None and record.output_attempt is not None
         case "terminal":
             return record is not None and record.spec.tty and isinstance(record.state, Running)
         case "ended":
@@ -151,7 +153,11 @@ def available(command: Command, record: CallRecord | None) -> bool:
         case "blocked":
             return record is not None and record.failed_in_sandbox
         case "edit":
-            return record is not None and isinstance(record.spec.command, FileEdits)
+            return record is not None and (isinstance(record.spec.command, FileEdits) or shows_changes(record))
+        case "kept":
+            return record is not None and isinstance(record.state, Ended) and can_take_back(record)
+        case "previewed":
+            return record is not None and has_preview(record)
 
 
 def why_not(command: Command, record: CallRecord | None) -> str:
@@ -167,9 +173,29 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "terminal": f"call {record.id} does not run in a terminal",
         "blocked": f"call {record.id} did not fail because of a sandbox",
         "ended": f"call {record.id} has not ended",
-        "edit": f"call {record.id} edits no files",
+        "edit": f"call {record.id} edits no files, and was not previewed",
+        "kept": f"the changes of call {record.id} were not kept",
+        "previewed": f"call {record.id} has no preview that could be applied",
     }
     return f"{label} is not possible: {reasons[command.need]}."
+
+
+def has_preview(record: CallRecord) -> bool:
+    """True if the call waits, and the changes of its preview can be made real."""
+    return isinstance(record.state, Waiting) and record.preview is not None and record.preview.can_be_applied
+
+
+def can_take_back(record: CallRecord) -> bool:
+    """True if what a call changed was kept, or it edits files: then it can be taken back once it has ended."""
+    return record.undoable or isinstance(record.spec.command, FileEdits)
+
+
+def shows_changes(record: CallRecord) -> bool:
+    """True if the changes of a preview, or of a run that can be taken back, are shown with the call."""
+    if isinstance(record.state, Ended):
+        return record.undoable
+    preview = record.preview
+    return isinstance(record.state, Waiting) and preview is not None and preview.report is not None
 
 
 def reads_input(record: CallRecord) -> bool:

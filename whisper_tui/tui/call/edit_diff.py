@@ -101,10 +101,13 @@ def _colours(diff: FileDiff, side: str) -> Colours:
     return {number: tuple(parts) for number, parts in found.items()}
 
 
-def laid_out(diffs: Sequence[ColouredDiff], width: int) -> tuple[Paragraph, ...]:
-    """Return the files of an edit and their differences as rows of a width, side by side if there is room."""
+def laid_out(diffs: Sequence[ColouredDiff], width: int, *, listed: bool = True) -> tuple[Paragraph, ...]:
+    """Return the files of an edit and their differences as rows of a width, side by side if there is room.
+
+    `listed`: a list of the files stands above the differences of several.
+    """
     found: list[Paragraph] = []
-    if len(diffs) > 1:
+    if listed and len(diffs) > 1:
         found.append(_row((Span(f" {count(len(diffs), 'file')}", "label"),)))
         for number, each in enumerate(diffs, 1):
             found.append(_row((Span("  • ", "muted"), *each.diff.title), HunkPlace(number, listed=True)))

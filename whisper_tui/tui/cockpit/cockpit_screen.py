@@ -17,7 +17,8 @@ from whisper_tui.model.text import visible
 from whisper_tui.notify.notifier import Notifier
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.words import toast_text
-from whisper_tui.tui.call.call_panel import NO_GUIDANCE, ActionBar, CallCard, CallPanel, Guidance
+from whisper_tui.tui.call.call_card import CallCard
+from whisper_tui.tui.call.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
 from whisper_tui.tui.cockpit.status_bars import (
     Banner,
@@ -45,6 +46,7 @@ from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.commands.edit_commands import EditCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
+from whisper_tui.tui.commands.preview_commands import PreviewCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
 from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
@@ -118,7 +120,7 @@ class CockpitScreen(KeyedScreen):
             InputCommands(self),
             ConversationCommands(self),
             SignalCommands(self),
-            EditCommands(self, self.decisions.is_guarded),
+            *(EditCommands(self, self.decisions.is_guarded), PreviewCommands(self, self.decisions, self.card)),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),

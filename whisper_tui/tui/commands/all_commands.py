@@ -18,6 +18,7 @@ from whisper_tui.tui.commands import (
     edit_commands,
     navigation,
     output_commands,
+    preview_commands,
     run_commands,
     several_calls,
     takeover_commands,
@@ -29,6 +30,7 @@ from whisper_tui.tui.settings_screen import SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
+    *preview_commands.COMMANDS,
     *several_calls.NEVER,
     *undo_approval.COMMANDS,
     *several_calls.MARKS,

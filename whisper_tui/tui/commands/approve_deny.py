@@ -12,7 +12,7 @@ from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import why_not_confined
 from whisper_tui.present.words import approved_scope, error_text, session_label_of
-from whisper_tui.tui.call.call_panel import CallCard
+from whisper_tui.tui.call.call_card import CallCard
 from whisper_tui.tui.call.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
@@ -254,22 +254,25 @@ class DecisionCommands:
         return self.guard.holds or self.typing.holds
 
     def _approve(self, remember: Scope | None) -> None:
-        if (record := self._to_approve()) is not None:
-            self._decide(record, Approve(remember=remember))
+        if (record := self.to_approve()) is not None:
+            self.decide(record, Approve(remember=remember))
 
     def _approve_always(self) -> None:
         """Approve, and save the rule that the card offers: no other, because the person has seen its reach."""
-        if (record := self._to_approve()) is None:
+        if (record := self.to_approve()) is None:
             return
         if (scope := self._card.facts.offered(record)) is None:
             self._cockpit.tell(f"No rule is offered for this call; {self._key('approve-scope')} chooses one.")
         else:
-            self._decide(record, Approve(remember=scope))
+            self.decide(record, Approve(remember=scope))
 
-    def _to_approve(self) -> CallRecord | None:
-        """Return the call on the screen if a key may approve it now, else None after a toast with the reason."""
+    def to_approve(self, then: str = "approve") -> CallRecord | None:
+        """Return the call on the screen if a key may approve it now, else None after a toast with the reason.
+
+        `then` is what a second key does if parts of the call were not on the screen.
+        """
         record = self._cockpit.shown
-        if record is None or self.is_guarded() or self.unread(record):
+        if record is None or self.is_guarded() or self.unread(record, then):
             return None
         # A second press must neither send the pending approval early nor start its undo window again.
         if self.undoing.is_pending(record.id):
@@ -279,7 +282,7 @@ class DecisionCommands:
 
     async def _approve_into(self, sandbox: Sandbox) -> None:
         """Approve the call for a sandbox, if the supervisor can confine it."""
-        record = self._to_approve()
+        record = self.to_approve()
         if record is None:
             return
         # The supervisor is asked first, so the person may have approved the call by another key meanwhile.
@@ -289,11 +292,11 @@ class DecisionCommands:
         elif self.undoing.is_pending(record.id):
             self._cockpit.tell(f"{self.undoing.words()}; {self._key('undo')} undoes it.")
         else:
-            self._decide(record, Approve(sandbox=sandbox))
+            self.decide(record, Approve(sandbox=sandbox))
 
     def approve_shown(self, record: CallRecord) -> None:
         """Approve a call that the caller knows to be read: it does not count unread rows again."""
-        self._decide(record, Approve())
+        self.decide(record, Approve())
 
     def approve_scope(self) -> None:
         """Ask which similar calls the approval shall cover, and approve."""
@@ -384,11 +387,12 @@ class DecisionCommands:
 
         def decided(decision: Decision | None) -> None:
             if decision is not None:
-                self._decide(record, decision)
+                self.decide(record, decision)
 
         self._cockpit.screen.app.push_screen(make(record), decided)
 
-    def _decide(self, record: CallRecord, decision: Decision) -> None:
+    def decide(self, record: CallRecord, decision: Decision) -> None:
+        """Send a decision about a call as it was on the screen; an approval when its undo window has passed."""
         if isinstance(decision, Approve):
             if self.undoing.delay(record, decision):
                 self._approved_by_letter = record.id
@@ -422,7 +426,10 @@ def _done(record: CallRecord, decision: Decision) -> str:
         return f"Call {record.id} is denied" + (
             ", with every waiting call of its session." if decision.stop_session else "."
         )
+    if decision.preview is not None:
+        return f"Call {record.id} is approved as previewed: its changes are made, and it does not run again."
     edited = " as you edited it" if decision.edited is not None else ""
     remembered = f"; {approved_scope(decision.remember)}" if decision.remember else ""
     confined = f" in a sandbox ({decision.sandbox.words()})" if decision.sandbox is not None else ""
-    return f"Call {record.id} is approved{confined}{edited}{remembered}."
+    held = ", and can be taken back after its end" if decision.undoable else ""
+    return f"Call {record.id} is approved{confined}{edited}{held}{remembered}."

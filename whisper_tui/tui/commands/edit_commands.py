@@ -1,4 +1,4 @@
-"""Commands about edits of files: how those of a session are judged, and taking one back."""
+"""Commands about edits of files: how those of a session are judged, and going through a difference."""
 
 from collections.abc import Callable
 
@@ -26,14 +26,6 @@ COMMANDS: tuple[Command, ...] = (
         "Decide",
         "call",
     ),
-    Command(
-        "revert-edit",
-        "J",
-        "Take back",
-        "Put the files of an edit back as they were, if they are as the agent left them.",
-        "Decide",
-        "ended",
-    ),
 )
 
 PLACES: tuple[Command, ...] = (
@@ -41,7 +33,7 @@ PLACES: tuple[Command, ...] = (
         "next-hunk",
         "right_curly_bracket",
         "Next hunk",
-        "Go to the next hunk of an edit.",
+        "Go to the next hunk of an edit or a preview.",
         "Move",
         "edit",
         only=("call",),
@@ -50,19 +42,25 @@ PLACES: tuple[Command, ...] = (
         "previous-hunk",
         "left_curly_bracket",
         "Previous hunk",
-        "Go to the previous hunk of an edit.",
+        "Go to the previous hunk of an edit or a preview.",
         "Move",
         "edit",
         only=("call",),
     ),
     Command(
-        "next-file", "greater_than_sign", "Next file", "Go to the next file of an edit.", "Move", "edit", only=("call",)
+        "next-file",
+        "greater_than_sign",
+        "Next file",
+        "Go to the next file of an edit or a preview.",
+        "Move",
+        "edit",
+        only=("call",),
     ),
     Command(
         "previous-file",
         "less_than_sign",
         "Previous file",
-        "Go to the previous file of an edit.",
+        "Go to the previous file of an edit or a preview.",
         "Move",
         "edit",
         only=("call",),
@@ -82,7 +80,7 @@ def go_to_place(cockpit: CockpitContext, view: ParagraphsView, direction: int, *
         cockpit.tell("No difference of files is on the screen.")
     elif not view.go_to_place(direction, files=files):
         which = "last" if direction > 0 else "first"
-        cockpit.tell(f"This is the {which} {'file' if files else 'hunk'} of the edit.")
+        cockpit.tell(f"This is the {which} {'file' if files else 'hunk'}.")
 
 
 class EditCommands:
@@ -92,15 +90,12 @@ class EditCommands:
         """`is_guarded`: true while a key must decide nothing, because the selection has just moved by itself."""
         self._cockpit = cockpit
         self._is_guarded = is_guarded
-        self._warned: str | None = None
-        """The edit about which the person was asked: the next key takes it back."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
         return {
             "ask-edits": lambda: self._switch("ask"),
             "allow-edits": lambda: self._switch("allow"),
-            "revert-edit": self._revert,
             "next-hunk": lambda: self._go(1, files=False),
             "previous-hunk": lambda: self._go(-1, files=False),
             "next-file": lambda: self._go(1, files=True),
@@ -125,19 +120,3 @@ class EditCommands:
             self._cockpit.tell(error_text(error), severity="warning")
             return
         self._cockpit.tell(_TOLD[wanted].format(session_label_of(record, self._cockpit.board)))
-
-    async def _revert(self) -> None:
-        record = self._cockpit.shown
-        if record is None or self._is_guarded():
-            return
-        if record.resolved is not None and record.resolved.edits and self._warned != record.id:
-            self._warned = record.id
-            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
-            return
-        self._warned = None
-        try:
-            await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
-        except WhisperError as error:
-            self._cockpit.tell(error_text(error), severity="warning")
-            return
-        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")

@@ -22,9 +22,8 @@ from whisper_tui.present.call_text import describe, heading
 from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
-from whisper_tui.tui.call.call_panel import answer_paragraphs
+from whisper_tui.tui.call.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.call.edit_diff import EditFacts
-from whisper_tui.tui.call.revealed_secrets import RevealedSecrets
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
 from whisper_tui.tui.command_screen import CommandScreen, KeyFooter, PaneZoom

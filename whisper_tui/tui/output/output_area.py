@@ -293,8 +293,9 @@ class OutputArea(Container):
         return (focused or [pane for pane in panes if not pane.silent] or panes or self.panes)[0]
 
     def show(self, supervision: Supervision, record: CallRecord | None) -> None:
-        """Show the output of a call that has run."""
-        key = (record.id, record.attempt) if record is not None and record.attempt is not None else None
+        """Show the output of a call that has run, or of its preview while it waits."""
+        attempt = record.output_attempt if record is not None else None
+        key = (record.id, attempt) if record is not None and attempt is not None else None
         self.display = key is not None and not self.away
         self.query_one(UsageLine).of(supervision, record if key is not None else None)
         if key == self._shown:

@@ -6,6 +6,7 @@ from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.preview_text import preview_mark
 from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.security_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
@@ -83,6 +84,7 @@ def row_line(
     if part > 0:
         return _second_line(record, session, width)
     right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
+    right = (*preview_mark(record), *right)
     if whole and record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued):
         right = (Span("agent gone ", "muted"), *right)
     if whole and isinstance(record.state, Waiting):

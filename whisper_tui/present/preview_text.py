@@ -1,0 +1,196 @@
+"""The findings of a preview, and the changes of an approved call that can be taken back, as text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from whisper_tui.model.ending import FailedToStart
+from whisper_tui.model.preview import BlockedAccess, ChangeAction, ChangeCounts, Preview, PreviewChange, PreviewReport
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.text import visible
+from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.quantities import clock_time, count, duration, size
+from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span, said
+from whisper_tui.present.tool_text import short_path
+from whisper_tui.present.words import decided_by_text
+
+MOST_ROWS = 100
+"""Changes that are listed on a card; the rest is counted."""
+STOPPED: Mapping[str, str] = {
+    "time": "It was ended because its time was over: the changes are as far as it came.",
+    "space": "It was ended because its changes took too much of the disk.",
+    "network": "It waited for a refused connection and was ended: the changes are as far as it came.",
+}
+SIGNS: Mapping[ChangeAction, tuple[str, Role]] = {
+    "creates": ("A", "good"),
+    "links": ("A", "good"),
+    "changes": ("M", "edited"),
+    "replaces": ("M", "edited"),
+    "deletes": ("D", "bad"),
+    "attributes": ("P", "edited"),
+}
+"""The letter of each change, like in version control; P is for permissions and other attributes."""
+
+
+def preview_mark(record: CallRecord) -> Line:
+    """Return the words of a row of the list about a preview, or about an undo. Empty: there is nothing to say."""
+    preview = record.preview
+    if isinstance(record.state, Ended):
+        undone = record.undo is not None and record.undo.done and record.undo.direction == "undo"
+        return (Span("taken back ", "edited"),) if undone else ()
+    if preview is None or preview.dropped or record.decision is not None:
+        return ()
+    if preview.report is None:
+        return (Span("previewing ", "running"),)
+    return (Span("previewed ", "good" if preview.can_be_applied else "risk"),)
+
+
+def counts_text(counts: ChangeCounts) -> str:
+    """Return how many files a preview changes: `2 created, 1 deleted`."""
+    parts = (
+        (counts.created, "created"),
+        (counts.changed, "changed"),
+        (counts.deleted, "deleted"),
+        (counts.attributes, "with other attributes"),
+    )
+    return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "no file is changed"
+
+
+def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
+    """Return the outcome of a preview, or for how long it has been running, without the list of its changes."""
+    title = Span("Preview", "label")
+    if preview.report is None:
+        words = f"  running for {duration(max(0.0, now - preview.started_at))}; no real file changes"
+        return (Paragraph((title, Span(words, "running")), margin=(Span(" "),)),)
+    report = preview.report
+    # A preview that never began has said all with its problem.
+    began = not isinstance(report.ending, FailedToStart)
+    role: Role = "good" if went_well(report.ending) else "bad"
+    facts: Line = (
+        (
+            Span(f"  {counts_text(report.counts)}", "strong"),
+            Span("  ·  ", "muted"),
+            Span(ending_word(report.ending), role),
+            Span(f" after {duration(report.seconds)}", "muted"),
+        )
+        if began
+        else ()
+    )
+    edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
+    return (
+        Paragraph((title, *edited, *facts), margin=(Span(" "),), decides=True),
+        *(_warning(text) for text in warnings(report)),
+    )
+
+
+def warnings(report: PreviewReport) -> Iterator[str]:
+    """Yield what a person must know of a preview beside its changes, as sentences."""
+    if report.counts.outside:
+        yield f"{count(report.counts.outside, 'change')} outside the workspace."
+    yield from map(_blocked, report.blocked)
+    if report.more_blocked:
+        yield f"It tried to reach {report.more_blocked:,} more, which were refused."
+    for line in report.left:
+        yield f"It left a process behind, which ended with the preview: {visible(line)}"
+    if report.stopped:
+        yield STOPPED[report.stopped]
+    if report.problem:
+        yield f"It cannot be applied: {visible(report.problem)}."
+
+
+def _blocked(access: BlockedAccess) -> str:
+    times = f" ({access.times:,} times)" if access.times > 1 else ""
+    what = {"network": "over the network", "socket": "a local service", "device": "a device"}[access.what]
+    return f"It tried to reach {visible(access.target)}{times}, {what}: refused."
+
+
+def _warning(text: str) -> Paragraph:
+    return Paragraph(said(text, "risk"), margin=(Span(" ! ", "risk"),), decides=True)
+
+
+def conflict_paragraphs(conflicts: Sequence[str]) -> tuple[Paragraph, ...]:
+    """Return the paths that have changed since the preview: while there are any, it cannot be applied."""
+    if not conflicts:
+        return ()
+    names = ", ".join(conflicts[:3]) + (f" and {len(conflicts) - 3:,} more" if len(conflicts) > 3 else "")
+    return (_warning(f"Changed since the preview, so it cannot be applied: {names}. Preview it again."),)
+
+
+def change_rows(
+    changes: Sequence[PreviewChange], total: int, root: str, places: Mapping[int, int], *, decides: bool
+) -> Iterator[Paragraph]:
+    """Yield a row for each change; `places` has the place of its difference, by the number of the change.
+
+    `decides`: True if they must have been on the screen before the changes are made real.
+    """
+    for change in changes[:MOST_ROWS]:
+        place = places.get(change.number)
+        at = HunkPlace(place, listed=True) if place is not None else None
+        letter, role = SIGNS[change.action]
+        yield Paragraph(
+            (Span(f"{letter} ", role), *change_line(change, root)),
+            margin=(Span("  "),),
+            hanging=(Span("    "),),
+            at_words=False,
+            decides=decides,
+            place=at,
+        )
+    if total > MOST_ROWS:
+        words = f"… {total - MOST_ROWS:,} more; whisper-tui preview lists them all"
+        yield Paragraph((Span(words, "muted"),), margin=(Span("    "),), decides=decides)
+
+
+def change_line(change: PreviewChange, root: str) -> Line:
+    """Return the path of a change, its size or mode, and what is special about it."""
+    end = "/" if change.kind == "directory" else "@" if change.kind == "link" else ""
+    path = said(f"{short_path(change.path, root)}{end}", "risk" if change.outside else "text")
+    flags = tuple(Span(f"  ! {visible(flag)}", "risk") for flag in change.flags)
+    return (*path, Span(f"  {_measure(change)}", "muted"), *flags)
+
+
+def _measure(change: PreviewChange) -> str:
+    if change.action == "attributes":
+        if change.mode_before is not None and change.mode_after is not None and change.mode_before != change.mode_after:
+            return f"mode {change.mode_before:o} → {change.mode_after:o}"
+        return "owner, times or extended attributes"
+    if change.below:
+        return f"with {count(change.below, 'entry', 'entries')}"
+    before, after = change.size_before, change.size_after
+    if change.action == "links":
+        return "a further name of a file"
+    if before is not None and after is not None:
+        return size(after) if before == after else f"{size(before)} → {size(after)}"
+    found = after if after is not None else before
+    return "" if found is None else size(found)
+
+
+def choice_paragraph(keys: Mapping[str, str], *, applies: bool) -> Paragraph:
+    """Return the line with the choices after a preview; `keys` has the keys of the commands by their ids."""
+    choices = (("apply-preview", "make exactly these changes"),) if applies else ()
+    further = (("approve", "run it for real"), ("preview", "preview again"))
+    line: list[Span] = []
+    for command, words in (*choices, *further):
+        if key := keys.get(command):
+            line += [Span(f" {key} ", "strong"), Span(f"{words}   ", "muted")]
+    return Paragraph(tuple(line), margin=(Span(" "),))
+
+
+def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
+    """Return what became of the changes of an ended call whose changes were kept; `key` takes them back.
+
+    Empty: they were not kept.
+    """
+    if not isinstance(record.state, Ended) or not record.undoable:
+        return ()
+    if record.state.discarded:
+        return (_warning(f"Its changes did not become real: {visible(record.state.discarded)}."),)
+    source = "applied from its preview, without running again" if record.applies else "kept since it ended"
+    line: Line = (Span("Changes", "label"), Span(f"  {source}", "muted"))
+    undo = record.undo
+    if undo is not None and undo.problem:
+        line = (*line, *said(f"  could not be taken back: {undo.problem}", "risk"))
+    elif undo is not None and undo.done:
+        word = "taken back" if undo.direction == "undo" else "made again"
+        part = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
+        line = (*line, Span(f"  {word} {decided_by_text(undo.by)} at {clock_time(undo.at)}{part}", "edited"))
+    again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
+    offer = Span(f"   {key} ", "strong"), Span("makes them again" if again else "takes them back", "muted")
+    return (BLANK, Paragraph((*line, *(offer if key else ())), margin=(Span(" "),)))

@@ -1,0 +1,181 @@
+"""The dialog that takes back what a call changed, or makes it again: its files, and the difference of each."""
+
+import asyncio
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from whisper_tui.model.edits import EditAction, FileVersions
+from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.preview import PreviewChange, PreviewPage, UndoDirection
+from whisper_tui.model.state import CallRecord
+from whisper_tui.model.text import visible
+from whisper_tui.present.preview_text import SIGNS
+from whisper_tui.present.quantities import count
+from whisper_tui.present.spans import Paragraph, Span, said
+from whisper_tui.present.tool_text import short_path
+from whisper_tui.present.words import error_text
+from whisper_tui.tui.call.edit_diff import coloured_diffs, laid_out
+from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+MOST_LISTED = 1000
+"""Changes that can be chosen one by one; with more of them, all are taken back."""
+
+Paths = tuple[str, ...]
+"""The chosen paths. Empty: all of them."""
+
+_REVERSED: dict[EditAction, EditAction] = {"creates": "deletes", "deletes": "creates"}
+
+
+def reversed_versions(versions: FileVersions) -> FileVersions:
+    """Return the contents of a file with what would be taken back as the change."""
+    file = versions.file
+    action = _REVERSED.get(file.action, file.action)
+    turned = file.model_copy(update={"action": action, "size": None if action == "creates" else file.size or 0})
+    return versions.model_copy(update={"file": turned, "old": versions.new, "new": versions.old})
+
+
+class TakeBackScreen(Dialog[Paths]):
+    """Asks which of the changes of an ended call are taken back; a redo makes all of them again."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "take_back", "Take back", priority=True),
+        Binding("space", "choose", "Choose"),
+        Binding("a", "choose_all", "Choose all or none"),
+    ]
+
+    def __init__(
+        self, cockpit: CockpitContext, record: CallRecord, page: PreviewPage, direction: UndoDirection
+    ) -> None:
+        """`page` has the changes of the call."""
+        super().__init__()
+        self._cockpit = cockpit
+        self._record = record
+        self._page = page
+        self._direction: UndoDirection = direction
+        session = cockpit.board.sessions.get(record.call.session_id)
+        self._root = session.root if session is not None else record.spec.cwd
+        # What a directory was created or deleted with goes with it.
+        self._changes = [change for change in page.changes if not self._is_below(change)]
+        self._chosen = {change.number for change in self._changes}
+        self._shown: int | None = None
+
+    def _is_below(self, change: PreviewChange) -> bool:
+        trees = (each.path for each in self._page.changes if each.below and each.action == change.action)
+        return any(change.path.startswith(f"{tree}/") for tree in trees)
+
+    @property
+    def _can_choose(self) -> bool:
+        return self._direction == "undo" and self._page.total <= len(self._page.changes)
+
+    def compose(self) -> ComposeResult:
+        """Build the list of files beside the difference of the highlighted one."""
+        undo = self._direction == "undo"
+        with Vertical(classes="dialog") as dialog:
+            word = "Take back what" if undo else "Make again what"
+            dialog.border_title = Content(f"{word} call {self._record.id} changed")
+            yield Static("", id="take-back-note", classes="dialog-note")
+            with Horizontal(id="take-back-body"):
+                yield OptionList(*(Option(self._row(change)) for change in self._changes), id="take-back-files")
+                yield ParagraphsView(id="take-back-diff")
+            yield Static(Content(self._conflict_text()), id="take-back-problem", classes="dialog-problem")
+            yield from self.buttons()
+
+    CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("Ctrl+S", "Go on", "take_back"),
+        ("Space", "Choose", "choose"),
+        ("a", "All or none", "choose_all"),
+    )
+
+    def on_mount(self) -> None:
+        """Highlight the first file."""
+        files = self.query_one(OptionList)
+        files.focus()
+        if self._changes:
+            files.highlighted = 0
+        for id_ in ("#choose-choose", "#choose-choose_all"):
+            self.query_one(id_).display = self._can_choose
+        self.query_one("#take-back-problem").display = bool(self._conflict_text())
+        self._note()
+
+    def _conflict_text(self) -> str:
+        conflicts = self._page.conflicts
+        return f"Changed since: {', '.join(map(visible, conflicts[:3]))}." if conflicts else ""
+
+    def _note(self) -> None:
+        undo = self._direction == "undo"
+        number = len(self._chosen) if self._can_choose else self._page.total
+        what = count(number, "change")
+        words = f"{what} will be {'taken back' if undo else 'made again'}. "
+        words += "A file that is no longer as the command left it stops all of it." if undo else "Nothing runs again."
+        self.query_one("#take-back-note", Static).update(Content(words))
+
+    def _row(self, change: PreviewChange) -> Content:
+        letter, _ = SIGNS[change.action]
+        mark = ("[x] " if change.number in self._chosen else "[ ] ") if self._can_choose else ""
+        entries = f" with {count(change.below, 'entry', 'entries')}" if change.below else ""
+        return Content(f"{mark}{letter} {visible(short_path(change.path, self._root))}{entries}")
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._shown = event.option_index
+        self.run_worker(self._show(self._changes[event.option_index]), name="take-back-diff", exclusive=True)
+
+    async def _show(self, change: PreviewChange) -> None:
+        """Show what would become of a file."""
+        view = self.query_one(ParagraphsView)
+        width = view.columns
+        try:
+            versions = await self._cockpit.supervision.preview_versions(self._record.id, change.number)
+        except WhisperError as error:
+            view.show((Paragraph(said(error_text(error), "risk")),), from_top=True)
+            return
+        turned = reversed_versions(versions) if self._direction == "undo" else versions
+
+        def rows() -> tuple[Paragraph, ...]:
+            return laid_out(coloured_diffs((turned,), self._root, mask=True), width)
+
+        shown = await asyncio.to_thread(rows)
+        flags = tuple(Paragraph((Span(visible(flag), "risk"),), margin=(Span(" ! ", "risk"),)) for flag in change.flags)
+        # An answer can arrive when the dialog has been left and has no widgets any more.
+        for each in self.query(ParagraphsView):
+            each.show((*flags, *shown), from_top=True)
+
+    @on(OptionList.OptionSelected)
+    def action_choose(self) -> None:
+        """Choose the highlighted file, or leave it as it is."""
+        at = self.query_one(OptionList).highlighted
+        if at is not None and self._can_choose:
+            self._chosen ^= {self._changes[at].number}
+            self._redraw(at)
+
+    def action_choose_all(self) -> None:
+        """Choose all files, or none if all are chosen."""
+        if self._can_choose:
+            every = {change.number for change in self._changes}
+            self._chosen = set() if self._chosen == every else every
+            for at in range(len(self._changes)):
+                self._redraw(at)
+
+    def _redraw(self, at: int) -> None:
+        self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(self._changes[at]))
+        self._note()
+
+    def action_take_back(self) -> None:
+        """Take the chosen changes back."""
+        if not self._chosen:
+            self.notify("Nothing is chosen: Space chooses a file.", markup=False)
+            self.app.bell()
+            return
+        every = len(self._chosen) == len(self._changes)
+        self.dismiss(() if every else tuple(each.path for each in self._changes if each.number in self._chosen))
