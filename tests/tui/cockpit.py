@@ -132,7 +132,8 @@ class Cockpit:
             if view is not None and pane.display:
                 size = len(getattr(self.play.stage.written.get(self.shown.id), stream, b""))
                 await self.until(lambda view=view, size=size: view.size == size)
-        await self.until(lambda: not self.screen.card.facts.asking and not self.screen.card.edits.asking)
+        card = self.screen.card
+        await self.until(lambda: not (card.facts.asking or card.edits.asking or card.previews.asking))
         await self.pilot.pause()
 
 

@@ -12,6 +12,7 @@ from textual.widgets._footer import FooterKey
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.edit_scenes import edit, folder
 from tests.tui.past import a_month, history
+from tests.tui.preview_scenes import apply, begin_preview, end_preview, tidying
 from tests.tui.scenes import Play
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
@@ -40,11 +41,11 @@ ELSEWHERE = {
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
 and to review when there is something to, output has a button to enlarge it, the dialog about more has a button for a
 sandbox; the rest is rare. The palette has them all."""
-WAITS, RUNS, ENDED, BLOCKED, EDIT = "3", "2", "1", "4", "5"
+WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED = "3", "2", "1", "4", "5", "6", "7"
 
 
 def one_of_each() -> Play:
-    """A call that is over, one that runs in a terminal and reads input, one that waits, a blocked one, and an edit."""
+    """A call that is over, one in a terminal that reads input, a waiting one, a blocked one, an edit, previews."""
     play = Play.begin()
     over = play.ask("build")
     play.approve(over)
@@ -56,6 +57,11 @@ def one_of_each() -> Play:
     play.stage.finish(blocked, Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
     root = folder()
     edit(play, root, WriteFile(path=str(root / "new.txt"), content="new\n"))
+    for _ in (PREVIEWED, APPLIED):
+        _, call_id = tidying(play)
+        begin_preview(play, call_id)
+        end_preview(play, call_id)
+    apply(play, APPLIED)
     return play
 
 
@@ -127,7 +133,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
     tried: set[str] = set()
     async with cockpit(one_of_each(), size=WIDE) as seat:
         ways = CommandAccess(seat, seat.screen)
-        for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT):
+        for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED):
             await seat.select(call_id)
             await seat.pilot.pause()
             commands = meant(seat)

@@ -59,6 +59,8 @@ from whisper_tui.tui.queue.call_roster import CallRoster
 
 CALL_SHARE = 0.42
 """The share of the height that the call may take from its output."""
+PREVIEW_SHARE = 0.75
+"""That of a waiting call, whose output is that of its preview: it is decided by its changes."""
 THREE_COLUMNS = 180
 """Least width for the call and its output side by side."""
 
@@ -256,7 +258,7 @@ class CockpitScreen(KeyedScreen):
 
     def _share_height(self) -> None:
         beside = self.size.width >= THREE_COLUMNS or not self.query_one(OutputArea).display
-        room = None if beside else round(self.query_one("#right").size.height * CALL_SHARE)
+        room = None if beside else round(self.query_one("#right").size.height * _share_of(self.shown))
         self.query_one(CallPanel).leave_room(room)
 
     async def action_command(self, command_id: str) -> None:
@@ -372,3 +374,7 @@ def _kind(record: CallRecord | None) -> tuple[str, bool] | None:
 
 def _waits(record: CallRecord | None) -> bool:
     return record is not None and isinstance(record.state, Waiting)
+
+
+def _share_of(record: CallRecord | None) -> float:
+    return PREVIEW_SHARE if _waits(record) else CALL_SHARE

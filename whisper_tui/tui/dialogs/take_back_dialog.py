@@ -16,7 +16,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import PreviewChange, PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
-from whisper_tui.present.preview_text import SIGNS
+from whisper_tui.present.preview_text import SIGNS, change_line
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Paragraph, Span, said
 from whisper_tui.present.tool_text import short_path
@@ -135,6 +135,10 @@ class TakeBackScreen(Dialog[Paths]):
         """Show what would become of a file."""
         view = self.query_one(ParagraphsView)
         width = view.columns
+        if change.kind == "directory" or change.action == "attributes":
+            # It has no content to compare.
+            view.show((Paragraph(change_line(change, self._root), margin=(Span(" "),)),), from_top=True)
+            return
         try:
             versions = await self._cockpit.supervision.preview_versions(self._record.id, change.number)
         except WhisperError as error:

@@ -1,0 +1,139 @@
+"""Calls that were previewed, on a stage, with changes and contents that the scene states."""
+
+from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS
+from tests.tui.scenes import ME, Play
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.edits import EditAction, EditedFile, FileVersions
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.event import Decided, PreviewStarted
+from whisper_tui.model.preview import (
+    BlockedAccess,
+    ChangeAction,
+    ChangeCounts,
+    PreviewChange,
+    PreviewPage,
+    PreviewReport,
+)
+from whisper_tui.model.run import OutputSizes
+from whisper_tui.model.verdict import Resolved
+
+COMMAND = "./tidy.sh --all"
+PRINTED = b"settings.py: reformatted\nold.txt: nobody uses it\n2 files left alone\n"
+REPORT = PreviewReport(
+    ending=Exited(code=0),
+    output=OutputSizes(out=len(PRINTED)),
+    seconds=0.4,
+    digest="d1",
+    counts=ChangeCounts(created=3, changed=1, deleted=1, attributes=1, outside=1),
+)
+BLOCKED = BlockedAccess(what="network", target="stats.example.net:443", times=3)
+
+
+def change(
+    number: int, action: ChangeAction, path: str, before: int | None = None, after: int | None = None, **more: object
+) -> PreviewChange:
+    kind = "directory" if path.endswith("/") else "file"
+    full = path.rstrip("/") if path.startswith("/") else str(GARDEN / path.rstrip("/"))
+    fields = {"number": number, "action": action, "path": full, "kind": kind, "outside": path.startswith("/")}
+    return PreviewChange.model_validate(fields | {"size_before": before, "size_after": after} | more)
+
+
+CHANGES = (
+    change(0, "changes", "settings.py", len(SETTINGS), len(EDITED)),
+    change(1, "creates", "pages/", below=1),
+    change(2, "creates", "pages/moss.md", after=23),
+    change(3, "deletes", "old.txt", before=8),
+    change(4, "attributes", "tidy.sh", mode_before=0o644, mode_after=0o755, flags=("it is executable",)),
+    change(5, "creates", "/home/me/.cache/tidy", after=12),
+)
+
+
+def versions(action: EditAction, path: str, old: str | None, new: str | None) -> FileVersions:
+    size = None if old is None else len(old)
+    file = EditedFile(action=action, path=path, real=path, size=size, inside=path.removeprefix(f"{GARDEN}/"))
+    return FileVersions(file=file, old=old, new=new)
+
+
+CONTENTS = {
+    0: versions("changes", f"{GARDEN}/settings.py", SETTINGS, EDITED),
+    2: versions("creates", f"{GARDEN}/pages/moss.md", None, "# Moss\n\nGrows in shade.\n"),
+    3: versions("deletes", f"{GARDEN}/old.txt", "one\ntwo\n", None),
+    5: versions("creates", "/home/me/.cache/tidy", None, "last run: 7\n"),
+}
+
+
+def tidying(play: Play | None = None) -> tuple[Play, str]:
+    """An agent asks for a command; nothing is previewed yet."""
+    play = play or Play.begin()
+    session = play.stage.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
+    spec = CommandSpec(command=Shell(text=COMMAND), cwd=str(GARDEN))
+    request = CallRequest(
+        session_id=session.id, tool="run_shell_command", arguments={"command": COMMAND}, spec=spec,
+        description="Tidy up the garden",
+    )  # fmt: skip
+    resolved = Resolved(program=str(GARDEN / "tidy.sh"), cwd=str(GARDEN))
+    return play, play.stage.ask(request, resolved=resolved)
+
+
+def begin_preview(play: Play, call_id: str) -> None:
+    attempt = play.stage.known(call_id).attempts + 1
+    play.stage.happen(PreviewStarted(at=play.clock(), call_id=call_id, attempt=attempt, by=ME))
+
+
+def end_preview(
+    play: Play,
+    call_id: str,
+    report: PreviewReport = REPORT,
+    changes: tuple[PreviewChange, ...] = CHANGES,
+    conflicts: tuple[str, ...] = (),
+) -> None:
+    """The preview that runs has found these changes."""
+    for number, found in CONTENTS.items():
+        play.stage.previewed_contents[call_id, number] = found
+    page = PreviewPage(changes=changes, total=len(changes), counts=report.counts, conflicts=conflicts)
+    play.stage.end_preview(call_id, report, page)
+
+
+def apply(play: Play, call_id: str) -> None:
+    """The changes of its preview become real."""
+    decision = Approve(preview=REPORT.digest)
+    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=decision, by=ME))
+    play.stage.apply_preview(call_id)
+
+
+def previewed() -> Play:
+    """A command waits, and its preview is over."""
+    play, call_id = tidying()
+    begin_preview(play, call_id)
+    play.stage.write(call_id, PRINTED)
+    play.clock.advance(0.4)
+    end_preview(play, call_id)
+    return play
+
+
+def previewing() -> Play:
+    """The preview of a command runs."""
+    play, call_id = tidying()
+    begin_preview(play, call_id)
+    play.stage.write(call_id, PRINTED[:26])
+    play.clock.advance(3)
+    return play
+
+
+def cannot_be_applied() -> Play:
+    """The preview tried to reach another machine, left a process behind, and files changed since it ran."""
+    play, call_id = tidying()
+    begin_preview(play, call_id)
+    report = REPORT.model_copy(
+        update={"ending": Exited(code=7), "blocked": (BLOCKED,), "left": ("./watch.sh garden",), "stopped": "network"}
+    )
+    end_preview(play, call_id, report, conflicts=(f"{GARDEN}/settings.py",))
+    return play
+
+
+def applied() -> Play:
+    """A call whose preview was applied: it has ended, and can be taken back."""
+    play = previewed()
+    apply(play, "1")
+    return play
