@@ -22,6 +22,7 @@ from tests.tui.edit_scenes import (
     several_files,
 )
 from tests.tui.past import a_month
+from tests.tui.preview_scenes import applied, cannot_be_applied, previewed, previewing
 from tests.tui.scenes import Play, building, crowd, long_script, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_processes import left_behind
@@ -100,6 +101,10 @@ SCENES = [
     Picture("diff-grants", granting_file, "1", shows="decides what runs later"),
     Picture("diff-ended", ended_edit, "1", shows="now as it was approved"),
     Picture("diff-edited", several_files, "1", EDIT_FILE, shows=("Edit file 2 of 3", "Will be made: as asked")),
+    Picture("preview", previewed, "1", shows="Preview  3 created"),
+    Picture("preview-running", previewing, "1", shows="running for", theme="whisper-light"),
+    Picture("preview-blocked", cannot_be_applied, "1", shows="Preview  3 created", theme="whisper-light"),
+    Picture("take-back", applied, "1", ("J",), shows=("Take back what call 1 changed", "edit settings.py"), screens=2),
     Picture("web", a_fetch, "1", shows=("Host", "xn--ython-uye.org")),
     Picture("server", a_servers_tool, "1", shows=("Server", "Moss grows"), theme="whisper-light"),
     Picture("sub-agent", a_sub_agent, "1", shows=("reader", "Read the notes")),
