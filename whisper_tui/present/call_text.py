@@ -400,11 +400,13 @@ def _decided(record: CallRecord, decision: Decision, by: Decider) -> Line:
     at = f" at {clock_time(record.decided_at)}" if record.decided_at is not None else ""
     if not isinstance(decision, Approve):
         return (Span("denied ", "bad"), Span(who + at))
+    how = ", as previewed" if decision.preview is not None else ", undoable"
     edited = (Span(", edited", "edited"),) if record.edited else ()
+    kept = (Span(how),) if record.undoable else ()
     exact = decision.remember == "exact_for_session"
     words = ", and whenever it is asked again in this session" if exact else ", and remembered"
     remembered = (Span(words),) if decision.remember else ()
-    return (Span("approved ", "good"), Span(who + at), *edited, *remembered)
+    return (Span("approved ", "good"), Span(who + at), *kept, *edited, *remembered)
 
 
 def _ending(record: CallRecord, state: Ended) -> list[Paragraph]:

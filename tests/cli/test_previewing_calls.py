@@ -1,0 +1,95 @@
+"""`preview`, `approve --as-previewed`, `approve --undoable` and `undo` on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Instance
+from tests.outside import outside_only
+
+pytestmark = outside_only
+TIDY = "sed -i s/two/zwei/ a.txt; mkdir new; cp a.txt new/b.txt; echo tidied"
+
+
+@pytest.fixture
+def files(instance: Instance) -> Path:
+    """The workspace, with one call that waits."""
+    place = Path(instance.workspace)
+    (place / "a.txt").write_text("one\ntwo\n")
+    instance.run("restart")
+    instance.call("run_shell_command", command=TIDY)
+    return place
+
+
+def previewed(instance: Instance) -> str:
+    """The preview of call 1, as it is printed; where the system cannot preview, the test is skipped."""
+    shown = instance.run("preview", "1", "--diff")
+    if "cannot be previewed here" in shown.stdout:
+        pytest.skip(shown.stdout)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+def test_a_preview_prints_what_would_change_and_changes_nothing(instance: Instance, files: Path) -> None:
+    shown = previewed(instance)
+    assert "2 files created, 1 file changed. Exit code 0." in shown
+    assert f"M {files}/a.txt" in shown and f"A {files}/new with 1 entry" in shown
+    assert "-two\n+zwei\n" in shown
+    assert (files / "a.txt").read_text() == "one\ntwo\n"
+    assert not (files / "new").exists()
+    assert instance.rows("show", "1")["state"] == "waiting"
+    assert instance.run("logs", "1").stdout == "tidied\n"
+
+
+def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files: Path) -> None:
+    previewed(instance)
+    assert instance.run("approve", "1", "--as-previewed").returncode == 0
+    instance.until(lambda: instance.rows("show", "1")["exit_code"] == 0)
+    assert (files / "new" / "b.txt").read_text() == "one\nzwei\n"
+    assert "Use --yes" in instance.run("undo", "1").stderr
+    dry = instance.run("undo", "1", "--dry-run")
+    assert dry.returncode == 0 and f"{files}/a.txt" in dry.stdout
+    assert (files / "a.txt").read_text() == "one\nzwei\n"
+    assert instance.run("undo", "1", "--yes").stdout.endswith("Call 1: taken back\n")
+    assert (files / "a.txt").read_text() == "one\ntwo\n"
+    assert not (files / "new").exists()
+    assert instance.run("undo", "1", "--redo", "--yes").stdout.endswith("Call 1: made again\n")
+    assert (files / "new" / "b.txt").exists()
+
+
+@pytest.mark.slow
+def test_an_undo_names_the_file_that_changed_since_and_does_nothing(instance: Instance, files: Path) -> None:
+    previewed(instance)
+    instance.run("approve", "1", "--as-previewed")
+    instance.until(lambda: instance.rows("show", "1")["exit_code"] == 0)
+    (files / "a.txt").write_text("mine\n")
+    refused = instance.run("undo", "1", "--yes")
+    assert refused.returncode == 1
+    assert str(files / "a.txt") in refused.stderr
+    assert (files / "a.txt").read_text() == "mine\n" and (files / "new").exists()
+
+
+@pytest.mark.slow
+def test_an_undoable_run_is_real_and_can_be_taken_back(instance: Instance, files: Path) -> None:
+    previewed(instance)
+    assert instance.run("approve", "1", "--undoable").returncode == 0
+    instance.until(lambda: instance.rows("show", "1")["exit_code"] == 0)
+    assert (files / "a.txt").read_text() == "one\nzwei\n"
+    assert instance.run("undo", "1", str(files / "a.txt"), "--yes").returncode == 0
+    assert (files / "a.txt").read_text() == "one\ntwo\n"
+    assert (files / "new" / "b.txt").exists()
+
+
+def test_a_call_without_a_preview_cannot_be_applied(instance: Instance, files: Path) -> None:
+    refused = instance.run("approve", "1", "--as-previewed")
+    assert refused.returncode == 1
+    assert "whisper-tui preview 1" in refused.stderr
+    assert (files / "a.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.slow
+def test_a_preview_can_be_dropped(instance: Instance, files: Path) -> None:
+    previewed(instance)
+    assert instance.run("preview", "1", "--drop").stdout == "The preview of call 1 was dropped\n"
+    assert instance.run("approve", "1", "--as-previewed").returncode == 1
+    assert (files / "a.txt").exists()
