@@ -22,12 +22,15 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     Judged,
+    PreviewEnded,
+    PreviewStarted,
     RulesChanged,
     SessionClosed,
     SessionOpened,
     Settled,
     SignalSent,
     Spawned,
+    UndoEnded,
 )
 from whisper_tui.model.masked_calls import mask_unless_undecided
 from whisper_tui.model.run import Stall
@@ -37,7 +40,8 @@ from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import call_line, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
-from whisper_tui.present.ending_text import ending_sentence
+from whisper_tui.present.ending_text import ending_sentence, ending_word
+from whisper_tui.present.preview_text import counts_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.security_text import not_inspected_sentences, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Paragraph, Role
@@ -108,7 +112,8 @@ def _about_call(event: Event, board: Board) -> str | None:
         case Decided(decision=Approve(), by=by):
             edited = ", edited" if record.edited else ""
             confined = f" into a sandbox ({record.sandbox.words()})" if record.sandbox is not None else ""
-            return f"Call {call_id} is approved{edited}{confined} {decided_by_text(by)}: {first_words(record)}."
+            kept = ", as previewed" if record.applies else ", undoable" if record.undoable else ""
+            return f"Call {call_id} is approved{edited}{confined}{kept} {decided_by_text(by)}: {first_words(record)}."
         case Spawned(process=process):
             return f"Call {call_id} runs as pid {process.leader.pid}: {first_words(record)}."
         case SignalSent(number=number, by=by):
@@ -124,6 +129,23 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id}: {sentence}{after}.{_blocked(record)}"
         case Settled() if record.background:
             return f"Nothing of call {call_id} is alive any more."
+        case _:
+            return _about_preview(event, record)
+
+
+def _about_preview(event: Event, record: CallRecord) -> str | None:
+    """Return the line about a preview or an undo."""
+    match event:
+        case PreviewStarted(by=by):
+            return f"Call {record.id} is previewed {decided_by_text(by)}: {first_words(record)}."
+        case PreviewEnded(report=report):
+            found = f"{counts_text(report.counts)}; {ending_word(report.ending)}"
+            return " ".join((f"The preview of call {record.id} is over: {found}.", *warnings(report)))
+        case UndoEnded(problem=problem) if record.undo is not None:
+            what = "taken back" if record.undo.direction == "undo" else "made again"
+            if problem:
+                return f"The changes of call {record.id} were not {what}: {visible(problem)}."
+            return f"The changes of call {record.id} were {what} {decided_by_text(record.undo.by)}."
         case _:
             return None
 

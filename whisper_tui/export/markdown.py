@@ -176,6 +176,11 @@ def _facts(record: CallRecord) -> list[str]:
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
     if record.agent_gave_up is not None:
         found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
+    if record.applies:
+        found.append("Applied from its preview: it did not run again")
+    if record.undo is not None and record.undo.done:
+        word = "Taken back" if record.undo.direction == "undo" else "Made again"
+        found.append(f"{word} {_time(record.undo.at)} by {in_code(f'{record.undo.by.surface} {record.undo.by.who}')}")
     if record.reverted_by is not None:
         found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
     if record.sandbox is not None:
