@@ -14,6 +14,7 @@ from tests.in_memory.world import InMemoryRules
 from tests.tour import draw as draw_tour
 from tests.tui.cockpit import Cockpit, cockpit, toast_text
 from tests.tui.past import a_month
+from tests.tui.preview_scenes import applied, previewed
 from tests.tui.scenes import Play, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
@@ -63,6 +64,8 @@ QUIET = NO_NOTIFICATIONS.model_copy(update={"quiet": "22:00-07:00"})
 PICTURES = (
     Picture("waiting", workday, "7"),
     Picture("effects", workday, "8", shows="+rate = 20"),
+    Picture("preview", previewed, "1", shows=("Preview  3 created", "edit settings.py"), size=(140, 46)),
+    Picture("take-back", applied, "1", ("J",), shows=("Take back what", "edit settings.py"), screens=2),
     Picture("running", building, "1", shows=" 70%"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("ended", workday, "2", shows="was      119.00"),

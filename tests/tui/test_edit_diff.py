@@ -183,10 +183,10 @@ async def test_keys_go_to_hunks_and_files_and_the_heading_says_where() -> None:
             ("left_curly_bracket", "file 1 of 2, hunk 3 of 3", "first.txt 110 new"),
             ("greater_than_sign", "file 2 of 2, hunk 1 of 2", "edit second.txt"),
             ("right_curly_bracket", "file 2 of 2, hunk 2 of 2", "second.txt 90 new"),
-            ("right_curly_bracket", "This is the last hunk of the edit", "second.txt 90 new"),
-            ("greater_than_sign", "This is the last file of the edit", "second.txt 90 new"),
+            ("right_curly_bracket", "This is the last hunk.", "second.txt 90 new"),
+            ("greater_than_sign", "This is the last file.", "second.txt 90 new"),
             ("less_than_sign", "file 1 of 2, hunk 1 of 3", "edit first.txt"),
-            ("less_than_sign", "This is the first file of the edit", "edit first.txt"),
+            ("less_than_sign", "This is the first file.", "edit first.txt"),
         ):
             await seat.press(key)
             await seat.sees(words, row)
@@ -217,7 +217,7 @@ async def test_the_keys_of_hunks_and_files_work_in_the_history_as_well() -> None
             ("right_curly_bracket", "second.txt 90 new"),
             ("left_curly_bracket", "second.txt 20 new"),
             ("less_than_sign", "edit first.txt"),
-            ("less_than_sign", "This is the first file of the edit"),
+            ("less_than_sign", "This is the first file."),
         ):
             await seat.press(key)
             await seat.sees(row)
@@ -237,7 +237,7 @@ async def test_the_keys_of_hunks_say_that_a_command_has_none() -> None:
     play.ask("build")
     async with cockpit(play) as seat:
         await seat.press("right_curly_bracket")
-        await seat.sees("Next hunk is not possible: call 1 edits no files.")
+        await seat.sees("Next hunk is not possible: call 1 edits no files, and was not previewed.")
 
 
 async def test_a_terminal_that_becomes_wide_shows_the_versions_side_by_side() -> None:

@@ -19,9 +19,9 @@ from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 
 BUTTONS = (
-    *("approve", "apply-preview", "approve-session", "edit", "deny", "deny-session", "approve-scope", "deny-class"),
-    *("preview", "approve-undoable", "mark", "mark-alike", "rerun-unconfined", "revert-edit"),
-    *("type", "terminal", "pause", "signal", "kill", "retry"),
+    *("approve", "apply-preview", "approve-session", "edit", "preview", "deny", "deny-session", "approve-scope"),
+    *("mark", "mark-alike", "deny-class", "approve-undoable", "rerun-unconfined"),
+    *("type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
     *("talk", "details", "background", "history", "rules", "export", "copy-command"),
 )
 SOME_STATES_ONLY = frozenset({"deny-class"})

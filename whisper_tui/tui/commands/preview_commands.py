@@ -34,7 +34,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "approve-undoable",
         "tilde",
-        "Undoable",
+        "Reversible",
         "Run the command for real, with its changes held back until it ends, so that they can be taken back.",
         "Decide",
         "waiting",

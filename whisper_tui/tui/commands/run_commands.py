@@ -294,10 +294,12 @@ class RetryCommands:
             return
         cockpit.tell(f"Call {call_id} repeats call {record.id}; the agent is not told.")
         for _ in range(POLLS):
-            if cockpit.screen.query_one(CallList).roster.place_of(call_id) is not None:
-                # Not by hand: a key that was meant for the old call must not decide the new one (decision 23).
-                cockpit.screen.query_one(CallList).select(call_id, by_hand=False)
-                return
+            # A loop, because the cockpit may be closing, and then it has no list any more.
+            for calls in cockpit.screen.query(CallList):
+                if calls.roster.place_of(call_id) is not None:
+                    # Not by hand: a key that was meant for the old call must not decide the new one (decision 23).
+                    calls.select(call_id, by_hand=False)
+                    return
             await asyncio.sleep(POLL_S)
 
 
