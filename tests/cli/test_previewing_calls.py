@@ -1,8 +1,10 @@
 """`preview`, `approve --as-previewed`, `approve --undoable` and `undo` on the command line."""
 
+import json
 from pathlib import Path
 
 import pytest
+from whisper_tui.supervisor.preview.preview_probe import preview_support
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
@@ -93,3 +95,20 @@ def test_a_preview_can_be_dropped(instance: Instance, files: Path) -> None:
     assert instance.run("preview", "1", "--drop").stdout == "The preview of call 1 was dropped\n"
     assert instance.run("approve", "1", "--as-previewed").returncode == 1
     assert (files / "a.txt").exists()
+
+
+def test_the_doctor_says_how_commands_are_previewed_or_why_not(instance: Instance) -> None:
+    examined = instance.run("doctor", "gemini")
+    told = json.loads(instance.run("doctor", "gemini", "--json").stdout)
+    assert (told["previews"] is None) != (told["previews_problem"] is None)
+    if told["previews"] is not None:
+        assert f"previews: {told['previews']}" in examined.stdout
+    else:
+        assert f"cannot be previewed here: {told['previews_problem']}" in examined.stdout
+
+
+def test_a_probe_that_cannot_begin_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    found = preview_support(str(tmp_path / "missing" / "probe"), str(tmp_path))
+    assert found.how == ""
+    assert "No such file or directory" in found.problem
+    assert list(tmp_path.iterdir()) == []

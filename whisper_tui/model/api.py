@@ -87,10 +87,6 @@ class SupervisorStatus(Value):
     """The sandbox of commands that run without approval. Empty: not reported."""
     sandbox_problem: str | None = None
     """Why there is none, as a clause. None: there is one."""
-    preview: str = ""
-    """How commands are previewed on this machine. Empty: not reported."""
-    preview_problem: str | None = None
-    """Why they cannot be, as a clause. None: they can, or it was not tried yet."""
     notify_problem: str = ""
     """Why the last notification failed, as a clause. Empty: it did not."""
     unguarded: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from whisper_tui.wire.rendezvous import home_options
 if TYPE_CHECKING:
     from whisper_tui.agents.client_files import Change, InstallRequest, Launch
     from whisper_tui.agents.findings import Check, DoctorContext, Report
+    from whisper_tui.supervisor.preview.preview_probe import PreviewSupport
 
 
 def add_install(verbs: Subcommands) -> None:
@@ -211,12 +212,15 @@ def _examine(options: Options) -> int:
             _print(report)
     status = _status(options)
     problem = status["problem"] if status else None
+    previews = _previews(options)
     if not options.json:
         _print_supervisor(status)
+        _print_previews(previews)
     proved = problem is None and all(report.proved for report in reports)
     if options.json:
         clients = [report.as_json() for report in reports]
         about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
+        about |= {"previews": previews.how or None, "previews_problem": previews.problem or None}
         print_json({"proved": proved, "problem": problem, **about, "clients": clients})
     return DONE if proved else REFUSED
 
@@ -259,6 +263,25 @@ def _print_supervisor(status: dict[str, Any] | None) -> None:
     sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]
     sys.stdout.write(f"  {sign}  sandbox: {status['sandbox']}\n")
     sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
+
+
+def _previews(options: Options) -> "PreviewSupport":
+    """Return how commands can be previewed: one that does nothing is, where the changes of others are collected."""
+    import tempfile
+
+    from whisper_tui.supervisor.preview.preview_probe import preview_support
+
+    state = Path(home_of(options).state)
+    with tempfile.TemporaryDirectory(prefix="preview-", dir=state if state.is_dir() else None) as place:
+        return preview_support(str(Path(place, "probe")), str(Path.home()))
+
+
+def _print_previews(found: "PreviewSupport") -> None:
+    if found.how:
+        sys.stdout.write(f"  {SIGNS['good']}  previews: {found.how}\n")
+    else:
+        words = f"commands cannot be previewed here: {visible(found.problem)}. See docs/preview.md"
+        sys.stdout.write(f"  {SIGNS['note']}  {words}\n")
 
 
 def _about_groups(counts: list[str] | None) -> str:
