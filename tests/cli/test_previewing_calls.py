@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from whisper_tui.supervisor.preview.preview_probe import preview_support
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
+from whisper_tui.supervisor.preview.preview_probe import preview_support
 
 pytestmark = outside_only
 TIDY = "sed -i s/two/zwei/ a.txt; mkdir new; cp a.txt new/b.txt; echo tidied"

@@ -1,7 +1,7 @@
 """Finds out how commands can be previewed on this machine: one that does nothing is started in a view of the files.
 
-`python -m whisper_tui.supervisor.preview.preview_probe STORE HOME` prints it as JSON; STORE is a directory that it makes. It is
-a process of its own, because what makes a view forks and enters namespaces.
+`python -m whisper_tui.supervisor.preview.preview_probe STORE HOME` prints it as JSON; STORE is a directory that it
+makes. It is a process of its own, because what makes a view forks and enters namespaces.
 """
 
 import json
