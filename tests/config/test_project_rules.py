@@ -79,6 +79,14 @@ def test_trusted_rules_allow_within_the_workspace(place: Place) -> None:
     assert (place.files.trusted.path.stat().st_mode & 0o777) == 0o600
 
 
+def test_rules_of_a_project_permit_no_effects_even_if_trusted(place: Place) -> None:
+    text = '[[ask]]\nname = "build"\nprefix = ["make"]\nallow_if_preview = { writes_within = ["**"] }\n'
+    place.file.write_text(text)
+    assert [rule.allow_if_preview for rule in place.rules().ask] == [None]
+    place.files.trusted.trust(str(place.root), text.encode())
+    assert [(rule.name, rule.allow_if_preview) for rule in place.rules().ask] == [("project: build", None)]
+
+
 def test_a_changed_file_is_untrusted_until_it_is_trusted_again(place: Place) -> None:
     content = place.write()
     place.files.trusted.trust(str(place.root), content)

@@ -7,7 +7,7 @@ import pytest
 from tests.policy.build import a_question
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rule import Rule, Rules, stricter
 from whisper_tui.policy.rules.rules_toml import read_rules, rules_text
 
 
@@ -63,6 +63,79 @@ def test_a_rule_that_asks_may_say_whether_its_commands_are_previewed() -> None:
         return verdict.preview
 
     assert [previews(text) for text in ("npm test", "rm x", "make")] == ["always", "never", None]
+
+
+EFFECTS = """
+[[ask]]
+name = "make"
+prefix = ["make"]
+allow_if_preview = { writes_within = ["build/**"], deletes = 2 }
+[[ask]]
+name = "sed"
+program = "sed"
+allow_if_preview = { writes_within = ["src/**"] }
+"""
+"""Two rules on effects."""
+
+
+def conditions(rules: Rules, text: str, **question: object) -> list[tuple[str, ...]]:
+    """What the rules on effects permit to write, of a command that is asked about."""
+    made = a_question(CommandSpec(command=Shell(text=text), cwd="/home/me/project"), session_root="/home/me")
+    verdict = evaluate(made.__class__(**{**vars(made), **question}), rules, ())
+    assert verdict.kind == "ask" and (verdict.preview == "always") == bool(verdict.allow_if_preview)
+    return [condition.writes_within for condition in verdict.allow_if_preview]
+
+
+def test_a_rule_on_effects_permits_them_where_it_names_every_command() -> None:
+    rules = read(EFFECTS)
+    assert rules.broken is None
+    build, src = ("build/**",), ("src/**",)
+    assert conditions(rules, "make all -j4") == [build]
+    assert conditions(rules, "make && sed -i s/a/b/ src/x") == [build, src]
+    assert conditions(rules, "make && cp a b") == []
+    assert conditions(rules, "cp a b") == []
+    assert conditions(rules, "FOO=1 make") == []
+    assert conditions(rules, "find . -exec sed -i s/a/b/ {} +") == []
+    assert conditions(rules, "make $TARGET") == []
+
+
+def test_a_rule_on_effects_for_anything_permits_also_what_cannot_be_read() -> None:
+    rules = read('[[ask]]\nname = "x"\nanything = true\nallow_if_preview = { writes_within = ["out/**"] }\n')
+    assert conditions(rules, "for f in *; do gzip -k $f; done; python3 -c 'x'") == [("out/**",)]
+
+
+def test_effects_permit_nothing_where_another_rule_asks_or_the_agent_runs_the_command_itself() -> None:
+    rules = read(EFFECTS + '[[ask]]\nname = "j"\nprefix = ["make", "install"]\n')
+    assert conditions(rules, "make") == [("build/**",)]
+    assert conditions(rules, "make install") == []
+    assert conditions(rules, "make", by_agent=True) == []
+
+
+def test_effects_permit_nothing_that_is_always_asked_about() -> None:
+    rules = read('[[ask]]\nname = "x"\nanything = true\nallow_if_preview = { writes_within = ["**"] }\n')
+    assert conditions(rules, "date > now") == [("**",)]
+    assert conditions(rules, "echo $(date) > now") == []
+
+
+def test_rules_of_others_permit_no_effects() -> None:
+    rules = stricter(Rules(), read(EFFECTS))
+    assert [rule.allow_if_preview for rule in rules.ask] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ('[[allow]]\nname = "b"\nprefix = ["make"]\nallow_if_preview = {}\n', "only a rule that asks"),
+        ('[[ask]]\nname = "b"\nprefix = ["make"]\nallow_if_preview = { write_within = ["x"] }\n', "write_within"),
+        ('[[ask]]\nname = "b"\nprefix = ["make"]\nallow_if_preview = { writes_within = ["!x"] }\n', "begins with"),
+        ('[[ask]]\nname = "b"\nprefix = ["make"]\npreview = "never"\nallow_if_preview = {}\n', "never"),
+        ('[[ask]]\nname = "b"\npath = "x"\nallow_if_preview = {}\n', "only commands"),
+        ('[[ask]]\nname = "b"\nprefix = ["make"]\nallow_if_preview = { deletes = -1 }\n', "deletes"),
+    ],
+)
+def test_a_condition_on_effects_that_means_nothing_is_named(rule: str, said: str) -> None:
+    broken = read(rule).broken
+    assert broken is not None and said in broken
 
 
 @pytest.mark.parametrize("effect", ["allow", "deny"])

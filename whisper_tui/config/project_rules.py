@@ -200,9 +200,9 @@ def _name(rule: Rule) -> str:
 
 
 def _told(rule: Rule) -> Rule:
-    """Return a rule whose reason cannot be mistaken for one of the user's."""
+    """Return a rule whose reason cannot be mistaken for one of the user's, and which allows nothing by effects."""
     said = f"the project's rules say: {rule.justification}" if rule.justification else ""
-    return rule.model_copy(update={"name": _name(rule), "justification": said})
+    return rule.model_copy(update={"name": _name(rule), "justification": said, "allow_if_preview": None})
 
 
 def _read(path: Path) -> _Read:

@@ -283,6 +283,7 @@ def shown_rules(path: Path, rules: Rules) -> list[ShownRule]:
             where=_where(rule),
             because=rule.justification,
             sandbox=_sandbox(effect, rule, rules),
+            by_effects="" if rule.allow_if_preview is None else rule.allow_if_preview.words(),
             until=rule.until,
             disabled=rule.disabled,
             file=str(path),

@@ -91,6 +91,9 @@ class PreviewReport(Value):
     """Why it was ended early: its time or its space was used up, or it waited for a refused connection."""
     problem: str = ""
     """Why its changes cannot be applied, as a clause. Empty: they can."""
+    beyond_rule: tuple[str, ...] = ()
+    """Of a command whose rule allows it by its effects: what goes beyond that rule, as clauses, so that a human
+    decides. Empty: nothing does, or there is no such rule."""
 
 
 class Preview(Value):

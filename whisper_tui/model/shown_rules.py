@@ -24,6 +24,8 @@ class ShownRule(Value):
     because: str = ""
     sandbox: str = ""
     """The sandbox of the commands that it allows, in words; empty if it allows none."""
+    by_effects: str = ""
+    """The effects under which a rule that asks lets a previewed command through, in words; empty if it does not."""
     until: float | None = None
     """Expiry in seconds since the epoch; None for never."""
     removable: bool = False

@@ -1,12 +1,12 @@
 """Verdicts of the policy, and the resolution of a command: its programs and files on this machine."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.value import Value
+from whisper_tui.model.value import Count, Value
 
 NO_SUBSTITUTION = "no substitution"
 STRICT = "strict"
@@ -79,6 +79,26 @@ PreviewRule = Literal["always", "never"]
 """`always`: a command that is asked about is previewed by itself. `never`: it cannot be previewed."""
 
 
+class PreviewCondition(Value):
+    """The effects that a previewed command may have for a rule to make them real without a human (decision 35)."""
+
+    writes_within: tuple[str, ...] = ()
+    """Patterns of the files that it may create, change or delete, in the syntax of `Rule.path`. Empty: none."""
+    deletes: Count = 0
+    """Files and directories that it may delete among them."""
+    network: bool = False
+    """True if it may have tried to reach other machines, which a preview refuses."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] = 0
+    """The exit code with which it must have ended."""
+
+    def words(self) -> str:
+        """Return the effects that it permits, in words."""
+        where = f"writes only within {', '.join(self.writes_within)}" if self.writes_within else "changes no file"
+        deletes = f"deletes at most {self.deletes:,}" if self.deletes else "deletes nothing"
+        network = "" if self.network else ", tries no other machine"
+        return f"{where}, {deletes}{network}, and exits with {self.exit_code}"
+
+
 class Verdict(Value):
     """The policy's answer about a call. Deny beats ask, and ask beats allow."""
 
@@ -95,6 +115,9 @@ class Verdict(Value):
     """Sandbox of the run if this verdict alone allows it. None: unconfined."""
     preview: PreviewRule | None = None
     """Of a call that is asked about: what its rule says about previews."""
+    allow_if_preview: tuple[PreviewCondition, ...] = ()
+    """Of a call that is asked about: the conditions under which the changes of its preview are made real without a
+    human, all of which must hold. Empty: a human decides."""
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""

@@ -7,7 +7,7 @@ from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, Risk, Verdict
+from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, PreviewCondition, Risk, Verdict
 from whisper_tui.policy.commands.wrappers import is_own_variable
 from whisper_tui.policy.read_only.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
@@ -26,6 +26,7 @@ from whisper_tui.policy.rules.matching import (
     Permissions,
     applies,
     mentioned,
+    names_whole,
     reaches,
 )
 from whisper_tui.policy.rules.rule import Rule, Rules
@@ -57,7 +58,8 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         return Verdict(kind="refuse", reason=reason, rule=NO_SUBSTITUTION, risks=risks)
     asked = asked_anyway(question, rules, concerns, "command", risks)
     if asked is not None:
-        return asked
+        conditions = _conditions(question, rules, concerns, seen) if asked.rule is not None else ()
+        return asked.model_copy(update={"preview": "always", "allow_if_preview": conditions}) if conditions else asked
     held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
     if allowed is None and literal is not None and not _mentioned(question, rules, seen):
@@ -100,6 +102,27 @@ def asked_anyway(
             reason = rule.justification or f"the rule {rule.name!r} asks about this {noun}"
             return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks, preview=rule.preview)
     return None
+
+
+def _conditions(
+    question: Question, rules: Rules, concerns: Callable[[Rule], bool], seen: CommandView
+) -> tuple[PreviewCondition, ...]:
+    """Return the conditions under which the effects of a call that rules ask about allow it. Empty: none do.
+
+    Every rule that asks must have one, and they must name every command of the call: a rule asks wherever its words may
+    run, but it allows only what was certainly read (decision 35).
+    """
+    asking = tuple(rule for rule in rules.ask if concerns(rule))
+    # What an agent runs itself cannot be applied, and has an environment that nobody knows.
+    if question.by_agent or question.spec.environment or not asking or _mentioned(question, rules, seen):
+        return ()
+    conditions = tuple(rule.allow_if_preview for rule in asking if rule.allow_if_preview is not None)
+    if len(conditions) < len(asking) or any(rule.preview == "never" for rule in asking):
+        return ()
+    certain = seen.plain if _is_bash(question) else None
+    if not names_whole(asking, question.spec.command, certain):
+        return ()
+    return tuple(dict.fromkeys(conditions))
 
 
 def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:

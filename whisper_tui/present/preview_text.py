@@ -92,6 +92,8 @@ def warnings(report: PreviewReport) -> Iterator[str]:
         yield f"It left a process behind, which ended with the preview: {visible(line)}"
     if report.stopped:
         yield STOPPED[report.stopped]
+    for why in report.beyond_rule:
+        yield f"Its rule leaves the decision to you: {visible(why)}."
     if report.problem:
         yield f"It cannot be applied: {visible(report.problem)}."
 
@@ -182,7 +184,10 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
         return ()
     if record.state.discarded:
         return (_warning(f"Its changes did not become real: {visible(record.state.discarded)}."),)
-    source = "applied from its preview, without running again" if record.applies else "kept since it ended"
+    source = "kept since it ended"
+    if record.applies:
+        counts = counts_text(record.preview.report.counts) if record.preview and record.preview.report else ""
+        source = ", ".join(filter(None, (counts, "applied from its preview, without running again")))
     line: Line = (Span("Changes", "label"), Span(f"  {source}", "muted"))
     undo = record.undo
     if undo is not None and undo.problem:

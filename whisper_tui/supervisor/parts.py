@@ -183,7 +183,15 @@ def _pool(
     """Make the worker pool, with the previews whose changes it makes real."""
     requeue, runs, own = queue.requeue_for_approval, Path(home.state) / "runs", tuple(map(str, home))
     changes = KeptChanges(store=store, executor=executor, clock=clock, requeue=requeue, runs=runs, own=own)
-    previews = Previews(store=store, executor=executor, judge=judge, orders=orders, changes=changes, clock=clock)
+    previews = Previews(
+        store=store,
+        executor=executor,
+        judge=judge,
+        orders=orders,
+        changes=changes,
+        clock=clock,
+        decide=queue.decide,
+    )
     return Pool(
         store=store,
         executor=executor,

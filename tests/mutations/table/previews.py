@@ -6,6 +6,8 @@ TRANSITION = "tests/supervisor/preview/test_transition.py::"
 TREES = "tests/supervisor/preview/test_file_trees.py::"
 DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
+EFFECTS = "tests/supervisor/test_effect_rules.py::"
+RULES = "tests/policy/test_rules_file.py::"
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
 PREVIEWS = (
@@ -123,5 +125,47 @@ PREVIEWS = (
         "self._entries > file_trees.MOST_ENTRIES",
         "False",
         (DIFF + "test_more_changes_than_a_preview_lists_are_refused",),
+    ),
+    Mutation(
+        "a rule on effects names every command of a call",
+        "whisper_tui.policy.rules.matching.names_whole",
+        "all(any(_names(rule, each) for rule in rules) for each in plain or ())",
+        "True",
+        (RULES + "test_a_rule_on_effects_permits_them_where_it_names_every_command",),
+    ),
+    Mutation(
+        "every rule that asks must permit the effects",
+        "whisper_tui.policy.evaluate._conditions",
+        "len(conditions) < len(asking)",
+        "False",
+        (RULES + "test_effects_permit_nothing_where_another_rule_asks_or_the_agent_runs_the_command_itself",),
+    ),
+    Mutation(
+        "rules of clients permit no effects",
+        "whisper_tui.policy.rules.rule.stricter",
+        '{"allow_if_preview": None}',
+        "{}",
+        (RULES + "test_rules_of_others_permit_no_effects",),
+    ),
+    Mutation(
+        "rules of projects permit no effects",
+        "whisper_tui.config.project_rules._told",
+        '{"name": _name(rule), "justification": said, "allow_if_preview": None}',
+        '{"name": _name(rule), "justification": said}',
+        ("tests/config/test_project_rules.py::test_rules_of_a_project_permit_no_effects_even_if_trusted",),
+    ),
+    Mutation(
+        "changes elsewhere are beyond a rule on effects",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore.beyond",
+        "not self._is_within(row, condition.writes_within, workspace)",
+        "False",
+        (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
+    ),
+    Mutation(
+        "effects beyond a rule are left to a human",
+        "whisper_tui.supervisor.runs.previews.Previews._approve_by_effects",
+        "report.beyond_rule",
+        "False",
+        (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
     ),
 )

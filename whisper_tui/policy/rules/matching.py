@@ -175,6 +175,28 @@ def _option_is_listed(word: str, allowed: Sequence[str]) -> bool:
     return word in allowed or (word.startswith("--") and word.partition("=")[0] + "=" in allowed)
 
 
+def names_whole(rules: Sequence[Rule], command: Command, plain: Sequence[PlainCommand] | None) -> bool:
+    """True if the rules name a whole call, whatever dangers its commands have: for rules on effects.
+
+    `plain`: its commands, if they are certain.
+    """
+    # No reading is needed for a rule that names anything, nor for one that repeats the text.
+    if any(rule.anything or rule.matches(command) for rule in rules):
+        return True
+    return bool(plain) and all(any(_names(rule, each) for rule in rules) for each in plain or ())
+
+
+def _names(rule: Rule, command: PlainCommand) -> bool:
+    """True if a rule names a literal command."""
+    if rule.pattern is not None:
+        return fnmatch.fnmatchcase(" ".join((*command.assignments, *command.argv)), rule.pattern)
+    if command.assignments:
+        return False
+    if rule.prefix is not None:
+        return command.argv[: len(rule.prefix)] == rule.prefix
+    return rule.program is not None and command.argv[0] == rule.program
+
+
 def stays_inside(words: Sequence[str], directory: str) -> bool:
     """True if no word of a command leads outside a directory."""
     # options such as -C make relative paths mean another directory

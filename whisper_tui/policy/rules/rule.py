@@ -13,7 +13,7 @@ from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Shell, 
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.value import Value
-from whisper_tui.model.verdict import PreviewRule
+from whisper_tui.model.verdict import PreviewCondition, PreviewRule
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -70,6 +70,9 @@ class Rule(Value):
     """Directories whose programs a sandboxed command may run, beside those of the system."""
     preview: PreviewRule | None = None
     """Only of an ask rule: its commands are previewed by themselves, or never. None: a human may."""
+    allow_if_preview: PreviewCondition | None = None
+    """Only of an ask rule: its commands are previewed by themselves, and changes within this condition are made real
+    without a human."""
     match: tuple[str, ...] = ()
     """Commands that the rule must match, tried when it is read."""
     not_match: tuple[str, ...] = ()
@@ -153,7 +156,8 @@ def stricter(rules: Rules, added: Rules) -> Rules:
     return rules.model_copy(
         update={
             "deny": (*rules.deny, *added.deny),
-            "ask": (*rules.ask, *added.ask),
+            # What the user's own file says about effects is a permission too.
+            "ask": (*rules.ask, *(rule.model_copy(update={"allow_if_preview": None}) for rule in added.ask)),
             "read_only": False if added.read_only is False else rules.read_only,
             "edits": "ask" if added.edits == "ask" else rules.edits,
             "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,

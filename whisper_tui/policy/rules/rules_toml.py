@@ -138,6 +138,8 @@ def shape_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
     """Yield each problem with the fields of a rule: a field, and a clause."""
     if rule.preview is not None and effect != "ask":
         yield "preview", "says preview, which only a rule that asks can do"
+    if rule.allow_if_preview is not None:
+        yield from _condition_problems(rule, effect)
     if rule.subjects() != 1:
         said = "needs one of argv, text, prefix, program, pattern, path, host and anything: exactly one of them"
         yield "subject", said
@@ -151,6 +153,19 @@ def shape_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
         yield "execute", "needs absolute directories in execute"
     if rule.directory is not None and not rule.directory.startswith("/"):
         yield "directory", "needs an absolute directory"
+
+
+def _condition_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the condition on effects of a rule."""
+    if effect != "ask":
+        yield "allow_if_preview", "says allow_if_preview, which only a rule that asks can do"
+    if rule.preview == "never":
+        yield "allow_if_preview", 'says allow_if_preview and preview = "never"'
+    if rule.path is not None or rule.host is not None:
+        yield "allow_if_preview", "says allow_if_preview, but only commands can be previewed"
+    for pattern in rule.allow_if_preview.writes_within if rule.allow_if_preview is not None else ():
+        if problem := path_problem(pattern):
+            yield "allow_if_preview", f"has a pattern in writes_within that {problem}"
 
 
 def unknown_key(table: str, key: str, known: Iterable[str]) -> str:
@@ -186,6 +201,8 @@ def rule_text(effect: Effect, rule: Rule, *, table: str = "") -> str:
 
 def toml_value(value: object) -> str:
     """Return a value as TOML: JSON, with invisible characters in the escapes of TOML."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {toml_value(each)}' for key, each in value.items())} }}"
     # TOML takes the strings, numbers and lists of JSON, but not the surrogate escapes of JSON
     return "inf" if value == math.inf else replace_hidden(json.dumps(value, ensure_ascii=False), _escape)
 

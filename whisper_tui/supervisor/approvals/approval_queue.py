@@ -153,7 +153,7 @@ class ApprovalQueue:
             self._record(judged, *self._decision_without_human(record.call, judged))
 
     def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Record a human's decision about a waiting call."""
+        """Record a decision about a waiting call: a human's, or that of a rule on effects."""
         record = self._waiting(call_id)
         # The human decided about another version of the call than the one that would run (decision 23).
         if seen != record.seen_digest():

@@ -301,7 +301,7 @@ class Judge:
         if not by_human and again.verdict.kind == "allow" and again.verdict.sandbox != record.sandbox:
             reason = "the rule that allowed it now says something else about its sandbox"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
-        if again.verdict.kind == "ask" and not by_human:
+        if again.verdict.kind == "ask" and not by_human and not _permits_effects(record, again.verdict):
             reason = f"what allowed it no longer holds: {again.verdict.reason}"
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         return None
@@ -363,6 +363,12 @@ class Examinations:
             # The error of an examination is one of the judgement, which refuses the call.
             await asyncio.wait([examined])
             yield examined.result
+
+
+def _permits_effects(record: CallRecord, verdict: Verdict) -> bool:
+    """True if a rule had the changes of a preview made real, and still permits just such changes (decision 35)."""
+    before = record.verdict.allow_if_preview if record.verdict is not None else ()
+    return record.applies and bool(before) and verdict.allow_if_preview == before
 
 
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:

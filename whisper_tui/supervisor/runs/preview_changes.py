@@ -13,6 +13,7 @@ from whisper_tui.effects.changes import printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import read_regular
 from whisper_tui.model.edits import LARGEST_EDITED, EditAction, EditedFile, FileVersions
+from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import (
     MOST_LISTED,
@@ -25,7 +26,9 @@ from whisper_tui.model.preview import (
     PreviewReport,
     UndoDirection,
 )
+from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
+from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import overlay_diff, transition
 from whisper_tui.supervisor.preview.change_steps import KEPT
 from whisper_tui.supervisor.preview.file_trees import Stamp
@@ -33,6 +36,10 @@ from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_p
 from whisper_tui.supervisor.runs.executor import HasEnded
 
 REPORT = "report.json"
+EXECUTABLE = "it is executable"
+"""The property of a changed file that a rule on effects permits: programs are what a build makes."""
+MOST_NAMED = 3
+"""Paths that are named as an example of many."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
@@ -147,11 +154,35 @@ class PreviewStore:
             if after.mode & 0o6000 & ~before:
                 yield "it runs with the rights of its owner or group"
             elif after.mode & 0o111 and not before & 0o111:
-                yield "it is executable"
+                yield EXECUTABLE
         if not row.below and change.links > 1:
             yield f"the file has {change.links} names, and only this one changes"
         if not row.below and change.acl:
             yield "it loses its access control list"
+
+    def beyond(self, condition: PreviewCondition, workspace: str) -> Iterator[str]:
+        """Yield what in the changes is not permitted by the condition of a rule, as clauses."""
+        deleted = sum(row.action == "deletes" for row in self.rows)
+        if deleted > condition.deletes:
+            yield f"it deletes {deleted:,} files or directories, and the rule permits {condition.deletes:,}"
+        elsewhere = [row.path for row in self.rows if not self._is_within(row, condition.writes_within, workspace)]
+        if elsewhere:
+            more = len(elsewhere) - MOST_NAMED
+            named = ", ".join(map(_named, elsewhere[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
+            yield f"it changes {named}, where the rule permits no writes"
+        for row in self.rows:
+            flag = next((flag for flag in self._flags(row) if flag != EXECUTABLE), None)
+            if flag is not None:
+                yield f"of {_named(row.path)}: {flag}"
+                return
+
+    def _is_within(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> bool:
+        """True if a changed file is where a rule permits writes."""
+        if any(_matches(pattern, row.path, workspace, self.home) for pattern in patterns):
+            return True
+        # `build/**` names all that is in `build`, and the directory itself has to be made first.
+        is_made = row.action == "creates" and row.after is not None and row.after.is_directory
+        return is_made and any(_matches(pattern, f"{row.path}/x", workspace, self.home) for pattern in patterns)
 
     def versions(self, workspace: str, number: int) -> FileVersions:
         """Return the content of a changed file before and after. Raises `Refused` if there is no such row."""
@@ -236,6 +267,35 @@ def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewRe
         stopped=said.get("over", ""),
         problem=problem,
     )
+
+
+def beyond_rule(
+    report: PreviewReport, condition: PreviewCondition, store: PreviewStore, workspace: str
+) -> Iterator[str]:
+    """Yield why the changes of a preview are not made real by a rule, as clauses. Nothing: they are."""
+    if report.problem or report.stopped:
+        yield "it was ended early" if report.stopped else report.problem
+    elif not isinstance(report.ending, Exited):
+        yield "it did not exit by itself"
+    elif report.ending.code != condition.exit_code:
+        yield f"its exit code is {report.ending.code}, and the rule wants {condition.exit_code}"
+    for access in report.blocked:
+        if access.what != "network" or not condition.network:
+            yield f"it tried to reach {access.target}"
+            break
+    else:
+        if report.more_blocked:
+            yield "it tried to reach more than is listed"
+    if report.left:
+        yield f"it left {report.left[0]} running"
+    yield from store.beyond(condition, workspace)
+
+
+def _matches(pattern: str, path: str, workspace: str, home: str) -> bool:
+    inside = "" if is_outside(path, workspace) or path == workspace else os.path.relpath(path, workspace)
+    # Not validated: a name need not be Unicode.
+    file = EditedFile.model_construct(action="changes", path=path, real=path, inside=inside)
+    return file_matches(pattern, file, workspace, home, wide=False)
 
 
 def is_outside(path: str, workspace: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from whisper_tui.model.call import CarriedOut, CommandSpec
-from whisper_tui.model.decision import Decider
+from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
 from whisper_tui.model.event import PreviewDropped, PreviewEnded, PreviewStarted
@@ -23,7 +23,7 @@ from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tr
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
-from whisper_tui.supervisor.runs.preview_changes import report_of
+from whisper_tui.supervisor.runs.preview_changes import beyond_rule, report_of
 from whisper_tui.supervisor.runs.start_order import StartOrders
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,9 @@ class Previews:
         orders: StartOrders,
         changes: KeptChanges,
         clock: Callable[[], float],
+        decide: Callable[[str, Decision, Decider, str], None],
     ) -> None:
+        """`decide` records the decision of a rule on effects."""
         self.changes = changes
         """The changes that they have found."""
         self._store = store
@@ -49,6 +51,7 @@ class Previews:
         self._judge = judge
         self._orders = orders
         self._clock = clock
+        self._decide = decide
         self._applying = set[RunKey]()
         """Runs that have ended and whose changes are just becoming real."""
         self._tasks = BackgroundTasks()
@@ -62,6 +65,8 @@ class Previews:
             if (preview := board.calls[call_id].preview) is not None:
                 await self._executor.attach(RunKey(call_id, preview.attempt))
         self.changes.open()
+        for call_id in tuple(board.waiting):
+            self._approve_by_effects(board.calls[call_id])
         self._opened.set()
 
     async def close(self) -> None:
@@ -209,6 +214,7 @@ class Previews:
         made = await asyncio.to_thread(self._report, record, report, directory)
         if record.id in self._store.board.previewing:
             self._ended(record.id, report.key.attempt, made)
+            self._approve_by_effects(self._store.call(record.id))
         else:
             # It was dropped, or its call was decided meanwhile.
             await asyncio.to_thread(remove_tree, directory)
@@ -218,7 +224,11 @@ class Previews:
             return PreviewReport(ending=ended.ending, problem=ended.ending.message.rstrip("."))
         try:
             read_changes(directory)
-            return report_of(self.changes.store_in(directory), ended, self.changes.workspace(record))
+            store, workspace = self.changes.store_in(directory), self.changes.workspace(record)
+            report = report_of(store, ended, workspace)
+            conditions = record.verdict.allow_if_preview if record.verdict is not None else ()
+            beyond = [why for condition in conditions for why in beyond_rule(report, condition, store, workspace)]
+            return report.model_copy(update={"beyond_rule": tuple(dict.fromkeys(beyond))})
         except (OSError, ValueError, PreviewTooLarge) as error:
             problem = f"its changes cannot be read: {error}"
             return PreviewReport(ending=ended.ending, output=ended.output, problem=problem)
@@ -226,6 +236,22 @@ class Previews:
     def _ended(self, call_id: str, attempt: int, report: PreviewReport) -> None:
         event = PreviewEnded(at=self._clock(), call_id=call_id, attempt=attempt, report=report)
         self._store.retry_until_journaled(lambda: self._store.record(event))
+
+    def _approve_by_effects(self, record: CallRecord) -> None:
+        """Have the changes of a preview made real if the rule that asked for it permits its effects (decision 35)."""
+        verdict, preview = record.verdict, record.preview
+        if verdict is None or preview is None or not verdict.allow_if_preview or not isinstance(record.state, Waiting):
+            return
+        report = preview.report
+        # A preview that a human began is for the human; so is one that could not be applied before.
+        by_rule = preview.by.surface == "rule" and record.state.returned_because is None
+        if report is None or report.beyond_rule or not by_rule or not preview.can_be_applied:
+            return
+        now = self._judge.judge(record.call, record.call.spec).verdict
+        if now.kind == "ask" and now.allow_if_preview == verdict.allow_if_preview:
+            decision, by = Approve(preview=report.digest), Decider(surface="rule", who=verdict.rule or "")
+            seen = record.seen_digest()
+            self._store.retry_until_journaled(lambda: self._decide(record.id, decision, by, seen))
 
 
 def not_started(spec: CommandSpec, why: str) -> PreviewReport:

@@ -292,6 +292,7 @@ def rule_paragraphs(rule: ShownRule, hits: Hits, file: str, now: float) -> tuple
         labelled("Where", said(rule.where)),
         *((labelled("Because", said(rule.because)),) if rule.because else ()),
         *((labelled("Sandbox", said(rule.sandbox)),) if rule.sandbox else ()),
+        *((labelled("Allows", said(f"if a preview {rule.by_effects}")),) if rule.by_effects else ()),
         labelled(
             "Holds", (Span(until_text(rule.until, now, "until it is removed") if rule.holds else "once it is trusted"),)
         ),
