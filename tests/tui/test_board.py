@@ -145,6 +145,7 @@ async def test_seen_rows_are_forgotten_for_another_call_or_width() -> None:
         await seat.until(lambda: call.unseen == 0)
         await seat.select("1")
         await seat.until(lambda: call.unseen > 0)
+        await seat.settled()
         await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
         await seat.until(lambda: call.unseen == 0)
         await seat.pilot.resize_terminal(100, 20)
