@@ -223,6 +223,7 @@ def main() -> None:
     """Kill as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--random", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--user", choices=("root", "nobody"), default="root" if os.getuid() == 0 else "nobody")
@@ -243,7 +244,10 @@ def _kill(options: argparse.Namespace) -> None:
         for kill in (kill_apply, kill_undo):
             for other in (None, "/dev/shm"):
                 print(
-                    kill.__name__, other or "same file system", kill_each(kill, other, every=options.every), flush=True
+                    kill.__name__,
+                    other or "same file system",
+                    kill_each(kill, other, options.first, options.every),
+                    flush=True,
                 )
     if options.random or options.seed is not None:
         assert not failures_of_random_kills(options.random or 1, options.seed)
