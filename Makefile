@@ -35,6 +35,7 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
+	@$(BIN)/python -m tests.crash.previews --kills $(or $(KILLS),300)
 
 mutations: $(DEVELOPS) ## remove each defence in a copy, and check that its tests then fail
 	@$(BIN)/python -m tests.mutations

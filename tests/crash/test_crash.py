@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.previews import PreviewKills
+from tests.crash.previews import Result as PreviewResult
 from tests.crash.run import Result, crash, table
 from tests.outside import outside_only
 
@@ -23,6 +25,21 @@ def test_nothing_is_lost_and_nothing_runs_twice_whatever_is_killed(tmp_path: Pat
     assert result.violations == [], table(result)
     assert result.kills.total() == KILLS
     assert result.endings["exited"] > KILLS
+
+
+@outside_only
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="previews need Linux")
+def test_previewed_changes_are_real_as_a_whole_or_not_at_all_whatever_is_killed(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        result = process.submit(previewed, tmp_path / "crash").result()
+    assert result.violations == []
+    assert result.kills.total() >= KILLS
+
+
+def previewed(root: Path) -> PreviewResult:
+    return asyncio.run(PreviewKills(root, KILLS, seed=12).go())
 
 
 def crashed(root: Path) -> Result:
