@@ -12,6 +12,7 @@ from whisper_tui.demo.story import (
     CRAWL_LINES,
     SCENES,
     Agent,
+    AppliesPreview,
     Approves,
     Denies,
     Edits,
@@ -30,6 +31,7 @@ from whisper_tui.model.ending import Exited, HandedOver
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.model.text import visible
+from whisper_tui.present.preview_text import counts_text
 from whisper_tui.tools import Answer, ToolFailure
 
 PATIENCE_S = 60.0
@@ -268,9 +270,21 @@ class _ScriptedHuman:
         record = await self._observer.see(call_id, lambda seen: isinstance(seen.state, Waiting | Ended), "to be asked")
         if not isinstance(record.state, Waiting):
             raise StoryFailed(f"call {call_id} was over before the human was asked")
-        decision, words = decision_of(move, record)
+        decision, words = (
+            await self._previewed(call_id) if isinstance(move, AppliesPreview) else decision_of(move, record)
+        )
         self._say("human", words)
         await self._supervision.decide(call_id, decision, HUMAN, record.seen_digest())
+
+    async def _previewed(self, call_id: str) -> tuple[Decision, str]:
+        """Preview a call, and return the decision to make its changes real, or to run it where that is impossible."""
+        await self._supervision.preview(call_id, HUMAN)
+        self._say("human", "has a look at what it would change, in a preview")
+        record = await self._observer.see(call_id, _is_previewed, "to be previewed")
+        report = record.preview.report if record.preview is not None else None
+        if report is None or record.preview is None or not record.preview.can_be_applied:
+            return Approve(), f"approves it; it was not previewed: {report.problem if report else 'no report'}"
+        return Approve(preview=report.digest), f"has just these changes made: {counts_text(report.counts)}"
 
     async def _type(self, scene: StoryScene, call_id: str) -> None:
         for question, line in scene.typed:
@@ -322,6 +336,10 @@ class _ScriptedHuman:
 
     def _say(self, who: str, words: str) -> None:
         self._write(f"      {who:<6} {visible(words)}")
+
+
+def _is_previewed(record: CallRecord) -> bool:
+    return record.preview is not None and record.preview.report is not None
 
 
 def decision_of(move: Approves | Edits | Rewrites | Denies, record: CallRecord) -> tuple[Decision, str]:

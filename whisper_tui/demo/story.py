@@ -32,6 +32,11 @@ class Rewrites:
 
 
 @dataclass(frozen=True)
+class AppliesPreview:
+    """The human previews the command, and has exactly its changes made. Without previews here, it is approved."""
+
+
+@dataclass(frozen=True)
 class Denies:
     """The human denies the call, with a reason."""
 
@@ -43,7 +48,7 @@ class IsNotAsked:
     """An earlier approval for the session allows the call."""
 
 
-Move = Approves | Edits | Rewrites | Denies | IsNotAsked
+Move = Approves | Edits | Rewrites | AppliesPreview | Denies | IsNotAsked
 
 
 @dataclass(frozen=True)
@@ -225,9 +230,9 @@ SCENES: tuple[StoryScene, ...] = (
         tool="run_shell_command",
         arguments={"command": "./build.sh", "description": "Build the site into build/"},
         title="build the site",
-        move=Approves(),
-        caption="The builder runs a script: Effects shows its text and its risks. Press a.",
-        after="The agent got this output and the exit code. n: next call.",
+        move=AppliesPreview(),
+        caption="What will this script change? s runs it on a copy; = makes just these changes.",
+        after="Real now, without a second run: J would take it back. n: next call.",
         printed=BUILD,
         pause_s=4.0,
     ),
