@@ -235,10 +235,10 @@ def test_prose_wraps_at_120_columns(page: Path) -> None:
     assert wide == []
 
 
-def test_decisions_are_numbered_in_a_row_and_listed_in_one_index() -> None:
+def test_each_decision_has_its_own_number_and_is_listed_in_one_index() -> None:
     folder = ROOT / "docs" / "decisions"
     pages = sorted(page.name for page in folder.glob("[0-9]*.md"))
-    assert [int(page[:2]) for page in pages] == list(range(1, len(pages) + 1))
+    assert len({page[:2] for page in pages}) == len(pages)
     listed = re.findall(
         r"^\| \[(\d+)\]\(([^)]+)\) \| (.+?) \| \d{4}-\d\d-\d\d \|$", (folder / "README.md").read_text(), re.MULTILINE
     )

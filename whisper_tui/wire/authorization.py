@@ -106,7 +106,7 @@ class PeerAuthorizer:
         self._refusals.note(await self._attempt(operation, given, objection))
         raise NotAllowed(
             f"{operation.name!r} was refused because {objection.why}",
-            hint="Only a human, from a terminal that no agent has started, may do this",
+            hint="Only a human may do this, at a terminal that no agent has started, or over ssh from another machine",
         )
 
     def remember(self, operation: Operation, result: Any) -> None:
@@ -139,7 +139,7 @@ class PeerAuthorizer:
         """Return why this peer may not decide. None: it may."""
         line = await asyncio.to_thread(ancestry, self._pid, read_process)
         keepers = self._state.keepers()
-        problem = why_supervised(line, keepers, self._state.agents())
+        problem = await asyncio.to_thread(why_supervised, line, keepers, self._state.agents())
         if problem is not None or line is None:
             return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers))
         # A pid can be reused between two checks. The start time distinguishes the processes.

@@ -1,17 +1,19 @@
-"""The process at the other end of a connection: is it a descendant of a supervised command or an agent?"""
+"""The process at the other end of a connection: did a supervised command, an agent or ssh from here start it?"""
 
 import asyncio
 import errno
+import ipaddress
 import os
+import re
 import select
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.system import processes
@@ -28,6 +30,8 @@ Origin = Literal["command", "agent"]
 _SO_PEERPIDFD = 77
 """Socket option of Linux 6.5: a pidfd of the peer, which cannot be confused with a reused pid."""
 _MARK_FOUND = "the request comes from inside a supervised command (its process has the mark)"
+_SSH_CONNECTION = b"SSH_CONNECTION"
+_SSH_CONNECTION_IN_PS = re.compile(rb" SSH_CONNECTION=(\S+ \d+ \S+ \d+)(?= |\Z)")
 _TRIES = 5
 _MOST_ANCESTORS = 1000
 
@@ -48,6 +52,10 @@ class ProcessSeen:
     """Its origin according to its inherited mark, even if its ancestors have ended."""
     foreign: bool = False
     """True if it belongs to another user. Then little is known about it."""
+    ssh_server: bool = False
+    """True if its command line is that of an ssh server or of a session of one."""
+    ssh_connection: str = ""
+    """`SSH_CONNECTION` in its environment: the ends of the connection of its session. Empty: it has none."""
 
 
 ReadProcess = Callable[[int], ProcessSeen | None]
@@ -94,7 +102,7 @@ def why_supervised(
             return f"the request comes from inside the agent {agent}"
     if line[0].descends_from == "agent" and (line[0].pid, line[0].start) not in agents:
         return "the request comes from a process that an agent started (it has the mark)"
-    return None
+    return why_refused_over_ssh(line)
 
 
 def why_supervised_here() -> str | None:
@@ -138,14 +146,17 @@ def read_process_linux(pid: int) -> ProcessSeen | None:
     fields = status[status.rindex(b")") + 2 :].split()
     if fields[0] in {b"Z", b"X"}:
         return None
+    variables = dict(entry.partition(b"=")[::2] for entry in reversed(environment.split(b"\0")))
     return ProcessSeen(
         pid=pid,
         parent=int(fields[1]),
         start=fields[19].decode(),
-        marked=any(entry.startswith(f"{INSIDE}=".encode()) for entry in environment.split(b"\0")),
+        marked=INSIDE.encode() in variables,
         keeper=KEEPER_MODULE in command,
         descends_from=processes.mark_in_limits(limits),
         foreign=foreign,
+        ssh_server=is_ssh_server(command),
+        ssh_connection=variables.get(_SSH_CONNECTION, b"").decode(errors="replace"),
     )
 
 
@@ -194,6 +205,8 @@ def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | N
         marked=f" {INSIDE}=".encode() in command,
         keeper=KEEPER_MODULE in command,
         foreign=int(words[1]) != uid,
+        ssh_server=is_ssh_server(command),
+        ssh_connection=b"".join(_SSH_CONNECTION_IN_PS.findall(command)[:1]).decode(),
     )
 
 
@@ -250,3 +263,129 @@ def _in_other_pid_namespace(connection: Any) -> bool:
         return Path(f"/proc/{peer}/ns/pid").readlink() != Path(f"/proc/{os.getpid()}/ns/pid").readlink()
     except OSError:
         return False
+
+
+_SSH_SERVER = re.compile(rb"(?:\S*/)?(?:sshd(?:-session|-auth)?|dropbear)(?::|\s|\0|\Z)")
+_TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_ESTABLISHED = b"01"
+SSH_PORT = 22
+FROM_HERE = "the request comes through an ssh connection from this machine to itself"
+"""The objection to a session whose client may be anything that runs here."""
+
+
+class TcpEnd(NamedTuple):
+    """One end of a TCP connection."""
+
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    port: int
+
+
+@dataclass(frozen=True)
+class TcpConnection:
+    """One established connection, from the end of which the kernel told."""
+
+    local: TcpEnd
+    remote: TcpEnd
+    uid: int
+    """The user who opened this end."""
+
+
+def is_ssh_server(command: bytes) -> bool:
+    """True if a command line is that of an ssh server or of one of its sessions."""
+    return _SSH_SERVER.match(command) is not None
+
+
+def why_refused_over_ssh(
+    line: tuple[ProcessSeen, ...], connections: Collection[TcpConnection] | None = None
+) -> str | None:
+    """Return why a peer with these ancestors, the peer first, may not decide over ssh. None: it may (decision 41).
+
+    `connections`: those of this machine. None: they are read if they matter.
+    """
+    at = next((index for index, seen in enumerate(line) if seen.ssh_server), None)
+    if at is None:
+        return _why_refused_left_behind(line)
+    if at == 0:
+        return "the request comes through a socket that ssh forwards, so nothing shows which program asks"
+    client, server = _ends_of_ssh(line[at - 1].ssh_connection)
+    if client is None or server is None:
+        return "the request comes from a session of the ssh server that does not say where it comes from"
+    if connections is None:
+        if sys.platform != "linux":
+            # Without the kernel's table only the session itself tells.
+            return FROM_HERE if _is_same_machine(client, server) else None
+        connections = tuple(established())
+    return _why_refused(client, server, connections)
+
+
+def _why_refused(client: TcpEnd, server: TcpEnd, connections: Collection[TcpConnection]) -> str | None:
+    ends = {(seen.local, seen.remote) for seen in connections}
+    # A command may have changed the variable, so its word counts only where the kernel confirms it.
+    if (server, client) not in ends:
+        return "the request comes from a session of the ssh server whose connection is not open on this machine"
+    for seen in connections:
+        if seen.uid != os.geteuid():
+            continue
+        # Whose session has which connection cannot be told: all of them are refused while one leads back here.
+        if seen.remote.port == server.port and (seen.remote, seen.local) in ends:
+            return FROM_HERE
+        if seen.remote.address == client.address and seen.remote.port in {SSH_PORT, server.port}:
+            return (
+                f"the request comes by ssh from {client.address}, to which an ssh connection from this machine is open"
+            )
+    return None
+
+
+def _why_refused_left_behind(line: tuple[ProcessSeen, ...]) -> str | None:
+    """Return why a peer may not decide whose session of the ssh server has ended, like one in tmux. None: it may."""
+    for seen in line:
+        client, server = _ends_of_ssh(seen.ssh_connection)
+        if client is not None and server is not None and _is_same_machine(client, server):
+            return FROM_HERE
+    return None
+
+
+def _is_same_machine(client: TcpEnd, server: TcpEnd) -> bool:
+    return client.address.is_loopback or client.address == server.address
+
+
+def _ends_of_ssh(told: str) -> tuple[TcpEnd | None, TcpEnd | None]:
+    """Return the client's and the server's end from `SSH_CONNECTION`. None: it does not tell them."""
+    words = told.split()
+    if len(words) != 4:
+        return None, None
+    return _endpoint(words[0], words[1]), _endpoint(words[2], words[3])
+
+
+def _endpoint(address: str, port: str) -> TcpEnd | None:
+    try:
+        # The table of connections shows no scope.
+        return TcpEnd(_plain(ipaddress.ip_address(address.partition("%")[0])), int(port))
+    except ValueError:
+        return None
+
+
+def _plain(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def established() -> Iterator[TcpConnection]:
+    """Yield the established connections of this machine, from the kernel's tables."""
+    for table in _TCP_TABLES:
+        try:
+            rows = Path(table).read_bytes().splitlines()[1:]
+        except FileNotFoundError:  # A kernel without IPv6 has no second table.
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == _ESTABLISHED:
+                yield TcpConnection(_endpoint_in_table(fields[1]), _endpoint_in_table(fields[2]), int(fields[7]))
+
+
+def _endpoint_in_table(text: bytes) -> TcpEnd:
+    address, _, port = text.partition(b":")
+    # The kernel prints each 32 bits of an address as one number in the byte order of the machine.
+    words = [int(address[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(address), 8)]
+    return TcpEnd(_plain(ipaddress.ip_address(b"".join(words))), int(port, 16))

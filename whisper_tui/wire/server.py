@@ -110,7 +110,7 @@ class Server:
     async def objection_to(self, pid: int) -> str | None:
         """Return why a process may not decide, by the rules for clients (decision 13). None: it may."""
         line = await asyncio.to_thread(ancestry, pid, read_process)
-        return why_supervised(line, self._state.keepers(), self._state.agents())
+        return await asyncio.to_thread(why_supervised, line, self._state.keepers(), self._state.agents())
 
     async def open(self) -> None:
         """Start to listen. Raises `Unavailable`."""

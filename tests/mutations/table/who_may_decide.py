@@ -8,6 +8,7 @@ FROM_ITS_ORPHAN = FROM_COMMAND.replace("as it is", "its keeper killed, double fo
 FROM_AGENT = WHO + "test_no_verb_is_obeyed_from_what_a_connected_agent_has_started[as it is]"
 FROM_ITS_DAEMON = FROM_AGENT.replace("as it is", "double forked")
 PEERS = "tests/wire/test_peers.py::"
+SSH = "tests/wire/test_ssh_sessions.py::"
 PRIVATE = "tests/mutations/test_private_files.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
 
@@ -88,6 +89,48 @@ WHO_MAY_DECIDE = (
         "objection is None",
         "objection is None or True",
         (FROM_COMMAND, FROM_AGENT, PEERS + "test_a_supervised_command_cannot_approve"),
+    ),
+    Mutation(
+        "a session of the ssh server",
+        "whisper_tui.wire.peers.why_supervised",
+        "why_refused_over_ssh(line)",
+        "None",
+        (SSH + "test_nobody_decides_through_ssh_to_the_same_machine",),
+    ),
+    Mutation(
+        "a connection by ssh to the same machine",
+        "whisper_tui.wire.peers._why_refused",
+        "seen.remote.port == server.port and (seen.remote, seen.local) in ends",
+        "False",
+        (SSH + "test_a_session_may_not_decide_while_a_connection_of_ours_leads_to_the_same_server",),
+    ),
+    Mutation(
+        "a connection by ssh to where a session comes from",
+        "whisper_tui.wire.peers._why_refused",
+        "seen.remote.address == client.address",
+        "False",
+        (SSH + "test_a_session_may_not_decide_while_we_are_connected_by_ssh_to_where_it_comes_from",),
+    ),
+    Mutation(
+        "the kernel's word for the connection of a session",
+        "whisper_tui.wire.peers._why_refused",
+        "(server, client) not in ends",
+        "False",
+        (SSH + "test_a_session_that_names_a_connection_which_the_kernel_does_not_know_may_not_decide",),
+    ),
+    Mutation(
+        "a socket that ssh forwards",
+        "whisper_tui.wire.peers.why_refused_over_ssh",
+        "at == 0",
+        "at == -1",
+        (SSH + "test_the_ssh_server_itself_may_not_decide_for_a_forwarded_socket",),
+    ),
+    Mutation(
+        "what a session from the same machine has left behind",
+        "whisper_tui.wire.peers._is_same_machine",
+        "client.address.is_loopback or client.address == server.address",
+        "False",
+        (SSH + "test_what_outlives_its_session_may_decide_unless_that_came_from_this_machine",),
     ),
     Mutation(
         "the guard of a verb",
