@@ -76,7 +76,10 @@ EDITS_OF_FILES = (
         "whisper_tui.policy.tool_calls.scope_covers",
         "file.runs_later or file.secret",
         "False",
-        (JUDGED + "test_a_remembered_pattern_covers_no_file_that_runs_later_or_holds_secrets",),
+        (
+            JUDGED + "test_a_remembered_pattern_covers_no_file_that_runs_later_or_holds_secrets",
+            JUDGED + "test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone",
+        ),
     ),
     Mutation(
         "a rule for any command allows no tool",
@@ -126,13 +129,6 @@ EDITS_OF_FILES = (
         "scope_covers(scope_about(command, text), question, command)",
         "True",
         (JUDGED + "test_a_file_outside_is_offered_by_its_full_path_and_never_its_home",),
-    ),
-    Mutation(
-        "a file that runs later is suggested alone",
-        "whisper_tui.policy.rules.grants._patterns",
-        "any(file.secret or file.runs_later for file in files)",
-        "False",
-        (JUDGED + "test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone",),
     ),
     Mutation(
         "a human's result replaces only content that was judged",

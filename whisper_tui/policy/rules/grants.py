@@ -397,15 +397,15 @@ def has_wildcards(*names: str) -> bool:
 
 
 def _patterns(files: Sequence[EditedFile], home: str) -> Iterator[str]:
-    """Yield the patterns of just this file, of those below its directory, and of those of its kind."""
+    """Yield the patterns of just this file, of those below its directory, and of those of its kind.
+
+    The caller leaves out those that would not cover the files, such as the pattern of a directory for a `Makefile`.
+    """
     outside = any(file.outside for file in files)
     slash = "/" if outside else ""
     paths = [file.real.lstrip("/") if outside else file.inside for file in files]
     if len(files) == 1:
         yield slash + literal_pattern(paths[0])
-    # These are named one by one: a pattern that is offered for many files would cover more of them by the way.
-    if any(file.secret or file.runs_later for file in files):
-        return
     directory = commonpath([path.rpartition("/")[0] for path in paths])
     if directory and not (outside and ("/" not in directory or f"{home}/".startswith(f"/{directory}/"))):
         yield f"{slash}{literal_pattern(directory)}/"
