@@ -12,6 +12,7 @@ from tests.install.conftest import Machine
 from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
+from whisper_tui.agents.hook_formats import CONTEXT
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -349,7 +350,14 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
                     "bash": f"{machine.bin}/whisper-tui hook copilot --home /w --deadline 86100 || exit 2",
                     "timeoutSec": 86400,
                 }
-            ]
+            ],
+            "SessionStart": [
+                {
+                    "type": "command",
+                    "bash": f"{machine.bin}/whisper-tui hook copilot --home /w --deadline 86100",
+                    "timeoutSec": 30,
+                }
+            ],
         },
     }
     servers = machine.said(".copilot/mcp-config.json")["mcpServers"]
@@ -449,6 +457,31 @@ def test_the_doctor_says_if_the_model_is_told_twice_or_not_at_all(machine: Machi
     assert "twice" in check.sentence
     assert machine.install(client) != []
     assert [check for check in machine.doctor(client).checks if check.subject == "context"] == []
+
+
+PLUGIN = ".config/opencode/plugin/whisper_tui.js"
+
+
+def test_opencodes_plugin_tells_the_model_if_no_server_does_and_the_doctor_says_if_none_does(machine: Machine) -> None:
+    machine.install("opencode")
+    assert 'const CONTEXT = ""\n' in machine.text(PLUGIN)
+    machine.install("opencode", mcp=False)
+    assert f"const CONTEXT = {json.dumps(CONTEXT)}\n" in machine.text(PLUGIN)
+    assert [check for check in machine.doctor("opencode").checks if check.subject == "context"] == []
+    machine.write(PLUGIN, machine.text(PLUGIN).replace(json.dumps(CONTEXT), '""'))
+    (check,) = [check for check in machine.doctor("opencode").checks if check.subject == "context"]
+    assert "does not tell its model" in check.sentence and "--no-mcp" in check.hint
+
+
+def test_the_doctor_says_if_copilot_does_not_tell_its_model_whatever_the_server_says(machine: Machine) -> None:
+    machine.install("copilot")
+    assert [check for check in machine.doctor("copilot").checks if check.subject == "context"] == []
+    path = ".copilot/hooks/whisper_tui.json"
+    settings = machine.said(path)
+    del settings["hooks"]["SessionStart"]
+    machine.write(path, json.dumps(settings))
+    (check,) = [check for check in machine.doctor("copilot").checks if check.subject == "context"]
+    assert "does not tell its model" in check.sentence and "--no-mcp" not in check.hint
 
 
 def test_a_codex_that_lists_no_hook_for_the_start_trusts_the_one_that_asks(machine: Machine) -> None:

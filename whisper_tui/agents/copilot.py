@@ -28,10 +28,12 @@ from whisper_tui.agents.findings import (
     bad,
     command_line,
     seconds,
+    told_checks,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import (
+    SESSION_EVENT,
     HookAnswer,
     HookFormat,
     HookRequest,
@@ -47,10 +49,13 @@ from whisper_tui.model.call import Shell
 NAME = "copilot"
 TITLE = "GitHub Copilot CLI"
 EVENT = ("hooks", "preToolUse")
+BEFORE_TOOLS = ("preToolUse", "PreToolUse")
+"""The event before a tool, and the name that other clients give it."""
 COMMAND_KEYS = ("bash", "command")
 """The keys of a handler under which its command line may stand."""
 PATCH = "apply_patch"
 BLANK = '{\n  "version": 1\n}\n'
+DEFAULT_TIMEOUT_S = 30.0
 
 NAMES = {
     "toolName": "tool_name",
@@ -68,6 +73,8 @@ class CopilotHook(HookFormat):
     name = "copilot"
     shell_tool = "bash"
     event = "preToolUse"
+    # Only under this name the event is named in its input.
+    session_event = SESSION_EVENT
     # Its hooks have the root of the repository in a variable. That is too much for a workspace: nobody would be asked
     # about edits below it.
     server_separator = "-"
@@ -127,6 +134,10 @@ class CopilotHook(HookFormat):
         """Return the reason of a denial."""
         denied = answer.get("permissionDecision") == "deny"
         return str(answer.get("permissionDecisionReason")) if denied else None
+
+    def told(self, context: str) -> HookAnswer:
+        """Tell the model something: outside of the object in which other clients expect it."""
+        return printed({"additionalContext": context})
 
     def call(self, tool: str, arguments: Content, cwd: str, call_id: str) -> Content:
         """Return the input before a tool."""
@@ -196,6 +207,13 @@ def hook_entry(request: InstallRequest) -> Element:
     return Element(EVENT, handler if request.tools else {"matcher": MATCHER_OF_COMMANDS, **handler}, is_ours)
 
 
+def context_entry(request: InstallRequest) -> Element:
+    """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
+    command = request.launch.hook_text(NAME, closed=False)
+    handler = {"type": "command", "bash": command, "timeoutSec": int(DEFAULT_TIMEOUT_S)}
+    return Element(("hooks", SESSION_EVENT), handler, is_ours)
+
+
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
     command, *args = request.launch.server(own_shell=request.hook)
@@ -211,13 +229,14 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
     ]
-    hook = hook_entry(request)
+    # The instructions of our MCP server do not reach its model, so the hook tells it in any case.
+    hooks = [hook_entry(request), context_entry(request)]
     files = [
         Shared(
             hook_file_of(request),
             JSON,
-            wanted=(hook,) if request.hook else (),
-            unwanted=() if request.hook else (hook,),
+            wanted=tuple(hooks) if request.hook else (),
+            unwanted=() if request.hook else tuple(hooks),
             blank=BLANK,
         ),
         Shared(
@@ -233,7 +252,6 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     return InstallPlan([*files], notes)
 
 
-DEFAULT_TIMEOUT_S = 30.0
 _REINSTALL = "Run whisper-tui install copilot"
 
 
@@ -241,10 +259,11 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the files with hooks, the settings and the servers."""
     result = Findings()
     requests = context.requests()
-    answered = False
+    answered = told = False
     for path in dict.fromkeys(path for request in requests for path in _files_with_hooks(request)):
         plain = result.read(path, JSON_WITH_COMMENTS)
-        for matcher, handler in _handlers(plain):
+        told = told or any(is_ours(handler) for _, handler in _handlers(plain, SESSION_EVENT))
+        for matcher, handler in _handlers(plain, *BEFORE_TOOLS):
             if is_ours(handler):
                 result.hooks.append(_found_hook(context, path, matcher, handler))
                 answered = answered or _is_called(matcher, f"{SERVER}-wait")
@@ -257,6 +276,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     for table in dict.fromkeys(server_tables(requests[1])):
         if isinstance(entry := value_at(result.read(table.file, table.opener), (*table.place, SERVER)), dict):
             result.servers.append(_server(table.file, entry, answered=answered))
+    result.checks.extend(told_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
     return result
 
 
@@ -268,9 +288,9 @@ def _files_with_hooks(request: InstallRequest) -> Iterator[Path]:
         yield above / name
 
 
-def _handlers(plain: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the matcher and the handler of every hook before a tool: by itself, or in a group as Claude Code's."""
-    for name in ("preToolUse", "PreToolUse"):
+def _handlers(plain: Any, *events: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the matcher and the handler of every hook of these events: by itself, or in a group as Claude Code's."""
+    for name in events:
         listed = value_at(plain, ("hooks", name))
         for each in listed if isinstance(listed, list) else ():
             inner = each.get("hooks") if isinstance(each, dict) else None

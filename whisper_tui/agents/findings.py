@@ -242,9 +242,15 @@ def context_checks(
 ) -> list[Check]:
     """Check that the model is told once, by a hook or by the MCP server, that a human decides about its commands."""
     told = any(is_ours(handler) for plain in files for _, _, handler in handlers(plain, ("hooks", SESSION_EVENT)))
-    if told and found.servers:
+    return told_checks(found, title, f"{reinstall} --no-mcp", reinstall, told=told, by_server=bool(found.servers))
+
+
+def told_checks(
+    found: Findings, title: str, repair: str, reinstall: str, *, told: bool, by_server: bool
+) -> list[Check]:
+    """Check the same for any client. `by_server`: the instructions of the MCP server reach the model."""
+    if told and by_server:
         return [note("context", f"{title} tells its model twice that a human decides about its commands", reinstall)]
-    if found.hooks and not told and not found.servers:
-        sentence = f"{title} does not tell its model that a human decides about its commands"
-        return [note("context", sentence, f"{reinstall} --no-mcp")]
+    if found.hooks and not told and not by_server:
+        return [note("context", f"{title} does not tell its model that a human decides about its commands", repair)]
     return []

@@ -272,7 +272,11 @@ class HookFormat(ABC):
         # A session that goes on has been told before.
         if content.get("source") == "resume":
             return NO_DECISION
-        return printed({"hookSpecificOutput": {"hookEventName": self.session_event, "additionalContext": CONTEXT}})
+        return self.told(CONTEXT)
+
+    def told(self, context: str) -> HookAnswer:
+        """Tell the model something at the start of a session."""
+        return printed({"hookSpecificOutput": {"hookEventName": self.session_event, "additionalContext": context}})
 
     def ran(self, content: Content) -> str | None:
         """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.

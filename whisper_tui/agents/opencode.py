@@ -29,10 +29,11 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     seconds,
+    told_checks,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import DecisionFormat, HookAnswer, HookRequest, longest_server, printed
+from whisper_tui.agents.hook_formats import CONTEXT, DecisionFormat, HookAnswer, HookRequest, longest_server, printed
 from whisper_tui.agents.own_rules import (
     OrderedRule,
     OwnRules,
@@ -57,6 +58,8 @@ COMMAND_LINE = "const HOOK = "
 """The prefix of the plugin's line with the command line of the hook, as JSON."""
 ALL_TOOLS = "const COMMANDS_ONLY = false"
 """The plugin's line with which it sees every tool."""
+TELLS_NOTHING = 'const CONTEXT = ""'
+"""The plugin's line with which it does not tell the model about whisper_tui."""
 BLANK = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
 
@@ -160,6 +163,8 @@ def plugin_text(request: InstallRequest) -> str:
     template = resources.files("whisper_tui.agents").joinpath(TEMPLATE).read_text(encoding="utf-8")
     line = json.dumps(request.launch.hook(NAME, agent_runs=request.agent_runs))
     text = template.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
+    if request.tells_model:
+        text = text.replace(TELLS_NOTHING, TELLS_NOTHING.replace('""', json.dumps(CONTEXT)), 1)
     return text if request.tools else text.replace(ALL_TOOLS, ALL_TOOLS.replace("false", "true"), 1)
 
 
@@ -265,9 +270,13 @@ def _by_node(
     return "the plugin let the canary pass"
 
 
+_REINSTALL = "Run whisper-tui install opencode"
+
+
 def find(context: DoctorContext, version: str | None) -> Findings:
     """Examine the plugins and the configuration."""
     result = Findings()
+    told = False
     if context.environ.get("OPENCODE_PURE", "") not in {"", "0", "false"}:
         result.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
     for request in context.requests():
@@ -276,12 +285,15 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             words = hook_of(text)
             if is_hook(words, NAME) or path == plugin_of(request):
                 result.hooks.append(_found_plugin(context, path, words, sees_all=ALL_TOOLS in text.splitlines()))
+                told = told or TELLS_NOTHING not in text.splitlines()
         path = configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
+    by_server, without = bool(result.servers), f"{_REINSTALL} --no-mcp"
+    result.checks.extend(told_checks(result, TITLE, without, _REINSTALL, told=told, by_server=by_server))
     return result
 
 
@@ -293,7 +305,7 @@ def _found_plugin(context: DoctorContext, path: Path, words: list[str], *, sees_
         path=path,
         words=words,
         timeout_s=None,
-        problems=unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, "Run whisper-tui install opencode"),
+        problems=unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, _REINSTALL),
         proves=canaries_of(HOOK, seen),
         prove=partial(_prove_plugin, path, words, context.environ, context.canary_s, seen),
     )

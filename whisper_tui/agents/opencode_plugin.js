@@ -6,6 +6,8 @@ import { resolve as absolute } from "node:path"
 
 const HOOK = []
 const COMMANDS_ONLY = false
+// Told to the model, unless the tools of whisper_tui tell it.
+const CONTEXT = ""
 // Tools that neither change nor send anything.
 const QUIET = new Set([
   "read", "list", "glob", "grep", "todoread", "todowrite", "skill", "question", "lsp", "invalid", "plan_exit",
@@ -73,6 +75,10 @@ function isAbout(call, { sessionID, permission, metadata }, directory) {
 export const WhisperTui = async ({ client, directory }) => ({
   config: async (config) => {
     servers = Object.keys(config?.mcp ?? {})
+  },
+  "experimental.chat.system.transform": async (input, output) => {
+    // Without a session, the model is asked for something beside the conversation.
+    if (CONTEXT && input.sessionID) output.system.push(CONTEXT)
   },
   // OpenCode asks about files outside of its workspace, and where its settings say so, after this plugin has answered.
   // Without an answer from here, its own question stays (decision 28).

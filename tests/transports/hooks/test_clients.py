@@ -200,6 +200,12 @@ def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(clien
     assert chosen.session_start(changed(client, {})) is None
 
 
+def test_copilot_is_told_where_it_looks() -> None:
+    answer = HOOK_FORMATS["copilot"].session_start({"hook_event_name": "SessionStart", "source": "new"})
+    assert answer is not None and said(answer) == {"additionalContext": CONTEXT}
+    assert HOOK_FORMATS["copilot"].session_start(INPUTS["copilot"]) is None
+
+
 def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:
     gemini = HOOK_FORMATS["gemini"]
     answer = said(gemini.allow(asked("gemini"), {"command": "whisper-tui exec 1-a"}, "unheard"))
