@@ -55,6 +55,8 @@ def edit(program: Program, path: str) -> Call:
             return Call("edit", {"filePath": path, "oldString": "hello", "newString": "goodbye"})
         case "copilot":
             return Call("edit", {"path": path, "old_str": "hello", "new_str": "goodbye"})
+        case "qwen":
+            return Call("edit", {"file_path": path, "old_string": "hello", "new_string": "goodbye"})
     lines = ("*** Begin Patch", f"*** Update File: {path}", "@@", "-\techo hello", "+\techo goodbye", "*** End Patch")
     assert isinstance(program, CodexInCodeMode)
     return program.script(f"text(JSON.stringify(await tools.apply_patch({json.dumps(chr(10).join(lines))})));")
@@ -66,15 +68,17 @@ def fetch(program: Program) -> Call:
         "gemini": {"prompt": f"look at {FETCH.command}"},
         "opencode": {"url": FETCH.command, "format": "text"},
         "copilot": {"url": FETCH.command},
+        "qwen": {"url": FETCH.command, "prompt": "what"},
     }
-    names = {"claude": "WebFetch", "gemini": "web_fetch", "opencode": "webfetch", "copilot": "web_fetch"}
-    name = names[program.name]
+    name = {"claude": "WebFetch", "opencode": "webfetch"}.get(program.name, "web_fetch")
     return Call(name, given[program.name])
 
 
 def read(program: Program, path: str) -> Call:
-    """Claude Code and OpenCode edit only what was read."""
-    return Call("Read", {"file_path": path}) if program.name == "claude" else Call("read", {"filePath": path})
+    """Claude Code, OpenCode and Qwen Code edit only what was read."""
+    names = {"claude": ("Read", "file_path"), "opencode": ("read", "filePath"), "qwen": ("read_file", "file_path")}
+    tool, key = names[program.name]
+    return Call(tool, {key: path})
 
 
 def set_up(stage: Stage) -> None:

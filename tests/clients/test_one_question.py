@@ -93,7 +93,7 @@ def keep(program: Program, scene: Scene) -> Call:
     """The model calls the tool of another MCP server."""
     given = {"text": scene.command}
     match program.name:
-        case "claude":
+        case "claude" | "qwen":
             return Call(f"mcp__{SERVER}__keep", given)
         case "codex":
             asked = f"await tools.mcp__{SERVER}__keep({json.dumps(given)})"
@@ -119,6 +119,7 @@ def add_server(stage: Stage) -> Path:
         "gemini": (".gemini/settings.json", "mcpServers"),
         "opencode": (".config/opencode/opencode.json", "mcp"),
         "copilot": (".copilot/mcp-config.json", "mcpServers"),
+        "qwen": (".qwen/settings.json", "mcpServers"),
     }
     name, table = places[stage.program.name]
     local = {"type": "local", "command": [sys.executable, *args]}

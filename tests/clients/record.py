@@ -1,0 +1,287 @@
+"""Record what the real clients send to whisper_tui, and what they are answered: `python -m tests.clients.record`.
+
+Each client plays the same scenes twice: through its hook, and through MCP. Everything that differs from run to run has
+a fixed value in the recordings, so recording again changes nothing. `tests/transports/test_recordings.py` replays them.
+"""
+
+import json
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.clients import tap
+from tests.clients.conversation import play
+from tests.clients.install import PLACE, ROOT, missing, versions
+from tests.clients.model.script import Call
+from tests.clients.programs import PROGRAMS, Program
+from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.programs.qwen import Qwen
+from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
+from tests.clients.stage import LAUNCHER, Stage
+from tests.clients.test_edits import OLD, edit, fetch, read
+from tests.clients.test_one_question import add_server, keep
+from whisper_tui.agents.known_clients import profile_of
+
+RECORDINGS = ROOT / "tests" / "transports" / "recordings"
+RECORDED: tuple[Program, ...] = (*PROGRAMS, Qwen())
+REASON = "No: use `make test`."
+
+AS_ASKED = Scene("echo hi | tee approved-ran", Approved())
+OTHERWISE = Scene("echo hi | tee asked-ran", Edited("echo hi"))
+NO = Scene("touch denied-ran", DeniedFor(REASON))
+EDIT = Scene("asked.txt", Approved())
+READ = Scene(f"read {EDIT.command}", NotDecided())
+FETCH = Scene("http://fetched.invalid/page", DeniedFor(REASON))
+SERVER = Scene("keep this", Approved())
+SCENES = {
+    "a command is approved": AS_ASKED,
+    "a command is changed": OTHERWISE,
+    "a command is denied": NO,
+    "an edit is approved": EDIT,
+    "a fetch is denied": FETCH,
+    "a tool of another server is approved": SERVER,
+}
+"""By what a recording calls them. Every command writes the same, so a replay needs no processes."""
+
+RULES = '[[ask]]\nname = "as the tests want"\npath = "asked.txt"\n'
+PROGRAMS_OF_OURS = r"(?=[^A-Za-z/]*(?:args[^A-Za-z/]*)?\b(?:hook|mcp)\b)"
+"""What follows the launcher in the settings of a client where the client itself starts it."""
+
+OWN_VARIABLES = re.compile(r"(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|QWEN|KIMI|AGENT|AI_AGENT)")
+"""The beginnings of the names of variables that clients set."""
+
+
+class Scrubber:
+    """Gives everything that differs from run to run a fixed value."""
+
+    def __init__(self, directory: Path, processes: Sequence[str]) -> None:
+        stage = str(directory / "stage")
+        self._fixed: list[tuple[re.Pattern[str], str]] = [
+            (re.compile(re.escape(str(directory / "tap" / "whisper-tui"))), "/launcher/whisper-tui"),
+            (re.compile(re.escape(stage)), "/stage"),
+            (re.compile(re.escape(stage.replace("/", "-"))), "-stage"),
+            (re.compile(re.escape(str(LAUNCHER))), "/launcher/whisper-tui"),
+            (re.compile(re.escape(str(PLACE))), "/clients"),
+            (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:9"),
+            (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?"), "2026-01-01T00:00:00.000"),
+            (re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d(?:-\d\d\b)?"), "2026-01-01T00-00"),
+            (re.compile(r"/cc-socks/\d+"), "/cc-socks/1"),
+            (re.compile(r"/\d{4}/\d\d/\d\d/"), "/2026/01/01/"),
+            (re.compile(r"toolu_\d{13}_\w+"), "toolu_1"),
+            (re.compile(r"\b1[78]\d{11}\b"), "1767225600000"),
+            (re.compile(r"\bexec (\d+)-[0-9a-f]+"), r"exec \1-0"),
+            (re.compile(r"\b[0-9a-f]{32}\b"), "0" * 32),
+            (re.compile(r"@[0-9a-f]{8}\b"), "@00000000"),
+            (re.compile(r"(Process Group PGID: |\"pid\": )\d+"), r"\g<1>1"),
+            *((re.compile(rf"(?<![\w.-]){process}(?![\w-])"), "1") for process in processes),
+        ]
+        self._ids: dict[str, str] = {}
+
+    def __call__(self, text: str) -> str:
+        """Return the text with fixed values."""
+        for pattern, fixed in self._fixed:
+            text = pattern.sub(fixed, text)
+        text = re.sub(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", self._uuid, text)
+        text = re.sub(r"\b(ses|msg|prt)_\w{26}\b", self._own, text)
+        for known in self._ids:
+            text = re.sub(rf"\b{known[:8]}\b", "00000000", text)
+        return text
+
+    def _uuid(self, found: re.Match[str]) -> str:
+        number = len(self._ids) + 1
+        return self._ids.setdefault(found[0], f"00000000-0000-4000-8000-{number:012}")
+
+    def _own(self, found: re.Match[str]) -> str:
+        number = len(self._ids) + 1
+        return self._ids.setdefault(found[0], f"{found[1]}_{number:026}")
+
+
+def call_in_hook(program: Program, workspace: Path, scene: Scene) -> Call:
+    """Return the call with which the model of a client begins a scene, with the client's own tools."""
+    path = str(workspace / EDIT.command)
+    if scene is EDIT:
+        return edit(program, path)
+    if scene is READ:
+        return read(program, path)
+    if scene is FETCH:
+        return fetch(program)
+    return keep(program, scene) if scene is SERVER else program.shell(scene.command)
+
+
+def hook_scenes(program: Program) -> list[Scene]:
+    """Return the scenes that a client can play through its hook."""
+    profile = profile_of(program.name)
+    without = {FETCH} if program.name == "codex" else set()
+    without |= set() if profile.hook.takes_result else {OTHERWISE}
+    scenes = [scene for scene in SCENES.values() if scene not in without]
+    if program.name in {"claude", "opencode", "qwen"}:
+        scenes.insert(scenes.index(EDIT), READ)
+    return scenes
+
+
+def record_hook(program: Program, directory: Path) -> dict[str, Any]:
+    """Play the scenes through the hook. Returns each start of the hook, in order, and what all of them share."""
+    chosen = CodexInCodeMode() if program.name == "codex" else program
+
+    def set_up(stage: Stage) -> None:
+        (stage.workspace / EDIT.command).write_text(OLD)
+        rules = stage.home / "config" / "rules.toml"
+        rules.write_text(rules.read_text() + RULES)
+        add_server(stage)
+        _install(stage, directory, "--no-mcp")
+
+    played = play(
+        chosen,
+        hook_scenes(program),
+        directory / "stage",
+        ask_for=lambda _, scene: call_in_hook(chosen, directory / "stage" / "workspace", scene),
+        set_up=set_up,
+    )
+    assert played.exit_code == 0, played.written
+    starts = tap.recorded(directory / "record")
+    clean = Scrubber(directory, list(_processes(starts)))
+    found = [_hook_start(program, start, clean) for start in starts]
+    shared = set.intersection(*(set(start["environment"].items()) for start in found))
+    for start in found:
+        start["environment"] = dict(sorted(set(start["environment"].items()) - shared))
+    return {"environment": dict(sorted(shared)), "starts": found}
+
+
+def _hook_start(program: Program, start: dict[str, Any], clean: Scrubber) -> dict[str, Any]:
+    given = json.loads(start["stdin"])
+    scene = next((title for title, scene in SCENES.items() if _begins(given, scene)), None)
+    stdout = json.loads(start["stdout"]) if start["stdout"] else None
+    answer = {"code": start["code"], "stdout": stdout, "stderr": start["stderr"]}
+    found = {
+        **({} if scene is None else {"scene": scene}),
+        "command": shlex.join(start["argv"]),
+        "environment": _variables(program, start),
+        "stdin": given,
+        "answer": answer,
+    }
+    scrubbed: dict[str, Any] = json.loads(clean(json.dumps(found)))
+    return scrubbed
+
+
+def _begins(given: dict[str, Any], scene: Scene) -> bool:
+    """True if the input is the question about a scene, and not an event after it."""
+    after = str(given.get("hook_event_name")) not in {"None", "PreToolUse", "BeforeTool"}
+    asked = json.dumps(given.get("tool_input", given.get("toolArgs")))
+    quiet = given.get("tool_name") in {"Read", "read", "read_file"}
+    return scene.command in asked and not after and not quiet
+
+
+def record_server(program: Program, directory: Path) -> dict[str, Any]:
+    """Play the scenes of commands through MCP. Returns the start of the server, and the lines of both sides."""
+    scenes = (AS_ASKED, OTHERWISE, NO)
+
+    def ask_for(_: Program, scene: Scene) -> Call:
+        return program.mcp("run_shell_command", {"command": scene.command, "description": "Do as the script says"})
+
+    played = play(
+        program,
+        scenes,
+        directory / "stage",
+        ask_for=ask_for,
+        set_up=lambda stage: _install(stage, directory, "--no-hook"),
+    )
+    assert played.exit_code == 0, played.written
+    lines = tap.recorded(directory / "record")
+    clean = Scrubber(directory, list(_processes([line for line in lines if "argv" in line])))
+    served = next(line["process"] for line in lines if line.get("message", {}).get("method") == "tools/call")
+    start = next(line for line in lines if line["process"] == served)
+    found = {
+        "command": shlex.join(start["argv"]),
+        "environment": _variables(program, start),
+        "lines": [
+            {line["sender"]: line["message"] if line["sender"] == "client" else summary(line["message"])}
+            for line in lines
+            if line["process"] == served and "sender" in line and not is_progress(line["message"])
+        ],
+    }
+    scrubbed: dict[str, Any] = json.loads(clean(json.dumps(found)))
+    return scrubbed
+
+
+def is_progress(message: dict[str, Any]) -> bool:
+    """True for a line that depends on how long something took."""
+    return message.get("method") in {"notifications/progress", "ping"}
+
+
+TEXTS = frozenset({"text", "instructions", "message", "whisper-tui/told"})
+
+
+def summary(message: Any) -> Any:
+    """Return what a client relies on in an answer: not the words, the versions and the schemas of tools."""
+    if isinstance(message, list):
+        return [summary(each) for each in message]
+    if not isinstance(message, dict):
+        return message
+    found = {}
+    for key, value in message.items():
+        if key == "tools" and isinstance(value, list):
+            found[key] = [tool["name"] for tool in value]
+        elif key == "serverInfo" or key.endswith("/serverInfo"):
+            found[key] = {**value, "version": "…"}
+        else:
+            found[key] = "…" if key in TEXTS and value else summary(value)
+    return found
+
+
+def _install(stage: Stage, directory: Path, option: str) -> None:
+    stage.whisper_tui("install", stage.program.name, "--yes", option)
+    program = directory / "tap" / "whisper-tui"
+    tap.write_program(program, LAUNCHER, directory / "record")
+    stage.change_settings(re.escape(str(LAUNCHER)) + PROGRAMS_OF_OURS, str(program))
+    stage.options = stage.program.untrusted_too
+
+
+def _variables(program: Program, start: dict[str, Any]) -> dict[str, str]:
+    """Return the variables that the client itself has set."""
+    given = program.environment("")
+    own = (name for name in sorted(start["environment"]) if OWN_VARIABLES.match(name) and name not in given)
+    return {name: start["environment"][name] for name in own}
+
+
+def _processes(starts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the process ids that are named in variables."""
+    for start in starts:
+        for name, text in start["environment"].items():
+            if name.endswith("_PID") and text.isdigit():
+                yield text
+
+
+def record(program: Program) -> dict[str, Any]:
+    """Record one client."""
+    with tempfile.TemporaryDirectory(prefix="recording-") as above:
+        for name in ("hook", "server"):
+            (Path(above) / name).mkdir()
+        hook = record_hook(program, Path(above) / "hook")
+        server = record_server(program, Path(above) / "server")
+    return {"client": program.name, "version": versions()[program.name], "hook": hook, "server": server}
+
+
+def main(names: Sequence[str]) -> int:
+    """Record the clients with these names, or all. Returns 1 if one is not installed."""
+    RECORDINGS.mkdir(exist_ok=True)
+    absent = []
+    for program in RECORDED:
+        if names and program.name not in names:
+            continue
+        if program.name in missing():
+            absent.append(program.name)
+            continue
+        path = RECORDINGS / f"{program.name}.json"
+        path.write_text(json.dumps(record(program), indent=1, ensure_ascii=False) + "\n")
+        sys.stdout.write(f"wrote {path}\n")
+    if absent:
+        sys.stderr.write(f"Not installed, and so not recorded: {', '.join(absent)}.\n")
+    return 1 if absent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
