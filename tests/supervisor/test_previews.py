@@ -177,6 +177,10 @@ async def test_what_was_applied_can_be_taken_back_and_made_again(live: LiveBench
     await live.apply(call_id)
     after = live.files()
     assert after != before
+    page = await live.supervisor.preview_page(call_id)
+    number = next(change.number for change in page.changes if change.path.endswith("/old.txt"))
+    versions = await live.supervisor.preview_versions(call_id, number)
+    assert (versions.old, versions.new) == ("one\n", "one\ntwo\n")
     await live.supervisor.undo(call_id, (), "undo", HUMAN)
     assert live.files() == before
     record = await live.record(call_id)

@@ -101,7 +101,7 @@ PREVIEWS = (
     Mutation(
         "steps before one that fails are taken back",
         "whisper_tui.supervisor.preview.transition._roll_back",
-        "_undo(store, plan)",
+        "_undo(store, plan, results)",
         "load_plan(store)",
         (TRANSITION + "test_after_any_step_that_fails_all_or_nothing_is_real",),
     ),
@@ -113,9 +113,16 @@ PREVIEWS = (
         (KILLS + "test_killed_before_a_changing_call",),
     ),
     Mutation(
+        "old contents are kept whole",
+        "whisper_tui.supervisor.preview.undo_records.KeptContents.add_content",
+        "len(content) != size",
+        "False",
+        (TRANSITION + "test_a_file_that_grows_after_the_check_is_not_overwritten",),
+    ),
+    Mutation(
         "modes that a move needs are restored after a kill",
         "whisper_tui.supervisor.preview.change_steps._restore_mode",
-        "wanted.is_directory and found is not None and found.mode != wanted.mode",
+        "found is not None and found.mode != wanted.mode",
         "False",
         (KILLS + "test_killed_as_an_ordinary_user",),
     ),

@@ -28,6 +28,7 @@ from whisper_tui.supervisor.preview.transition import (
     undo,
     undo_only,
 )
+from whisper_tui.supervisor.preview.undo_records import KeptContents
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
 
@@ -279,13 +280,13 @@ def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, re
 
 
 def test_a_failed_step_says_what_failed_and_that_nothing_was_changed(near, monkeypatch):
-    pour = change_steps._pour
+    pour = change_steps.pour
 
     def full(source: str, target: str) -> None:
-        monkeypatch.setattr(change_steps, "_pour", pour)
+        monkeypatch.setattr(change_steps, "pour", pour)
         raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
 
-    monkeypatch.setattr(change_steps, "_pour", full)
+    monkeypatch.setattr(change_steps, "pour", full)
     with pytest.raises(TransitionFailed, match=r"^/some/file: No space left on device\. Nothing was changed"):
         apply(near.store)
     near.expect("undone", near.before, applied=False)
@@ -371,7 +372,7 @@ def test_another_directory_in_place_of_a_parent_is_a_conflict(near, monkeypatch)
 def test_a_file_that_becomes_a_symbolic_link_is_not_written_through(near, monkeypatch):
     victim = near.top / "mine"
     victim.write_text("mine")
-    pour = change_steps._pour
+    pour = change_steps.pour
 
     def poured(source: str, target: str) -> None:
         if target.endswith("/written") and not (near.top / "written").is_symlink():
@@ -379,13 +380,38 @@ def test_a_file_that_becomes_a_symbolic_link_is_not_written_through(near, monkey
             (near.top / "written").symlink_to("mine")
         pour(source, target)
 
-    monkeypatch.setattr(change_steps, "_pour", poured)
+    monkeypatch.setattr(change_steps, "pour", poured)
     with pytest.raises((Conflict, TransitionFailed)):
         apply(near.store)
     assert victim.read_text() == "mine"
 
 
 # Files that are written in place
+
+
+def test_small_old_contents_lie_in_one_file_of_the_store(scene):
+    apply(scene.store)
+    kept = Path(scene.store, "kept")
+    assert (kept / "contents").read_text() == "old written\n" * 10
+    numbers = [
+        number for number, change in enumerate(load_plan(scene.store).changes) if change.path.endswith("/written")
+    ]
+    assert KeptContents(scene.store).content(numbers[0]) == b"old written\n" * 10
+
+
+def test_a_file_that_grows_after_the_check_is_not_overwritten(near, monkeypatch):
+    begin = transition._begin_apply
+
+    def grown(*arguments: Any) -> None:
+        with (near.top / "written").open("a") as file:
+            file.write("mine\n")
+        begin(*arguments)
+
+    monkeypatch.setattr(transition, "_begin_apply", grown)
+    with pytest.raises(TransitionFailed, match=r"it changes just now\. Nothing was changed"):
+        apply(near.store)
+    assert (near.top / "written").read_text().endswith("mine\n")
+    assert (near.top / "removed").exists() and load_plan(near.store).state == "previewed"
 
 
 def test_a_reader_of_a_written_file_sees_the_new_content_and_the_old_again(scene):

@@ -20,12 +20,10 @@ from whisper_tui.supervisor.preview.file_trees import (
     TreeWalker,
     attributes,
     change_mode,
-    copy_content,
     copy_node,
     copy_tree,
     dress,
     open_directory,
-    open_file,
     remove_marks,
     remove_tree,
     rename,
@@ -43,9 +41,8 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     DirectoryState,
     FileChange,
 )
+from whisper_tui.supervisor.preview.undo_records import KEPT, KeptContents, pour
 
-KEPT = "kept"
-"""The directory of the store with what was there before, by the number of the change."""
 LARGE_BYTES = 1 << 20
 """Larger files are exchanged instead of written in place, if nobody has them open."""
 
@@ -82,12 +79,12 @@ class RealPaths:
 
     def at(self, path: str) -> str:
         """Return a path to a file through its opened parent: valid for the next hundred parents. Raises `OSError`."""
-        directory, name = os.path.split(path)
-        return f"/proc/self/fd/{self._parent(directory)}/{name}"
+        directory, _, name = path.rpartition("/")
+        return f"/proc/self/fd/{self._parent(directory or '/')}/{name}"
 
     def is_elsewhere(self, path: str) -> bool:
         """True if the kernel does not rename files between the store and this place."""
-        directory = os.path.dirname(path)
+        directory = path.rpartition("/")[0] or "/"
         if directory not in self._elsewhere:
             self._elsewhere[directory] = self._mount_of(f"/proc/self/fd/{self._parent(directory)}/.") != self._mount
         return self._elsewhere[directory]
@@ -130,25 +127,32 @@ class ChangeSteps:
         self._real = real
         self._links: dict[int, str] = {}
         """Real paths of files that had several names in an upper directory, by their inode there."""
+        self._contents = KeptContents(store)
         self._device = os.stat(store).st_dev
         self._mark = f".whisper-tui-{os.stat(store).st_ino:x}"
 
     # Before anything changes
 
-    def keep(self, number: int, change: FileChange) -> None:
-        """Copy what cannot be kept by a rename: files to write in place, and files on another file system."""
+    def keep_all(self, changes: Iterable[FileChange]) -> None:
+        """Copy whatever of these changes cannot be kept by a rename. Raises `OSError`."""
+        for number, change in enumerate(changes):
+            self._keep(number, change)
+        self._contents.save()
+
+    def _keep(self, number: int, change: FileChange) -> None:
+        """Copy files to write in place, and files on another file system."""
         if change.before is None or change.op not in (WRITE, REPLACE, DELETE):
             return
-        path = self._real.at(change.path)
-        if not self._real.is_elsewhere(change.path) and (change.op != WRITE or _may_exchange(path, change)):
+        elsewhere = self._real.is_elsewhere(change.path)
+        if change.op != WRITE and not elsewhere:
             return
-        kept = self.kept(number)
-        os.makedirs(os.path.dirname(kept), exist_ok=True)
-        copy_tree(path, kept)
-
-    def kept(self, number: int) -> str:
-        """Return the place for what a change replaces."""
-        return os.path.join(self._store, KEPT, str(number))
+        path = self._real.at(change.path)
+        if not elsewhere and _may_exchange(path, change):
+            return
+        if change.op == WRITE:
+            self._contents.add_content(number, path, change.before.size)
+        else:
+            self._contents.add_tree(number, path)
 
     # Making real
 
@@ -186,7 +190,7 @@ class ChangeSteps:
             _restore_mode(path, change.after)
 
     def _delete(self, number: int, change: FileChange, path: str) -> None:
-        found, kept = stamp(path), self.kept(number)
+        found, kept = stamp(path), self._contents.path(number)
         if found is None or change.before is None or found.inode != change.before.inode:
             if stamp(kept) is None:
                 raise Conflict([change.path])
@@ -220,14 +224,14 @@ class ChangeSteps:
         found = stamp(path)
         if found is None or change.before is None or change.after is None:
             raise Conflict([change.path])
-        if stamp(self.kept(number)) is None:
+        if not self._contents.has(number):
             if found.inode == change.before.inode:
                 remove_marks(change.content)
                 rename(path, change.content, RENAME_EXCHANGE)
         elif found.inode != change.before.inode:
             raise Conflict([change.path])
         elif not is_alike(found, change.after) or is_alike(change.before, change.after):
-            _pour(change.content, path)
+            pour(change.content, path)
         finish(path, change.after, change.new_attributes)
 
     def _link(self, change: FileChange, path: str) -> None:
@@ -315,7 +319,7 @@ class ChangeSteps:
 
         Raises `OSError`.
         """
-        if result is None and (change.op != DELETE or stamp(self.kept(number)) is None):
+        if result is None and (change.op != DELETE or not self._contents.has(number)):
             self._tidy(number, change)
             return
         path = self._real.at(change.path)
@@ -350,10 +354,11 @@ class ChangeSteps:
             return
         if is_result:
             _move(path, change.content)
-        self._prepare(change, joined=False)
+        if change.new_inside is not None:
+            self._prepare(change, joined=False)
 
     def _unreplace(self, number: int, change: FileChange, path: str, is_result: bool) -> None:
-        kept = self.kept(number)
+        kept = self._contents.path(number)
         if self._real.is_elsewhere(change.path):
             if is_result:
                 part = self._part(number, change.path)
@@ -363,19 +368,20 @@ class ChangeSteps:
         else:
             if is_result:
                 _exchange(path, change.content)
-            self._prepare(change, joined=False)
+            if change.new_inside is not None:
+                self._prepare(change, joined=False)
         if change.before is not None:
             _restore_mode(path, change.before)
 
     def _unwrite(self, number: int, change: FileChange, path: str, is_result: bool) -> None:
-        if change.before is not None and stamp(self.kept(number)) is not None:
-            _pour(self.kept(number), path)
+        if change.before is not None and self._contents.has(number):
+            self._contents.restore(number, path)
             finish(path, change.before, change.old_attributes)
         elif is_result:
             rename(path, change.content, RENAME_EXCHANGE)
 
     def _restore(self, number: int, change: FileChange, path: str) -> None:
-        kept = self.kept(number)
+        kept = self._contents.path(number)
         if stamp(path) is not None or stamp(kept) is None:
             return
         if self._real.is_elsewhere(change.path):
@@ -459,24 +465,11 @@ def _restore_directory(path: str, wanted: Stamp) -> None:
 
 def _restore_mode(path: str, wanted: Stamp) -> None:
     """Give a directory that was opened for a move its mode again, also after a crash."""
+    if not wanted.is_directory:
+        return
     found = stamp(path)
-    if wanted.is_directory and found is not None and found.mode != wanted.mode:
+    if found is not None and found.mode != wanted.mode:
         change_mode(path, stat.S_IMODE(wanted.mode))
-
-
-def _pour(source: str, target: str) -> None:
-    """Replace the content of a file that stays the same file."""
-    reading = open_file(source, os.O_RDONLY)
-    try:
-        writing = open_file(target, os.O_WRONLY)
-        try:
-            copy_content(reading, writing)
-            # Not emptied before: ext4 would write it to the disk at once.
-            os.ftruncate(writing, os.fstat(reading).st_size)
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
 
 
 def _may_exchange(path: str, change: FileChange) -> bool:

@@ -28,6 +28,8 @@ _RESOLVE_NO_SYMLINKS = 4
 T = TypeVar("T")
 _FICLONE = 0x40049409
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
+"""Bytes up to which a file is read and written faster than it shares blocks."""
 
 
 class PreviewTooLarge(Exception):
@@ -80,8 +82,10 @@ def stamp(path: str) -> Stamp | None:
 
 def differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
     """True if these are different files or versions of one. `copied`: a copy with the same time counts as the same."""
+    if found == wanted:
+        return False
     if found is None or wanted is None:
-        return found is not wanted
+        return True
     if copied:
         found = found._replace(inode=wanted.inode, ctime=wanted.ctime)
     if found.is_directory and wanted.is_directory:
@@ -262,10 +266,13 @@ def _set_attribute(path: str, name: str, value: bytes | None) -> None:
 
 def remove_marks(path: str) -> None:
     """Remove the records of overlayfs from a file."""
-    with suppress(FileNotFoundError):
-        for name in os.listxattr(path, follow_symlinks=False):
-            if name.startswith(OVERLAY_MARKS):
-                with_permission(path, lambda name=name: _set_attribute(path, name, None))  # type: ignore[misc]
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name.startswith(OVERLAY_MARKS):
+            with_permission(path, lambda name=name: _set_attribute(path, name, None))  # type: ignore[misc]
 
 
 def with_permission(path: str, work: Callable[[], T]) -> T:
@@ -330,22 +337,23 @@ def _change_owner(path: str, uid: int, gid: int) -> None:
 
 def copy_content(source: int, target: int) -> None:
     """Copy an open file to the beginning of another one, with shared blocks where the file system can."""
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-        return
-    except OSError:
-        rest = os.fstat(source).st_size
-    try:
-        while rest > 0 and (copied := os.copy_file_range(source, target, rest)):
-            rest -= copied
-    except OSError:
-        # Older kernels do not copy between file systems.
-        os.lseek(source, 0, os.SEEK_SET)
-        os.lseek(target, 0, os.SEEK_SET)
-        while piece := os.read(source, _CHUNK):
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(target, view) :]
+    rest = os.fstat(source).st_size
+    if rest > _SMALL:
+        with suppress(OSError):
+            fcntl.ioctl(target, _FICLONE, source)
+            return
+        try:
+            while rest > 0 and (copied := os.copy_file_range(source, target, rest)):
+                rest -= copied
+            return
+        except OSError:
+            # Older kernels do not copy between file systems.
+            os.lseek(source, 0, os.SEEK_SET)
+            os.lseek(target, 0, os.SEEK_SET)
+    while piece := os.read(source, _CHUNK):
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(target, view) :]
 
 
 Links = dict[tuple[int, int], str]

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview.file_trees import remove_tree
-from whisper_tui.supervisor.preview.no_network import NameServer, close_network
 from whisper_tui.supervisor.preview.overlay_diff import save_outside
 from whisper_tui.supervisor.preview.overlay_mounts import (
     NODEV,
@@ -38,7 +37,13 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     write_layers,
     write_report,
 )
-from whisper_tui.supervisor.preview.watched_calls import BlockedTargets, CallWatcher, watching_filter
+from whisper_tui.supervisor.preview.watched_calls import (
+    BlockedTargets,
+    CallWatcher,
+    NameServer,
+    close_network,
+    watching_filter,
+)
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _SET_PDEATHSIG, _CAPBSET_DROP = 1, 24

@@ -7,17 +7,15 @@ takes back the steps before it: decision 34.
 
 import errno
 import fcntl
-import json
+import gc
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.change_steps import (
-    KEPT,
     ChangeSteps,
     Conflict,
     RealPaths,
@@ -54,25 +52,18 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     save_plan,
     save_state,
 )
-
-RESULTS = "results.json"
-"""The stamps of everything that was made real, by the number of the change: what `undo` must find."""
+from whisper_tui.supervisor.preview.undo_records import (
+    KEPT,
+    Result,
+    has_names,
+    load_results,
+    result_of,
+    save_results,
+)
 
 
 class TransitionFailed(Exception):
     """A step failed or is not possible. The text says which, and what became of the others."""
-
-
-class _Result(NamedTuple):
-    """A changed file after the change was made real, and everything in it if it is a new directory."""
-
-    found: Stamp | None
-    inside: Inside | None = None
-
-    def shared(self) -> set[int]:
-        """Return the inodes of its files that have several names."""
-        found = [self.found, *(self.inside or {}).values()]
-        return {each.inode for each in found if each is not None and _has_names(each)}
 
 
 def conflicts(plan: Plan) -> list[str]:
@@ -105,7 +96,7 @@ def apply(store: str) -> Plan:
     with _locked(store):
         plan = load_plan(store)
         if plan.state == UNDOING:
-            plan = _undo(store, plan)
+            plan = _resume(store, plan)
         return plan if plan.state == APPLIED else _apply(store, plan)
 
 
@@ -120,9 +111,11 @@ def undo(store: str) -> Plan:
             plan = _apply(store, plan)
         if plan.state in (PREVIEWED, UNDONE):
             return plan
+        results = load_results(store)
         if plan.state == APPLIED:
-            _begin_undo(store, plan, [number for number in range(len(plan.changes)) if number not in plan.undone])
-        return _undo(store, plan)
+            chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
+            _begin_undo(store, plan, results, chosen)
+        return _undo(store, plan, results)
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
@@ -136,8 +129,9 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
             plan = _resume(store, plan)
         if plan.state != APPLIED:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
-        _begin_undo(store, plan, _chosen(plan, _load_results(store), list(paths)))
-        return _undo(store, plan)
+        results = load_results(store)
+        _begin_undo(store, plan, results, _chosen(plan, results, list(paths)))
+        return _undo(store, plan, results)
 
 
 def resume(store: str) -> Plan:
@@ -149,12 +143,15 @@ def resume(store: str) -> Plan:
 def _resume(store: str, plan: Plan) -> Plan:
     if plan.state == APPLYING:
         return _apply(store, plan)
-    return _undo(store, plan) if plan.state == UNDOING else plan
+    return _undo(store, plan, load_results(store)) if plan.state == UNDOING else plan
 
 
 @contextmanager
 def _locked(store: str) -> Iterator[None]:
     """Hold the store: two transitions of the same preview follow each other. Errors become sentences."""
+    collects = gc.isenabled()
+    # All objects of a large plan stay in use. To look for garbage among them takes a tenth of the time.
+    gc.disable()
     try:
         fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -164,6 +161,9 @@ def _locked(store: str) -> Iterator[None]:
             os.close(fd)
     except OSError as error:
         raise TransitionFailed(f"{_sentence(error)} The preview can be resumed when that is repaired.") from error
+    finally:
+        if collects:
+            gc.enable()
 
 
 # Applying
@@ -186,7 +186,7 @@ def _apply(store: str, plan: Plan) -> Plan:
             _settle(plan.directories, real, untimed, applied=True)
     except (OSError, Conflict) as error:
         _roll_back(store, plan, untimed, error)
-    _save_results(store, {number: _result(change) for number, change in enumerate(plan.changes)})
+    save_results(store, {number: result_of(change) for number, change in enumerate(plan.changes)})
     _flush(store, plan)
     save_state(store, APPLIED, untimed=sorted(untimed))
     return replace(plan, state=APPLIED)
@@ -196,8 +196,7 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
     remove_tree(os.path.join(store, KEPT))
     try:
-        for number, change in enumerate(plan.changes):
-            steps.keep(number, change)
+        steps.keep_all(plan.changes)
     except OSError as error:
         remove_tree(os.path.join(store, KEPT))
         raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
@@ -208,10 +207,10 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
 def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict) -> NoReturn:
     """Take back the steps before one that failed. Raises the reason in any case."""
     results = {number: _result_of_part(store, number, change) for number, change in enumerate(plan.changes)}
-    _save_results(store, results)
+    save_results(store, results)
     save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
     try:
-        _undo(store, plan)
+        _undo(store, plan, results)
     except (OSError, TransitionFailed) as second:
         raise TransitionFailed(
             f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
@@ -222,30 +221,25 @@ def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Confl
     raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were taken back.") from error
 
 
-def _result_of_part(store: str, number: int, change: FileChange) -> _Result:
+def _result_of_part(store: str, number: int, change: FileChange) -> Result:
     """Return the file of a change if its step has been done or begun."""
     found = stamp(change.path)
     if found is None or found == change.before or change.op == DELETE:
-        return _Result(None)
+        return Result(None)
     if change.op == ADD:
         ours = change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
-        return _Result(found if ours else None)
+        return Result(found if ours else None)
     if change.op == LINK:
         target = stamp(change.target)
-        return _Result(found if target is not None and target.inode == found.inode else None)
-    return _Result(found)
-
-
-def _result(change: FileChange) -> _Result:
-    found = stamp(change.path) if change.op != DELETE else None
-    return _Result(found, stamps_inside(change.path) if change.new_inside is not None else None)
+        return Result(found if target is not None and target.inode == found.inode else None)
+    return Result(found)
 
 
 # Taking back
 
 
-def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
-    found = _undo_conflicts(plan, _load_results(store), chosen)
+def _begin_undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> None:
+    found = _undo_conflicts(plan, results, chosen)
     if found:
         raise Conflict(found)
     untimed = _untimed(plan.directories, applied=True)
@@ -253,11 +247,10 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     flush_file_system(store)
 
 
-def _undo(store: str, plan: Plan) -> Plan:
+def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
     """Take back the changes that the state names, from the last to the first."""
     state = load_state(store)
     chosen: list[int] = state["chosen"]
-    results = _load_results(store)
     undone = plan.undone | set(chosen)
     is_all = len(undone) == len(plan.changes)
     directories = plan.directories if is_all else tuple(_partly(plan, undone))
@@ -280,13 +273,13 @@ def _undo(store: str, plan: Plan) -> Plan:
         save_state(store, UNDONE)
         remove_tree(os.path.join(store, KEPT))
         return replace(plan, state=UNDONE, undone=frozenset())
-    _save_results(store, _stamped_results(plan, results, undone))
+    save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
     save_state(store, APPLIED, undone=sorted(undone))
     return replace(plan, state=APPLIED, undone=undone)
 
 
-def _chosen(plan: Plan, results: dict[int, _Result], paths: list[str]) -> list[int]:
+def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[int]:
     """Return the numbers of the changes of these paths. Raises `TransitionFailed` if others depend on them."""
     found: set[int] = set()
     for path in paths:
@@ -320,7 +313,7 @@ def _is_below(path: str, directory: str) -> bool:
     return path.startswith(directory.rstrip("/") + "/")
 
 
-def _undo_conflicts(plan: Plan, results: dict[int, _Result], chosen: Sequence[int]) -> list[str]:
+def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> list[str]:
     found = []
     renewed = {change.path for change in plan.changes if change.op in (ADD, LINK)}
     for number in chosen:
@@ -356,7 +349,11 @@ def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
 def _stamped_anew(change: FileChange) -> FileChange:
     """Return a change that was taken back with the stamps that its files have now, to apply it again."""
     path, old_inside, new_inside = change.path, change.old_inside, change.new_inside
-    if old_inside is not None and not differs(stamp(path), change.before, copied=True):
+    present = stamp(path)
+    before = _renewed(present, change.before)
+    if old_inside is None and new_inside is None and change.targets is None:
+        return change if before == change.before else replace(change, before=before)
+    if old_inside is not None and not differs(present, change.before, copied=True):
         old_inside = _all_renewed(stamps_inside(path), old_inside)
     if new_inside is not None:
         # Further names of real files have become files of their own. The rest stays as the command left it.
@@ -364,7 +361,7 @@ def _stamped_anew(change: FileChange) -> FileChange:
         new_inside = {name: found.get(name, old)._replace(mode=old.mode) for name, old in new_inside.items()}
     return replace(
         change,
-        before=_renewed(stamp(path), change.before),
+        before=before,
         targets=_all_renewed({path: stamp(path) for path in change.targets or {}}, change.targets),
         old_inside=old_inside,
         new_inside=new_inside,
@@ -380,29 +377,25 @@ def _renewed(found: Stamp | None, old: Stamp | None) -> Stamp | None:
     return old if differs(found, old, copied=True) else found
 
 
-def _stamped_results(plan: Plan, results: dict[int, _Result], undone: frozenset[int]) -> dict[int, _Result]:
+def _stamped_results(plan: Plan, results: dict[int, Result], undone: frozenset[int]) -> dict[int, Result]:
     """Return the results with new stamps for files that lost a further name: their change times differ."""
     for number, change in enumerate(plan.changes):
         result = results[number]
         if number in undone or result.found is None:
             continue
         inside = result.inside
-        if inside is not None and any(_has_names(each) for each in inside.values()):
+        if inside is not None and any(has_names(each) for each in inside.values()):
             found = stamps_inside(change.path)
             inside = {name: _but_for_names(found.get(name), old) for name, old in inside.items()}
-        results[number] = _Result(_but_for_names(stamp(change.path), result.found), inside)
+        results[number] = Result(_but_for_names(stamp(change.path), result.found), inside)
     return results
 
 
 def _but_for_names(found: Stamp | None, old: Stamp) -> Stamp:
     """Return the new stamp of a file with several names, if nothing differs but those; else the old one."""
-    if found is None or not _has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
+    if found is None or not has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
         return old
     return found
-
-
-def _has_names(found: Stamp) -> bool:
-    return found.links > 1 and not found.is_directory
 
 
 # Directories
@@ -466,19 +459,6 @@ def _is_plain(directory: str) -> bool:
 
 
 # Files of the store
-
-
-def _save_results(store: str, results: dict[int, _Result]) -> None:
-    rows = [(number, result.found, result.inside) for number, result in results.items()]
-    run_files.write_whole(os.path.join(store, RESULTS), json.dumps(rows, separators=(",", ":")).encode())
-
-
-def _load_results(store: str) -> dict[int, _Result]:
-    found = {}
-    for number, present, inside in run_files.read_json(os.path.join(store, RESULTS)):
-        stamps = {name: Stamp(*each) for name, each in inside.items()} if inside is not None else None
-        found[number] = _Result(Stamp(*present) if present is not None else None, stamps)
-    return found
 
 
 def _flush(store: str, plan: Plan) -> None:

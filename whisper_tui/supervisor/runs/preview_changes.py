@@ -30,9 +30,9 @@ from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import overlay_diff, transition
-from whisper_tui.supervisor.preview.change_steps import KEPT
 from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
+from whisper_tui.supervisor.preview.undo_records import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 
 REPORT = "report.json"
@@ -85,6 +85,10 @@ class PreviewStore:
     def plan(self) -> Plan:
         """Its changes, as they are now."""
         return load_plan(self.directory)
+
+    @cached_property
+    def _kept(self) -> KeptContents:
+        return KeptContents(self.directory)
 
     @cached_property
     def rows(self) -> list[ChangedPath]:
@@ -210,6 +214,8 @@ class PreviewStore:
         place = self._content_path(row.change, new=is_new)
         path = os.path.join(place, row.below) if row.below else place
         try:
+            if not is_new and self._is_applied(row.change) and (kept := self._kept.content(row.change)) is not None:
+                return Content(kept)
             if stat.S_ISLNK(found.mode):
                 return Content(f"{os.readlink(path)}\n".encode(errors="surrogateescape"))
         except OSError as error:
@@ -222,13 +228,16 @@ class PreviewStore:
     def _content_path(self, number: int, *, new: bool) -> str:
         """Return where the content of a change is, as it was before or as it is after it."""
         change = self.plan.changes[number]
-        if self.plan.state != overlay_diff.APPLIED or number in self.plan.undone:
+        if not self._is_applied(number):
             return change.content if new else change.path
         if new:
             return change.path
-        kept = os.path.join(self.directory, KEPT, str(number))
+        kept = self._kept.path(number)
         # Within one file system the two files have exchanged their names.
         return kept if os.path.lexists(kept) else change.content
+
+    def _is_applied(self, number: int) -> bool:
+        return self.plan.state == overlay_diff.APPLIED and number not in self.plan.undone
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
         """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""
