@@ -7,9 +7,8 @@ import pytest
 
 from whisper_tui.model import api, board, event, protocol_version
 from whisper_tui.supervisor import sessions
-from whisper_tui.supervisor.approvals import admission, judge
+from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
-from whisper_tui.supervisor.resolve import command_files, expand
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session

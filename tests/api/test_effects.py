@@ -14,8 +14,8 @@ from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Refused, UnknownCall
 from whisper_tui.model.verdict import RunCode
+from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
 from whisper_tui.supervisor.queries import DiskThread
-from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 
 
 async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(harness: Harness) -> None:

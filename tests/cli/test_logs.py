@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
-from whisper_tui.cli.log_output import TerminalText
+from whisper_tui.cli.recorded_output import TerminalText
 
 pytestmark = outside_only
 

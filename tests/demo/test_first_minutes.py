@@ -15,7 +15,7 @@ from whisper_tui.demo.story import SCENES, WANTED, StoryScene
 from whisper_tui.model.ending import Denied, Exited, HandedOver
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 
 PLAYED = ("hours", "clean", "makefile", "clean-by-name", "release", "build", "test", "fix", "test-again", "price")

@@ -14,10 +14,10 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import is_hidden, without_hidden
 from whisper_tui.present.words import LONGEST_NAME
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
-from whisper_tui.tui.history.history_screen import HistoryScreen
-from whisper_tui.tui.history.past_calls import PastList
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.rules.rules_screen import RulesScreen
+from whisper_tui.tui.screens.history_screen import HistoryScreen
+from whisper_tui.tui.screens.past_calls import PastList
+from whisper_tui.tui.screens.rules_screen import RulesScreen
 
 pytestmark = pytest.mark.slow
 

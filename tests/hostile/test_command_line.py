@@ -14,7 +14,7 @@ from tests.cli.conftest import PROGRAM, Instance, instance
 from tests.hostile.texts import LINES, SURROGATES, TEXTS
 from tests.outside import outside_only
 from whisper_tui.cli.compose import MaskedLines
-from whisper_tui.cli.log_output import TerminalText
+from whisper_tui.cli.recorded_output import TerminalText
 from whisper_tui.model.text import is_hidden, visible
 
 __all__ = ["instance"]

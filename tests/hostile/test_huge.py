@@ -11,9 +11,9 @@ from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import MOST_CHARACTERS, MOST_LINES, head_and_tail
 from whisper_tui.present.spans import Line
+from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.lines import wrap
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.queue.call_row import row_line
 
 MOST_SPANS = 100_000
 """Pieces of text that a call is drawn of at most, at ten fields or so of a million characters each."""

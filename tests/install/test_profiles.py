@@ -30,7 +30,7 @@ ELSEWHERE = {
     "transports/mcp/mcp_calls.py": "reads the metadata of Codex, which clients of other names send too",
     "transports/acp/acp_sessions.py": "how the agents of editors run commands, of which some have no hook",
     "transports/mcp/http_site.py": "serves the hook over HTTP, which Claude Code alone can ask",
-    "tui/call/call_panel.py": "tells a newcomer without any client which ones can be connected",
+    "tui/cockpit/call_panel.py": "tells a newcomer without any client which ones can be connected",
 }
 """The modules outside of `agents` whose code names a client, and the reason. It may only become shorter."""
 

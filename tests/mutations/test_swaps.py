@@ -11,8 +11,8 @@ from tests.mutations.conftest import Field, a_field
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.supervisor.approvals.resolve import resolve
 from whisper_tui.supervisor.keeper.run_files import stamp
-from whisper_tui.supervisor.resolve.resolve import resolve
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings

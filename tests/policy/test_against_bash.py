@@ -20,7 +20,7 @@ from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.static_expansion import ExpandedWord, expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
 from whisper_tui.policy.view import Question, agreed_steps
-from whisper_tui.supervisor.resolve.expand import PossibleFiles
+from whisper_tui.supervisor.approvals.expand import PossibleFiles
 
 BASH = shutil.which("bash") or "/bin/bash"
 EXAMPLES = int(os.environ.get("WHISPER_TUI_FUZZ", "400"))

@@ -13,9 +13,8 @@ from whisper_tui.policy import view as policy_view
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.view import agreed_steps
-from whisper_tui.supervisor.approvals import judge
+from whisper_tui.supervisor.approvals import expand, judge
 from whisper_tui.supervisor.approvals.judge import judge_alone
-from whisper_tui.supervisor.resolve import expand
 from whisper_tui.supervisor.runs import sandbox_profile
 
 LOOKING = Rules(read_only=True)

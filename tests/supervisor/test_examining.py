@@ -16,10 +16,9 @@ from whisper_tui.model.event import Submitted
 from whisper_tui.model.state import Ended
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.rules.rule import Rules
-from whisper_tui.supervisor.approvals import judge
-from whisper_tui.supervisor.resolve import command_files, expand
-from whisper_tui.supervisor.resolve.command_files import contents_of
-from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.approvals import command_files, expand, judge
+from whisper_tui.supervisor.approvals.command_files import contents_of
+from whisper_tui.supervisor.approvals.resolve import resolve
 
 
 class SlowDisk:

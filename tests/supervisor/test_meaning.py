@@ -6,7 +6,7 @@ import pytest
 
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.verdict import Meaning, Resolved
-from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.approvals.resolve import resolve
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "NAME": "x y", "DIR": "out", "API_TOKEN": "hush"}
 

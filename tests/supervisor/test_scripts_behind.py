@@ -8,8 +8,8 @@ import pytest
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.supervisor.resolve.command_files import changed_files
-from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.approvals.command_files import changed_files
+from whisper_tui.supervisor.approvals.resolve import resolve
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.policy.rules.rule import Rule, Rules
-from whisper_tui.supervisor.resolve.resolve import resolve
+from whisper_tui.supervisor.approvals.resolve import resolve
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from tests.outside import outside_only
 from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.run import RunProcess, Stall
+from whisper_tui.supervisor.runs.live_runs import echo_of
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
-from whisper_tui.supervisor.runs.stalls import echo_of
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools.ai_tool import ArgumentError, check_arguments
-from whisper_tui.tools.execute_command import ExecuteCommandTool
+from whisper_tui.tools.command_tools import ExecuteCommandTool
 from whisper_tui.tools.supervised_tool import ToolContext
 
 SCHEMA = ExecuteCommandTool(ToolContext(Recorded(), session("/ws"))).parameters_schema

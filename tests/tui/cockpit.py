@@ -14,11 +14,11 @@ from tests.in_memory.world import InMemoryRules
 from tests.tui.scenes import Play
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.status_bars import DecisionBar
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
-from whisper_tui.tui.queue.call_list import CallList
 
 PATIENCE = 1000
 """Looks at a condition before a test gives up; there are 20 ms between them."""

@@ -15,8 +15,8 @@ from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.history.history_screen import HistoryScreen
-from whisper_tui.tui.history.past_calls import PastList
+from whisper_tui.tui.screens.history_screen import HistoryScreen
+from whisper_tui.tui.screens.past_calls import PastList
 
 ROOT = "/home/me/garden"
 DAY_S = 86_400

@@ -14,9 +14,9 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
 from whisper_tui.present.call_text import card, describe, heading
 from whisper_tui.present.security_text import GRAVE, risk_line
+from whisper_tui.tui.cockpit.call_roster import KEPT, CallRoster, listed
+from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.paragraphs_view import ParagraphsView, SeenRows
-from whisper_tui.tui.queue.call_roster import KEPT, CallRoster, listed
-from whisper_tui.tui.queue.call_row import row_line
 
 
 def long_call(lines: int) -> Play:

@@ -10,13 +10,13 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.model.state import Waiting
-from whisper_tui.tui.call import call_panel
-from whisper_tui.tui.call.call_panel import CallPanel
+from whisper_tui.tui.cockpit import call_panel
+from whisper_tui.tui.cockpit.call_panel import CallPanel
 from whisper_tui.tui.dialogs.file_dialogs import SaveScreen
-from whisper_tui.tui.history.replay import BUTTONS as REPLAY_BUTTONS
-from whisper_tui.tui.history.replay import ReplayArea
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import BUTTONS, OutputBar, SearchBar
+from whisper_tui.tui.screens.replay import BUTTONS as REPLAY_BUTTONS
+from whisper_tui.tui.screens.replay import ReplayArea
 
 ALL_BUTTONS = (460, 40)
 """Columns for every button there is, and rows."""

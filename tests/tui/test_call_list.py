@@ -11,9 +11,9 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
 from whisper_tui.present.quantities import clock_time
-from whisper_tui.tui.queue.call_list import CallList, ListLayout
-from whisper_tui.tui.queue.call_roster import FOUND, SECTIONS, CallRoster, RowPlace
-from whisper_tui.tui.queue.grouped_rows import OrderedTickets
+from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
+from whisper_tui.tui.cockpit.call_roster import FOUND, SECTIONS, CallRoster, RowPlace
+from whisper_tui.tui.cockpit.grouped_rows import OrderedTickets
 
 
 def many(count: int) -> Play:

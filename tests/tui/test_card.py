@@ -19,7 +19,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.present.call_text import card
 from whisper_tui.present.ending_text import Told, ToldPart
-from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 

@@ -22,10 +22,10 @@ from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.command_definition import Command, available
-from whisper_tui.tui.command_screen import CommandScreen
 from whisper_tui.tui.commands.all_commands import COMMANDS
-from whisper_tui.tui.history.history_screen import HISTORY
-from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
+from whisper_tui.tui.screens.command_screen import CommandScreen
+from whisper_tui.tui.screens.history_screen import HISTORY
+from whisper_tui.tui.screens.rules_screen import RULES, RulesScreen
 
 WIDE = (460, 40)
 """Room for every button."""

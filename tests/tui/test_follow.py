@@ -11,9 +11,9 @@ from tests.tui.scenes import ROOT, Play, workday
 from whisper_tui.model.board import ENDED_KEPT, Board
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.tui.cockpit.call_list import CallList
+from whisper_tui.tui.cockpit.call_roster import CallRoster, RowPlace
 from whisper_tui.tui.cockpit.status_bars import Banner
-from whisper_tui.tui.queue.call_list import CallList
-from whisper_tui.tui.queue.call_roster import CallRoster, RowPlace
 
 GONE = Unavailable("The supervisor cannot be reached", hint="Start it with whisper-tui")
 

@@ -10,9 +10,9 @@ from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, She
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
 from whisper_tui.model.verdict import Risk, Verdict
-from whisper_tui.tui.queue.call_list import CallList, ListLayout
-from whisper_tui.tui.queue.call_roster import GROUPINGS, CallRoster, RowPlace, similarity_key
-from whisper_tui.tui.queue.grouped_rows import SPARE, FenwickTree, GroupedTickets
+from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
+from whisper_tui.tui.cockpit.call_roster import GROUPINGS, CallRoster, RowPlace, similarity_key
+from whisper_tui.tui.cockpit.grouped_rows import SPARE, FenwickTree, GroupedTickets
 
 
 def asked(play: Play, text: str, session: str = "s1") -> str:

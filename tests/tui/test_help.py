@@ -11,7 +11,7 @@ from whisper_tui.model.state import Waiting
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP, OTHER_SCREENS, keymap
 from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
 from whisper_tui.tui.dialogs.help_dialog import HelpScreen, cockpit_sections, matching
-from whisper_tui.tui.history.history_screen import HistoryScreen
+from whisper_tui.tui.screens.history_screen import HistoryScreen
 
 EVERYTHING = cockpit_sections(DEFAULT_KEYMAP, "queue", COMMANDS, lambda _: "")
 

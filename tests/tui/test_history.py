@@ -13,8 +13,8 @@ from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.ending_text import Told, ToldPart
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
-from whisper_tui.tui.history.history_screen import HISTORY, HistoryScreen
-from whisper_tui.tui.history.past_calls import PastList
+from whisper_tui.tui.screens.history_screen import HISTORY, HistoryScreen
+from whisper_tui.tui.screens.past_calls import PastList
 
 
 async def test_every_command_of_the_table_is_done_and_no_other():

@@ -7,8 +7,8 @@ from tests.tui.past import ROOT, a_month, ask, begin, counting, history
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.verdict import Verdict
-from whisper_tui.tui.history.replay import ReplayArea, ReplayBar, played
 from whisper_tui.tui.output.output_area import OutputArea
+from whisper_tui.tui.screens.replay import ReplayArea, ReplayBar, played
 
 
 @pytest.mark.slow

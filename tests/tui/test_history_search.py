@@ -6,7 +6,7 @@ from textual.widgets import Button, Input
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, history, ids, ran
 from whisper_tui.tui.commands.all_commands import keymap
-from whisper_tui.tui.history.past_calls import Filters, PastCalls, PastList, first_at_or_after
+from whisper_tui.tui.screens.past_calls import Filters, PastCalls, PastList, first_at_or_after
 
 RECENT = ["2", "3", "4", "5", "6", "7"]
 
@@ -100,7 +100,7 @@ async def test_a_search_for_a_rare_call_shows_how_far_it_went():
 
 
 async def test_words_are_searched_window_by_window_with_the_reached_date(monkeypatch):
-    monkeypatch.setattr("whisper_tui.tui.history.past_calls.WINDOW", 50)
+    monkeypatch.setattr("whisper_tui.tui.screens.past_calls.WINDOW", 50)
     play = begin()
     ask(play, "needle", "first")
     for number in range(220):
@@ -113,7 +113,7 @@ async def test_words_are_searched_window_by_window_with_the_reached_date(monkeyp
 
 
 async def test_a_search_for_words_stops_where_the_period_begins(monkeypatch):
-    monkeypatch.setattr("whisper_tui.tui.history.past_calls.WINDOW", 50)
+    monkeypatch.setattr("whisper_tui.tui.screens.past_calls.WINDOW", 50)
     play = begin()
     for number in range(300):
         ask(play, "echo", str(number))

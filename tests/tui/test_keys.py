@@ -8,8 +8,8 @@ from textual.widgets import Input
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, long_output, workday
 from whisper_tui.model.state import Running
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, keys_page
-from whisper_tui.tui.queue.call_list import CallList
 
 PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
 CRAWL = "6"

@@ -11,9 +11,9 @@ from tests.in_memory.world import RecordedStreams
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.output.emulator import Emulator, MouseMode, Tracking, mouse_report
 from whisper_tui.tui.output.terminal_pane import TerminalPane
-from whisper_tui.tui.queue.call_list import CallList
 
 SGR = b"\x1b[?1006h"
 

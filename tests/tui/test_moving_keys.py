@@ -4,9 +4,9 @@ import pytest
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import Play, long_output, workday
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.queue.call_list import CallList
 
 CRAWL = "6"
 

@@ -5,8 +5,8 @@ import pytest
 from tests.tui.cockpit import cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import long_output, workday
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.output.output_area import OutputArea
-from whisper_tui.tui.queue.call_list import CallList
 
 
 @pytest.mark.slow

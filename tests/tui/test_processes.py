@@ -19,9 +19,9 @@ from whisper_tui.model.run import ProcessIdentity, UsageSample
 from whisper_tui.model.state import Ended, Running, Waiting
 from whisper_tui.supervisor.runs.usage import find_process, sample_left_behind, sample_run
 from whisper_tui.system.processes import boot_id
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.commands.run_commands import is_paused
 from whisper_tui.tui.output.output_bars import UsageLine, cpu_percent, figures, sparkline
-from whisper_tui.tui.queue.call_list import CallList
 
 LISTEN = (
     "import socket, sys, time\n"

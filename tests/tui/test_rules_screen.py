@@ -27,9 +27,9 @@ from whisper_tui.model.shown_rules import (
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
-from whisper_tui.tui.rules.rule_dialogs import RuleForm, WhyScreen
-from whisper_tui.tui.rules.rule_list import why_paragraphs
-from whisper_tui.tui.rules.rules_screen import RULES, RulesScreen
+from whisper_tui.tui.screens.rule_dialogs import RuleForm, WhyScreen
+from whisper_tui.tui.screens.rule_list import why_paragraphs
+from whisper_tui.tui.screens.rules_screen import RULES, RulesScreen
 
 STATUS = ShownRule(
     effect="allow",

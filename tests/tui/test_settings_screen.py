@@ -7,7 +7,7 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.past import begin
 from tests.tui.scenes import Play
 from whisper_tui.model.api import ShownSetting
-from whisper_tui.tui.settings_screen import SETTINGS, SettingDialog, SettingsScreen
+from whisper_tui.tui.screens.settings_screen import SETTINGS, SettingDialog, SettingsScreen
 
 SHOWN = (
     ShownSetting(name="cockpit.theme", about="The colours.", value="", default="", allowed="a text", restart="cockpit"),

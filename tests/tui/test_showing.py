@@ -14,9 +14,9 @@ from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_output_pane import running, styles
 from whisper_tui.model.run import OutputChunk, Stream
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.dialogs.file_dialogs import PIECE
 from whisper_tui.tui.output.output_bars import SearchBar
-from whisper_tui.tui.queue.call_list import CallList
 
 
 def rows(seat: Cockpit, pane: str = "out") -> list[str]:

@@ -6,7 +6,7 @@ from textual.widgets._footer import FooterKey
 
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import workday
-from whisper_tui.tui.command_screen import KeyFooter
+from whisper_tui.tui.screens.command_screen import KeyFooter
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 
 

@@ -11,8 +11,8 @@ from tests.tui.live import live
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.state import Ended
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.output.terminal_pane import TYPED_AHEAD_S, TerminalPane
-from whisper_tui.tui.queue.call_list import CallList
 
 
 async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None:

@@ -13,8 +13,8 @@ from tests.tui.test_typing_in import asking
 from whisper_tui.export.asciicast import asciicast
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended
-from whisper_tui.tui.history.replay import ReplayArea
 from whisper_tui.tui.output.terminal_pane import TerminalPane
+from whisper_tui.tui.screens.replay import ReplayArea
 
 TOLD = re.compile(r"^(\d+) (\d+)", re.MULTILINE)
 """Rows and columns, as `stty size` tells them."""

@@ -12,9 +12,9 @@ from tests.tui.scenes import Play, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_rules_screen import Book, rules
 from tests.tui.test_typing_in import asking
+from whisper_tui.tui.cockpit.call_list import FilterBar
 from whisper_tui.tui.output.output_bars import SearchBar
-from whisper_tui.tui.queue.call_list import FilterBar
-from whisper_tui.tui.rules.rules_screen import RulesScreen
+from whisper_tui.tui.screens.rules_screen import RulesScreen
 
 
 def at_once(seat: Cockpit, opens: str, typed: str) -> None:

@@ -12,9 +12,9 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Grant, PrefixScope, RuleScope
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.present.words import approved_scope
-from whisper_tui.tui.call import call_card
-from whisper_tui.tui.call.call_card import REVEALED_S
-from whisper_tui.tui.rules.rule_list import grant_paragraphs
+from whisper_tui.tui.cockpit import call_card
+from whisper_tui.tui.cockpit.call_card import REVEALED_S
+from whisper_tui.tui.screens.rule_list import grant_paragraphs
 
 SECRET = "hunter22"
 WORDS = ("psql", f"--password={SECRET}", "prod")

@@ -13,8 +13,8 @@ from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.present.call_text import heading
+from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.dialogs.help_dialog import SIGNS
-from whisper_tui.tui.queue.call_row import row_line
 
 NOW = 1_700_000_000.0
 

@@ -21,7 +21,7 @@ from whisper_tui.model.errors import OtherVersion, WhisperError
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
-from whisper_tui.tui.call.call_panel import Guidance
+from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings

@@ -20,7 +20,7 @@ from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, Refused
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
-from whisper_tui.policy.read_only.read_only_list import listed_commands
+from whisper_tui.policy.commands.read_only_list import listed_commands
 from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
 from whisper_tui.supervisor.rule_book import RuleTrust, mark_of, marks_of

@@ -20,8 +20,8 @@ from whisper_tui.model.call import Command
 from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, UnknownEffect
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import parse_git
+from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.wrappers import BUILTINS
-from whisper_tui.policy.read_only.read_only_list import only_reads
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 

@@ -16,7 +16,7 @@ from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.model.effects import GitEffect
 from whisper_tui.model.verdict import Repository
 from whisper_tui.policy.commands.argv import GitCommand, parse_git
-from whisper_tui.policy.read_only.special_programs import git_only_reads
+from whisper_tui.policy.commands.read_only_programs import git_only_reads
 
 _ONLY_GIT_DIRECTORY = frozenset(
     (

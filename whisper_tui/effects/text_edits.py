@@ -9,7 +9,7 @@ from whisper_tui.effects.changes import Changes
 from whisper_tui.effects.file_view import Found
 from whisper_tui.effects.operands import ParsedWords, Program, find_targets, input_of
 from whisper_tui.effects.text_walk import Step
-from whisper_tui.policy.read_only import special_programs
+from whisper_tui.policy.commands import read_only_programs as special_programs
 
 NOT_COMPUTED = "not computed"
 _SED_FLAGS = frozenset({"e", "expression", "i", "in-place", "E", "r", "regexp-extended", "s", "separate", "u"})

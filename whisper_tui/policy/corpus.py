@@ -5,9 +5,9 @@ from typing import Any
 
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.read_only.read_only_list import only_reads
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
 from whisper_tui.policy.rules.grants import is_too_broad
 from whisper_tui.policy.rules.rule import Rule, Rules

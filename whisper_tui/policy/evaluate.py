@@ -8,8 +8,8 @@ from whisper_tui.model.decision import Grant
 from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, PreviewCondition, Risk, Verdict
+from whisper_tui.policy.commands.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any
 from whisper_tui.policy.commands.wrappers import is_own_variable
-from whisper_tui.policy.read_only.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.risks.sensitive_paths import contains_home, names_closed_place, shows_private
 from whisper_tui.policy.rules.grants import (

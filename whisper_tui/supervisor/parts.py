@@ -30,11 +30,11 @@ from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
+from whisper_tui.supervisor.runs.live_runs import StallMonitor
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.scheduling import Pause
-from whisper_tui.supervisor.runs.stalls import StallMonitor
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import Environments, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings

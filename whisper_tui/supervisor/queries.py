@@ -23,16 +23,16 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
 from whisper_tui.supervisor.edit_history import EditHistory, current_versions
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
-from whisper_tui.supervisor.resolve.command_files import ApprovedScripts
 from whisper_tui.supervisor.runs.executor import Executor, run_key
+from whisper_tui.supervisor.runs.live_runs import StallMonitor, echo_of, is_alive
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_description, sandbox_problem
-from whisper_tui.supervisor.runs.stalls import StallMonitor, echo_of, is_alive
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system.processes import find_process
 from whisper_tui.system.state_directory import Directories

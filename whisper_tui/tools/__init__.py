@@ -3,6 +3,7 @@
 from whisper_tui.tools.agent_text import DuplicateTool, ToolFailure, UnknownTool, agent_note
 from whisper_tui.tools.ai_tool import AITool, ArgumentError
 from whisper_tui.tools.asked_tool import AskedTool
+from whisper_tui.tools.command_tools import ExecuteCommandLineTool, ExecuteCommandTool
 from whisper_tui.tools.exec_command import (
     ExecCommandTool,
     TaskInputTool,
@@ -11,7 +12,6 @@ from whisper_tui.tools.exec_command import (
     TaskStatusTool,
     TaskStopTool,
 )
-from whisper_tui.tools.execute_command import ExecuteCommandLineTool, ExecuteCommandTool
 from whisper_tui.tools.read_file import ReadFileTool
 from whisper_tui.tools.registry import ToolRegistry, ToolSet, standard_registry
 from whisper_tui.tools.run_shell_command import RunShellCommandTool

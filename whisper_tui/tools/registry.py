@@ -11,6 +11,7 @@ from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.tools.agent_text import DuplicateTool, UnknownTool
 from whisper_tui.tools.ai_tool import AITool, ArgumentError, check_arguments, run_tool
 from whisper_tui.tools.asked_tool import AskedTool
+from whisper_tui.tools.command_tools import LONGEST_TIMEOUT_S, ExecuteCommandLineTool, ExecuteCommandTool
 from whisper_tui.tools.exec_command import (
     ExecCommandTool,
     TaskInputTool,
@@ -19,7 +20,6 @@ from whisper_tui.tools.exec_command import (
     TaskStatusTool,
     TaskStopTool,
 )
-from whisper_tui.tools.execute_command import LONGEST_TIMEOUT_S, ExecuteCommandLineTool, ExecuteCommandTool
 from whisper_tui.tools.read_file import ReadFileTool
 from whisper_tui.tools.run_shell_command import RunShellCommandTool
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContext

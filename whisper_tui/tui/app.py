@@ -26,12 +26,11 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.ending_text import AnswerReader
-from whisper_tui.tui.call.call_panel import NO_GUIDANCE, Guidance
+from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.follower import Reconnect
 from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force, written
-from whisper_tui.tui.command_screen import EVERYTHING, CommandScreen, KeyedScreen
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
 from whisper_tui.tui.commands.takeover_commands import TakeOver, TakeoverCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
@@ -39,7 +38,8 @@ from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.dialogs.help_dialog import dialog_help
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
-from whisper_tui.tui.settings_screen import SettingsScreen
+from whisper_tui.tui.screens.command_screen import EVERYTHING, CommandScreen, KeyedScreen
+from whisper_tui.tui.screens.settings_screen import SettingsScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 from whisper_tui.tui.terminal_driver import TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes

@@ -197,14 +197,14 @@ EXPANDED = (
     ),
     Mutation(
         "expansions: code before names",
-        "whisper_tui.policy.read_only.read_only_list.harmless_with_any",
+        "whisper_tui.policy.commands.read_only_list.harmless_with_any",
         "name in _CODE_FIRST and not only_reads(argv[:first], git_is_neutral=False)",
         "False",
         ASKED_EXPANSIONS,
     ),
     Mutation(
         "expansions: more than one name",
-        "whisper_tui.policy.read_only.read_only_list.harmless_with_any",
+        "whisper_tui.policy.commands.read_only_list.harmless_with_any",
         "(1, 2, 5)",
         "(1,)",
         ASKED_EXPANSIONS,

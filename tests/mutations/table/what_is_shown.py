@@ -32,7 +32,7 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "approved scripts as they were judged",
-        "whisper_tui.supervisor.resolve.command_files.ApprovedScripts.keep",
+        "whisper_tui.supervisor.approvals.command_files.ApprovedScripts.keep",
         "digest_of(content) == each.digest",
         "True",
         ("tests/api/test_effects.py::test_a_script_that_has_changed_since_it_was_judged_is_not_kept",),
@@ -77,7 +77,7 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "output on a terminal",
-        "whisper_tui.cli.log_output.TerminalText.feed",
+        "whisper_tui.cli.recorded_output.TerminalText.feed",
         "_CONTROLS.sub(_shown, ready)",
         "ready",
         ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),

@@ -86,7 +86,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "scripts that were approved",
-        "whisper_tui.supervisor.resolve.command_files.file_stamps",
+        "whisper_tui.supervisor.approvals.command_files.file_stamps",
         "[program, *scripts]",
         "[program]",
         (SWAPS + "test_a_script_that_was_changed_is_noticed",),

@@ -20,8 +20,8 @@ from whisper_tui.model.ending import Exited, TimedOut
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.approvals.expand import literal_text
 from whisper_tui.supervisor.keeper.sandbox import probe
-from whisper_tui.supervisor.resolve.expand import literal_text
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -196,7 +196,7 @@ async def test_a_link_that_appears_behind_a_pattern_after_the_judgement_shows_no
             (place.workspace / "late").symlink_to(place.home / ".ssh" / "id_rsa")
         return literal
 
-    monkeypatch.setattr("whisper_tui.supervisor.resolve.resolve.literal_text", judged_before)
+    monkeypatch.setattr("whisper_tui.supervisor.approvals.resolve.literal_text", judged_before)
     # Without the last look before the start, the file is there when bash looks, and the judgement did not see it.
     monkeypatch.setattr("whisper_tui.supervisor.approvals.judge.Judge.judge_again", lambda *_: None)
     record = await place.unasked("cat [dl]*")

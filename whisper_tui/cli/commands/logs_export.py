@@ -39,7 +39,7 @@ def _logs(options: Options) -> int:
 
 
 async def _print(home: "Directories", options: Options) -> None:
-    from whisper_tui.cli.log_output import Printer
+    from whisper_tui.cli.recorded_output import Printer
     from whisper_tui.model.api import output_was_removed
     from whisper_tui.supervisor.runs.output_files import LocalOutput
     from whisper_tui.wire.client import SupervisorClient

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from whisper_tui.model.call import Command
 from whisper_tui.model.verdict import READ_ONLY_RULE
 from whisper_tui.policy.commands.argv import Danger, letters, operands, parse_git, program_name
+from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
+from whisper_tui.policy.commands.read_only_programs import reads_submodules
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
-from whisper_tui.policy.read_only.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
-from whisper_tui.policy.read_only.special_programs import reads_submodules
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
 from whisper_tui.policy.rules.rule import Rule
 from whisper_tui.policy.shell.bash_reader import read_script

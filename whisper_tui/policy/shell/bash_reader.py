@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from whisper_tui.policy.shell.compound_commands import CompoundReader
+from whisper_tui.policy.shell.bash_grammar import CompoundReader
 from whisper_tui.policy.shell.expansions import ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import (
     PartKind,

@@ -1,1 +1,1 @@
-"""Calls before they run: admission, judgement, decision, and handover to agents that start them."""
+"""Calls before they run: admission, resolution, judgement, decision, and handover to agents that start them."""

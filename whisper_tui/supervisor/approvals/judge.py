@@ -24,9 +24,9 @@ from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
+from whisper_tui.supervisor.approvals.command_files import changed_files, what_changed
+from whisper_tui.supervisor.approvals.resolve import resolve
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
-from whisper_tui.supervisor.resolve.command_files import changed_files, what_changed
-from whisper_tui.supervisor.resolve.resolve import resolve
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.supervisor.sessions import Environments
 

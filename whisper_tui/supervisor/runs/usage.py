@@ -11,7 +11,7 @@ import psutil
 
 from whisper_tui.model.run import BackgroundUsage, InputWait, ProcessIdentity, UsageSample
 from whisper_tui.model.state import CallRecord, Running
-from whisper_tui.supervisor.runs.stalls import input_of, input_wait, is_alive, most_certain
+from whisper_tui.supervisor.runs.live_runs import input_of, input_wait, is_alive, most_certain
 from whisper_tui.system.processes import LINUX
 
 

@@ -1,1 +1,1 @@
-"""The main screen: what is selected, what changed, what is said over everything."""
+"""The main screen: the list of calls, the selected call in full, and what is said over everything."""

@@ -17,8 +17,10 @@ from whisper_tui.model.text import visible
 from whisper_tui.notify.notifier import Notifier
 from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.words import toast_text
-from whisper_tui.tui.call.call_card import CallCard
-from whisper_tui.tui.call.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
+from whisper_tui.tui.cockpit.call_card import CallCard
+from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, select_next, select_next_waiting
+from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
+from whisper_tui.tui.cockpit.call_roster import CallRoster
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
 from whisper_tui.tui.cockpit.status_bars import (
     Banner,
@@ -40,10 +42,9 @@ from whisper_tui.tui.cockpit_context import (
     Opened,
 )
 from whisper_tui.tui.command_definition import available, why_not
-from whisper_tui.tui.command_screen import KeyedScreen, KeyFooter, PaneZoom
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.commands.edit_commands import EditCommands
+from whisper_tui.tui.commands.change_commands import EditCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
 from whisper_tui.tui.commands.preview_commands import PreviewCommands
@@ -54,8 +55,7 @@ from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
-from whisper_tui.tui.queue.call_list import CallColumn, CallList, FilterBar, select_next, select_next_waiting
-from whisper_tui.tui.queue.call_roster import CallRoster
+from whisper_tui.tui.screens.command_screen import KeyedScreen, KeyFooter, PaneZoom
 
 CALL_SHARE = 0.42
 """The share of the height that the call may take from its output."""

@@ -28,11 +28,11 @@ from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
+from whisper_tui.tui.cockpit.call_roster import Section
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
 from whisper_tui.tui.command_definition import Keymap, in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.ansi import plain_with_colours
-from whisper_tui.tui.queue.call_roster import Section
 
 Hint = Literal["undo", "terminal", "always-allow"]
 HINTS: tuple[Hint, ...] = get_args(Hint)

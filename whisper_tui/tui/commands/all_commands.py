@@ -15,7 +15,7 @@ from whisper_tui.tui.command_definition import (
 )
 from whisper_tui.tui.commands import (
     approve_deny,
-    edit_commands,
+    change_commands,
     navigation,
     output_commands,
     preview_commands,
@@ -24,9 +24,9 @@ from whisper_tui.tui.commands import (
     takeover_commands,
     undo_approval,
 )
-from whisper_tui.tui.history.history_screen import HISTORY
-from whisper_tui.tui.rules.rules_screen import RULES
-from whisper_tui.tui.settings_screen import SETTINGS
+from whisper_tui.tui.screens.history_screen import HISTORY
+from whisper_tui.tui.screens.rules_screen import RULES
+from whisper_tui.tui.screens.settings_screen import SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
@@ -42,9 +42,9 @@ COCKPIT = (*navigation.SCREENS, *takeover_commands.COMMANDS, *navigation.GENERAL
 COMMANDS: tuple[Command, ...] = (
     *DECIDE,
     *RUN,
-    *edit_commands.COMMANDS,
+    *change_commands.COMMANDS,
     *navigation.MOVE,
-    *edit_commands.PLACES,
+    *change_commands.PLACES,
     *navigation.VIEW,
     *output_commands.COMMANDS,
     *COCKPIT,

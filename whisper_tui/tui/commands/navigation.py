@@ -6,23 +6,23 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.ending_text import went_well
-from whisper_tui.tui.call.call_panel import CallPanel
+from whisper_tui.tui.cockpit.call_list import CallList, FilterBar
+from whisper_tui.tui.cockpit.call_panel import CallPanel
+from whisper_tui.tui.cockpit.call_roster import GROUPINGS, Section
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, Place, available, why_not
 from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
-from whisper_tui.tui.history.history_screen import HistoryScreen
 from whisper_tui.tui.lines import Scrolled
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.queue.call_list import CallList, FilterBar
-from whisper_tui.tui.queue.call_roster import GROUPINGS, Section
-from whisper_tui.tui.rules.rule_dialogs import WhyScreen
-from whisper_tui.tui.rules.rules_screen import RulesScreen
+from whisper_tui.tui.screens.history_screen import HistoryScreen
+from whisper_tui.tui.screens.rule_dialogs import WhyScreen
+from whisper_tui.tui.screens.rules_screen import RulesScreen
 
 CONVERSATION: tuple[Command, ...] = (
     Command("talk", "P", "Conversation", "Read the messages of the agent, and send it instructions.", "Decide"),

@@ -8,7 +8,7 @@ from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.call.call_card import CallCard
+from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands

@@ -12,6 +12,7 @@ from whisper_tui.model.run import Echo, SignalTarget, UsageSample
 from whisper_tui.model.state import CallRecord, Running, Unjudged, Waiting
 from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, is_alive
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
@@ -28,7 +29,6 @@ from whisper_tui.tui.dialogs.run_dialogs import (
 from whisper_tui.tui.output.ansi import PLAIN, read_line
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import UsageLine
-from whisper_tui.tui.queue.call_list import CallList
 
 INPUT: tuple[Command, ...] = (
     Command("type", "i", "Type", "Send a line to the input of the command.", "Run", "reads"),

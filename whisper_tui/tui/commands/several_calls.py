@@ -12,6 +12,7 @@ from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.cockpit.call_roster import similarity_key
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
@@ -23,7 +24,6 @@ from whisper_tui.tui.dialogs.decision_dialogs import (
     SessionDenialChoice,
     SessionDenialScreen,
 )
-from whisper_tui.tui.queue.call_roster import similarity_key
 
 MARKS: tuple[Command, ...] = (
     Command(

@@ -15,9 +15,9 @@ from whisper_tui.present.command_text import one_line
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import is_grave
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.queue.call_list import CallList
 
 COMMANDS: tuple[Command, ...] = (
     Command("undo", "u", "Undo", "Undo the last approval, while it is pending or its call has not started.", "Decide"),

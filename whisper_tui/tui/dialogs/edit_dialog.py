@@ -24,7 +24,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import command_paragraphs, command_title, whole_text
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
-from whisper_tui.tui.call.edit_diff import EditedResult
+from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import Checked, Draft, checked, draft_of, hidden_count, seen

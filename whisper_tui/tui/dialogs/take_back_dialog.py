@@ -21,7 +21,7 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Paragraph, Span, said
 from whisper_tui.present.tool_text import short_path
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.call.edit_diff import coloured_diffs, laid_out
+from whisper_tui.tui.cockpit.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView

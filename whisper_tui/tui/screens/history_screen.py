@@ -22,23 +22,23 @@ from whisper_tui.present.call_text import describe, heading
 from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
-from whisper_tui.tui.call.call_card import RevealedSecrets, answer_paragraphs
-from whisper_tui.tui.call.edit_diff import EditFacts
+from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
+from whisper_tui.tui.cockpit.edit_diff import EditFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
-from whisper_tui.tui.command_screen import CommandScreen, KeyFooter, PaneZoom
-from whisper_tui.tui.commands.edit_commands import go_to_place
+from whisper_tui.tui.commands.change_commands import go_to_place
 from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
-from whisper_tui.tui.history.past_calls import AHEAD, NEXT, FilterButtons, Filters, PastCalls, PastList, know_session
-from whisper_tui.tui.history.replay import BUTTONS, ReplayArea
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.rules.rule_dialogs import WhyScreen
+from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.screens.past_calls import AHEAD, NEXT, FilterButtons, Filters, PastCalls, PastList, know_session
+from whisper_tui.tui.screens.replay import BUTTONS, ReplayArea
+from whisper_tui.tui.screens.rule_dialogs import WhyScreen
 
 HISTORY: tuple[Command, ...] = (
     Command("history-search", "slash", "Search", "Search all calls for words.", "History", in_footer=True),

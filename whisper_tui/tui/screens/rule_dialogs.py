@@ -26,7 +26,7 @@ from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import EFFECTS, KINDS, ONLY_ALLOW, SANDBOXES, RuleFields, fields_of, kept_of
 from whisper_tui.tui.dialogs.scope_dialog import command_counts
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.rules.rule_list import verdict_paragraphs, why_paragraphs
+from whisper_tui.tui.screens.rule_list import verdict_paragraphs, why_paragraphs
 
 _HINTS = {
     "prefix": "npm run build",

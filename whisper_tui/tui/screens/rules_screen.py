@@ -29,12 +29,12 @@ from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.command_screen import CommandScreen, KeyFooter
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.rules.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
-from whisper_tui.tui.rules.rule_list import (
+from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter
+from whisper_tui.tui.screens.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
+from whisper_tui.tui.screens.rule_list import (
     Entry,
     Heading,
     Hits,

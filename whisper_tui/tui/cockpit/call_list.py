@@ -18,11 +18,11 @@ from textual.widgets import Input
 from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.spans import Line, Span
+from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace, Section
+from whisper_tui.tui.cockpit.call_row import empty_line, group_line, heading_line, row_line
+from whisper_tui.tui.cockpit.grouped_rows import TicketGroup
 from whisper_tui.tui.cockpit_context import CallSelected, CommandRequested, FilterChanged, FilterLeft
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn
-from whisper_tui.tui.queue.call_roster import SECTIONS, CallRoster, RowPlace, Section
-from whisper_tui.tui.queue.call_row import empty_line, group_line, heading_line, row_line
-from whisper_tui.tui.queue.grouped_rows import TicketGroup
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.command_screen import CommandScreen, KeyFooter
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter
 
 SETTINGS: tuple[Command, ...] = (
     Command("settings-change", "e", "Change", "Change the setting; Enter does so too.", "Settings", in_footer=True),
@@ -81,7 +81,7 @@ class SettingDialog(Dialog[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,ctrl+s", "save", "Save", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Save", "save"),)
-    CSS_PATH: ClassVar[StyleFiles] = ["styles/dialog.tcss"]
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss"]
 
     def __init__(self, cockpit: CockpitContext, setting: ShownSetting) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class SettingsScreen(CommandScreen):
 
     TABLE = SETTINGS
     BINDINGS = [command.binding() for command in SETTINGS]  # noqa: RUF012
-    CSS_PATH = "styles/settings.tcss"
+    CSS_PATH = "../styles/settings.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012
     AUTO_FOCUS = "#settings-list"
 

@@ -21,7 +21,7 @@ from whisper_tui.present.preview_text import (
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.call.edit_diff import ColouredDiff, coloured_diffs, laid_out
+from whisper_tui.tui.cockpit.edit_diff import ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.cockpit_context import CockpitContext
 
 MOST_DIFFS = 30

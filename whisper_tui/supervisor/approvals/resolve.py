@@ -9,11 +9,11 @@ from whisper_tui.effects.git_repository import find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Shell
 from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.verdict import Place, PlaceKind, Resolved
-from whisper_tui.policy.read_only.read_only_list import helpers_of
+from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
 from whisper_tui.policy.view import CommandView, view
-from whisper_tui.supervisor.resolve.command_files import contents_of, file_stamps, find_scripts, sensitive_files
-from whisper_tui.supervisor.resolve.expand import expand_command, find_program, is_directory, literal_text
+from whisper_tui.supervisor.approvals.command_files import contents_of, file_stamps, find_scripts, sensitive_files
+from whisper_tui.supervisor.approvals.expand import expand_command, find_program, is_directory, literal_text
 
 MOST_LINKS = 40
 """Limit of symbolic links in one path, the same as the kernel's."""

@@ -14,9 +14,9 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span
 from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.command_definition import available, in_force
-from whisper_tui.tui.command_screen import ButtonBar, label
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
+from whisper_tui.tui.screens.command_screen import ButtonBar, label
 
 BUTTONS = (
     *("approve", "apply-preview", "approve-session", "edit", "preview", "deny", "deny-session", "approve-scope"),

@@ -19,9 +19,9 @@ from whisper_tui.present.ending_text import AnswerReader, Told, told_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import rule_words
-from whisper_tui.tui.call.call_panel import CallPanel, CardParts
-from whisper_tui.tui.call.edit_diff import EditFacts
-from whisper_tui.tui.call.preview_card import PreviewFacts
+from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
+from whisper_tui.tui.cockpit.edit_diff import EditFacts
+from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import in_force
 

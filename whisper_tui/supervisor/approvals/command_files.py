@@ -23,8 +23,8 @@ from whisper_tui.policy.risks.sensitive_paths import (
     written_paths,
 )
 from whisper_tui.policy.view import view
+from whisper_tui.supervisor.approvals.expand import Expander
 from whisper_tui.supervisor.keeper.run_files import stamp
-from whisper_tui.supervisor.resolve.expand import Expander
 
 _SHELLS = frozenset({*SHELLS, "source", "."})
 _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "-p", "--eval", "--print"})

@@ -11,7 +11,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CarriedOut
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.model.verdict import is_grave
-from whisper_tui.tui.queue.grouped_rows import GroupedTickets, OrderedTickets
+from whisper_tui.tui.cockpit.grouped_rows import GroupedTickets, OrderedTickets
 
 Section = Literal["waiting", "queued", "running", "behind", "ended"]
 SECTIONS: tuple[Section, ...] = get_args(Section)

@@ -11,8 +11,8 @@ from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.security_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
+from whisper_tui.tui.cockpit.call_roster import Grouping, Section
 from whisper_tui.tui.lines import fitted, width_of
-from whisper_tui.tui.queue.call_roster import Grouping, Section
 
 TITLES: dict[Section, str] = {
     "waiting": "Waiting for you",

@@ -1,1 +1,0 @@
-"""Commands that only read: what may run without being asked, earned option by option."""

@@ -1,1 +1,0 @@
-"""Resolution: the programs, files and values that a command's words mean on this machine, without running it."""

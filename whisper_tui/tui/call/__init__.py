@@ -1,1 +1,0 @@
-"""One call in full, and what its run does."""

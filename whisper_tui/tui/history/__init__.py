@@ -1,1 +1,0 @@
-"""Calls of the past: which are looked for, where they come from, and their output played again."""

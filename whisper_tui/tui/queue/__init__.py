@@ -1,1 +1,0 @@
-"""The list of calls: its sections, rows, groups and filter."""

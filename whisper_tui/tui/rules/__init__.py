@@ -1,1 +1,0 @@
-"""Rules and standing approvals, which decide without a human."""

@@ -1,0 +1,1 @@
+"""The screens over the cockpit: history and replay, rules, settings."""
