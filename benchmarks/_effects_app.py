@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 from tests.in_memory.supervisor import InMemorySupervisor
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, Shell
-from whisper_tui.model.edits import FileVersions, WriteFile
+from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, FileVersions, Shell, WriteFile
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.errors import Refused
 from whisper_tui.tui.app import CockpitApp

@@ -16,7 +16,7 @@ import pytest
 
 from whisper_tui.config.configuration import CockpitSettings, Configuration, McpSettings
 from whisper_tui.model.call import Session
-from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.settings import SupervisorSettings

@@ -10,8 +10,8 @@ import pytest
 from tests.requirements import REQUIREMENTS, Requirement
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools import ToolContext, standard_registry
-from whisper_tui.tools.exec_command.envelope import Kind
-from whisper_tui.tools.exec_command.task import TaskState
+from whisper_tui.tools.exec_envelope import Kind
+from whisper_tui.tools.task import TaskState
 
 TESTS = Path(__file__).parent
 IDS = {requirement.id for requirement in REQUIREMENTS}

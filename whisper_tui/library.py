@@ -26,7 +26,7 @@ from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import StateDirectoryLock, prepare
 from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry, standard_registry
 from whisper_tui.tools.agent_text import OutputBudget, shortened
-from whisper_tui.tools.asked_tool import ApprovedArguments, approved_call
+from whisper_tui.tools.supervised_tool import ApprovedArguments, approved_call
 from whisper_tui.wire.client import SupervisorClient
 
 LONGEST_TEXT = 30_000

@@ -11,10 +11,9 @@ import pytest
 
 from tests.agent_process import AgentProcess
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
-from whisper_tui.model.call import CommandSpec, FileEdits
+from whisper_tui.model.call import CommandSpec, FileEdits, WriteFile
 from whisper_tui.model.call import Shell as ShellCommand
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.wire.client import SupervisorClient
 
 HUMAN = Decider(surface="library", who="tester")

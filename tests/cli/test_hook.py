@@ -14,7 +14,7 @@ from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.outside import outside_only
 from whisper_tui.cli.commands.approve import say_approved
-from whisper_tui.model.edits import LARGEST_EDITED
+from whisper_tui.model.call import LARGEST_EDITED
 from whisper_tui.transports.hook.hook_program import LONGEST_INPUT
 
 __all__ = ["shell"]

@@ -12,9 +12,8 @@ import pytest
 from tests.cli.agent_shell import HUMAN, Shell, finished, reason, shell
 from tests.cli.conftest import ANSWER_S
 from tests.outside import outside_only
-from whisper_tui.model.call import CommandSpec, FileEdits, Function
+from whisper_tui.model.call import CommandSpec, DeleteFile, FileChange, FileEdits, Function, WriteFile
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import DeleteFile, FileChange, WriteFile
 from whisper_tui.wire.client import SupervisorClient
 
 __all__ = ["shell"]

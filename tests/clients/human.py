@@ -18,9 +18,8 @@ from tests.clients.scenes import (
     Scene,
 )
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Shell
+from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Shell, WriteFile
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.state import CallRecord, Running, Waiting
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.effects.edit_results import examine, versions
-from whisper_tui.model.edits import (
+from whisper_tui.model.call import (
     DeleteFile,
     EditCell,
     EditedFile,

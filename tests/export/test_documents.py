@@ -7,8 +7,7 @@ import pytest
 
 from tests.outside import needs_sandbox, outside_only
 from whisper_tui.export import session_story
-from whisper_tui.export.document import ExportSelection, document, save
-from whisper_tui.export.markdown import block, in_code, plain_output
+from whisper_tui.export.document import ExportSelection, block, document, in_code, plain_output, save
 from whisper_tui.export.session_story import SessionStory, oldest_first, sessions_named
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.errors import InvalidRequest, Refused

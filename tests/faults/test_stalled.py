@@ -6,7 +6,7 @@ import socket
 
 from tests.faults.instance import PATIENCE_S, Instance
 from tests.outside import outside_only
-from whisper_tui.wire.protocol import VERSION
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.wire.rendezvous import connect
 
 

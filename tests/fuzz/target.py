@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.light_client import LightClient
-from whisper_tui.wire.protocol import VERSION
 from whisper_tui.wire.rendezvous import connect
 
 ANSWER_S = 60.0

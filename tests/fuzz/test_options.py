@@ -17,8 +17,8 @@ from tests.fuzz.jail import Jail, programs
 from tests.fuzz.profile import LONG, fuzzed
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.policy.commands import read_only_programs as special_programs
+from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options
 from whisper_tui.policy.commands.read_only_list import _forms, _subcommands, helpers_of
-from whisper_tui.policy.commands.read_only_options import AllowedOptions, allowed_options
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH, minimal_environment

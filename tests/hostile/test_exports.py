@@ -10,8 +10,7 @@ from tests.fuzz.profile import LONG
 from tests.hostile.adversarial import Adversary
 from tests.hostile.texts import HUGE, LINES, TEXTS, each_of
 from whisper_tui.cli.web_server import headers, page
-from whisper_tui.export.document import ExportFormat, ExportSelection, document
-from whisper_tui.export.markdown import block
+from whisper_tui.export.document import ExportFormat, ExportSelection, block, document
 from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.text import is_hidden, visible
 

@@ -7,7 +7,7 @@ from wcwidth import wcwidth
 from tests.fuzz.profile import fuzzed
 from tests.hostile.texts import TEXTS
 from whisper_tui.cli.output_format import cell
-from whisper_tui.export.markdown import in_code
+from whisper_tui.export.document import in_code
 from whisper_tui.model.text import is_hidden, visible
 from whisper_tui.notify.delivery import one_safe_line
 from whisper_tui.present.spans import Line, Paragraph, said

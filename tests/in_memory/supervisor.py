@@ -7,7 +7,16 @@ from typing import Any
 from tests.in_memory.world import InMemoryRules, PlayedWorld, RecordedStreams
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, Presence, Pruned, SettingList, Submission, Supervision, SupervisorStatus
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, Shell
+from whisper_tui.model.call import (
+    CallRequest,
+    ClientInfo,
+    CommandSpec,
+    EditMode,
+    FileVersions,
+    Session,
+    SessionHello,
+    Shell,
+)
 from whisper_tui.model.decision import (
     Approve,
     Coverage,
@@ -19,7 +28,6 @@ from whisper_tui.model.decision import (
     SessionDenial,
     ToolScope,
 )
-from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import Denied, HandedOver, Signalled, Withdrawn
 from whisper_tui.model.errors import (

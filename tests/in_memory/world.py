@@ -7,9 +7,18 @@ from typing import Protocol
 
 from whisper_tui.model.api import Presence, ShownSetting
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, FileEdits, Session, ToolCall
+from whisper_tui.model.call import (
+    CallRequest,
+    ClientInfo,
+    CommandSpec,
+    EditedFile,
+    FileEdits,
+    FileState,
+    FileVersions,
+    Session,
+    ToolCall,
+)
 from whisper_tui.model.decision import Decider, Deny, beginnings
-from whisper_tui.model.edits import EditedFile, FileState, FileVersions
 from whisper_tui.model.ending import Denied, Ending, Exited
 from whisper_tui.model.errors import UnknownCall, WhisperError
 from whisper_tui.model.event import (

@@ -4,8 +4,8 @@ import pytest
 
 from tests.model.build import ASK, a_board, a_grant, a_shell, a_spec, judged, left_behind, opened, submitted
 from whisper_tui.model.call import Argv, Function
+from whisper_tui.model.call_rows import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.decision import Approve, PrefixScope
-from whisper_tui.model.masked_calls import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.secrets import MASK, MOST_EXAMINED, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 

@@ -5,9 +5,20 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.effects.edit_results import examine
-from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Function
+from whisper_tui.model.call import (
+    CarriedOut,
+    CommandSpec,
+    DeleteFile,
+    EditCell,
+    EditMode,
+    FileEdits,
+    Function,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    WriteFile,
+)
 from whisper_tui.model.decision import Decider, Grant, ToolScope
-from whisper_tui.model.edits import DeleteFile, EditCell, EditMode, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.verdict import EDITS_RULE, SUBAGENT_RULE, Resolved, Verdict
 from whisper_tui.policy.rules.grants import saved_tool_rules, scope_problem
 from whisper_tui.policy.rules.rule import Rule, Rules, literal_pattern

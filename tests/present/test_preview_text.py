@@ -2,7 +2,7 @@
 
 from tests.tui.preview_scenes import ME, REPORT, applied, cannot_be_applied
 from whisper_tui.cli.watch_text import happened
-from whisper_tui.export.markdown import call_report
+from whisper_tui.export.document import call_report
 from whisper_tui.model.event import Decided, PreviewEnded, PreviewStarted, UndoEnded, UndoStarted
 from whisper_tui.model.preview import ChangeCounts
 from whisper_tui.present.preview_text import counts_text

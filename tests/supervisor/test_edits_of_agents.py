@@ -7,11 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.export.markdown import session_report
+from whisper_tui.export.document import session_report
 from whisper_tui.export.session_story import SessionStory
-from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, FileEdits, Function
+from whisper_tui.model.call import (
+    CallRequest,
+    CarriedOut,
+    CommandSpec,
+    DeleteFile,
+    FileChange,
+    FileEdits,
+    Function,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    WriteFile,
+)
 from whisper_tui.model.decision import Approve, Deny
-from whisper_tui.model.edits import DeleteFile, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.state import CallRecord, Ended, Held, Waiting

@@ -6,9 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.supervisor.conftest import Bench
-from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, SessionHello
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, SessionHello, WriteFile
 from whisper_tui.model.decision import Deny
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.supervisor.journal.journal import LARGEST, LARGEST_OF_EDITS
 from whisper_tui.supervisor.sessions import LARGEST_ENVIRONMENT

@@ -7,9 +7,17 @@ from typing import Literal
 
 from tests.in_memory.world import ASKED
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, Function
+from whisper_tui.model.call import (
+    CallRequest,
+    CommandSpec,
+    DeleteFile,
+    FileChange,
+    FileEdits,
+    Function,
+    ReplaceText,
+    WriteFile,
+)
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import DeleteFile, FileChange, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.model.verdict import Resolved, Risk, Verdict

@@ -2,9 +2,8 @@
 
 from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.call import CallRequest, CommandSpec, Shell
+from whisper_tui.model.call import CallRequest, CommandSpec, EditAction, EditedFile, FileVersions, Shell
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, PreviewStarted
 from whisper_tui.model.preview import (

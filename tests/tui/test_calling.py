@@ -16,6 +16,7 @@ from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.notify.delivery import (
     LONGEST,
+    NotifySettings,
     desktop_program,
     notification,
     notification_json,
@@ -27,7 +28,6 @@ from whisper_tui.notify.delivery import (
     waiting_title,
 )
 from whisper_tui.notify.notifier import PendingNotifications, quiet_until
-from whisper_tui.notify.notify_settings import NotifySettings
 
 ALWAYS = NotifySettings(when="always", title=False)
 

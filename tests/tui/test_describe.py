@@ -5,9 +5,8 @@ import pytest
 from tests.model.build import left_behind
 from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
 from whisper_tui.cli.watch_text import happened, lines
-from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Function, Shell
+from whisper_tui.model.call import Argv, CommandSpec, DeleteFile, FileEdits, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
-from whisper_tui.model.edits import DeleteFile
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.event import AgentGaveUp, Decided, Judged
 from whisper_tui.model.state import CallRecord

@@ -10,7 +10,7 @@ import pytest
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.edit_scenes import approved, edit, folder, one_edit, several_files
 from tests.tui.scenes import Play
-from whisper_tui.model.edits import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
+from whisper_tui.model.call import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
 from whisper_tui.tui.app import CockpitApp

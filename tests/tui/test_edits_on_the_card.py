@@ -7,9 +7,19 @@ from textual.widgets import TextArea
 
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ME, Play
-from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, Shell
+from whisper_tui.model.call import (
+    CallRequest,
+    CommandSpec,
+    DeleteFile,
+    FileChange,
+    FileEdits,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    Shell,
+    WriteFile,
+)
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import DeleteFile, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.event import Decided, Finished
 from whisper_tui.tui.commands.undo_approval import NO_UNDO

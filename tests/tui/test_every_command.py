@@ -16,7 +16,7 @@ from tests.tui.preview_scenes import apply, begin_preview, end_preview, tidying
 from tests.tui.scenes import Play
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
-from whisper_tui.model.edits import WriteFile
+from whisper_tui.model.call import WriteFile
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands

@@ -17,7 +17,7 @@ from tests.tui.test_output_pane import running
 from whisper_tui.model.event import Paused, SessionClosed
 from whisper_tui.model.run import ProcessIdentity, UsageSample
 from whisper_tui.model.state import Ended, Running, Waiting
-from whisper_tui.supervisor.runs.usage import find_process, sample_left_behind, sample_run
+from whisper_tui.supervisor.runs.live_runs import living_process, sample_left_behind, sample_run
 from whisper_tui.system.processes import boot_id
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.commands.run_commands import is_paused
@@ -68,9 +68,9 @@ def test_figures_omit_the_bars_in_narrow_panes() -> None:
 def test_a_reused_pid_is_recognized() -> None:
     started = int(Path(f"/proc/{os.getpid()}/stat").read_bytes().rpartition(b")")[2].split()[19])
     mine = ProcessIdentity(pid=os.getpid(), start_time=started, boot_id=boot_id())
-    assert find_process(mine) is not None
-    assert find_process(mine.model_copy(update={"start_time": started + 1})) is None
-    assert find_process(mine.model_copy(update={"boot_id": "another"})) is None
+    assert living_process(mine) is not None
+    assert living_process(mine.model_copy(update={"start_time": started + 1})) is None
+    assert living_process(mine.model_copy(update={"boot_id": "another"})) is None
     assert [one.identity for one in sample_left_behind([mine, mine.model_copy(update={"start_time": 1})])] == [mine]
 
 

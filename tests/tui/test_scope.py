@@ -6,9 +6,8 @@ from textual.widgets import Input, OptionList
 from tests.tui.cockpit import Cockpit, cockpit
 from tests.tui.scenes import Play
 from tests.tui.test_deciding import three_waiting
-from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, WriteFile
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope, ToolScope
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.present.words import scope_targets

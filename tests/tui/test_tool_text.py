@@ -8,18 +8,22 @@ import pytest
 from tests.tui.cockpit import cockpit
 from tests.tui.scenes import ROOT, Play
 from tests.tui.test_describe import text_of
-from whisper_tui.model.call import CallRequest, Command, CommandSpec, FileEdits, Function
-from whisper_tui.model.call_rows import call_row
-from whisper_tui.model.decision import Approve
-from whisper_tui.model.edits import (
+from whisper_tui.model.call import (
+    CallRequest,
+    Command,
+    CommandSpec,
     DeleteFile,
     EditedFile,
     FileChange,
+    FileEdits,
+    Function,
     Hunk,
     PatchFile,
     ReplaceText,
     WriteFile,
 )
+from whisper_tui.model.call_rows import call_row
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.present.call_text import card

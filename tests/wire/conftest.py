@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories
-from whisper_tui.wire.protocol import VERSION
 from whisper_tui.wire.rendezvous import connect
 from whisper_tui.wire.server import Server, serve
 

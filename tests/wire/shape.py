@@ -4,8 +4,8 @@ import json
 import sys
 from typing import Any
 
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.wire.operations import OPERATIONS
-from whisper_tui.wire.protocol import VERSION
 
 
 def shape() -> dict[str, Any]:

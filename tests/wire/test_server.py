@@ -10,9 +10,9 @@ import pytest
 
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.errors import BadStateDirectory
-from whisper_tui.model.protocol_version import LONGEST_REQUEST
+from whisper_tui.model.protocol_version import LONGEST_REQUEST, VERSION
 from whisper_tui.wire import connection
-from whisper_tui.wire.protocol import SOCKET, VERSION
+from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.server import serve
 
 

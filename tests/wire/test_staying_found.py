@@ -10,7 +10,7 @@ from tests.wire.conftest import Raw
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock
 from whisper_tui.wire import server as staying_found
-from whisper_tui.wire.rendezvous import SOCKET
+from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.server import Server, serve
 
 WITHIN_S = 30

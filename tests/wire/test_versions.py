@@ -15,7 +15,7 @@ import pytest
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
-from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.protocol_version import HELLO_VERSIONS, OLDEST, VERSION
 from whisper_tui.policy.view import may_change_directory
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
@@ -25,7 +25,7 @@ from whisper_tui.transports.shell_call import ShellCallEndpoint
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.light_client import light_client
 from whisper_tui.wire.peers import descends
-from whisper_tui.wire.protocol import OLDEST, SOCKET, VERSION, greeting, hello
+from whisper_tui.wire.protocol import SOCKET, greeting, hello
 from whisper_tui.wire.rendezvous import START_LOCK, stopped_on_purpose
 from whisper_tui.wire.server import serve
 
@@ -133,7 +133,7 @@ def test_messages_have_the_shape_of_their_version():
     """Else two programs that say the same number do not understand each other."""
     noted = json.loads((Path(__file__).parent / "shape.json").read_text())
     assert shape() == noted, (
-        f"What is sent has changed. If a release speaks version {VERSION}, raise the number in wire/protocol.py. Then "
+        f"What is sent has changed. If a release speaks version {VERSION}, raise `protocol_version.VERSION`. Then "
         "note the new shape: python -m tests.wire.shape > tests/wire/shape.json"
     )
 

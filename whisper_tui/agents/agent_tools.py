@@ -12,8 +12,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from whisper_tui.model.call import LONGEST_PATH, FileEdits, Function
-from whisper_tui.model.edits import DeleteFile, EditCell, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
+from whisper_tui.model.call import (
+    LONGEST_PATH,
+    DeleteFile,
+    EditCell,
+    FileChange,
+    FileEdits,
+    Function,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    WriteFile,
+)
 from whisper_tui.model.errors import InvalidRequest
 
 Content = dict[str, Any]

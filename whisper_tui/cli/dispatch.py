@@ -50,7 +50,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.shell_completion:add_man": ("man",),
     "whisper_tui.cli.commands.supervisor_control:add_supervise": ("supervise",),
     "whisper_tui.cli.commands.call_tool:add_tools": ("tools",),
-    "whisper_tui.cli.commands.run_agent:add_agent": ("agent",),
+    "whisper_tui.cli.commands.call_tool:add_agent": ("agent",),
     "whisper_tui.cli.commands.install_client:add_install": ("install", "uninstall"),
     "whisper_tui.cli.commands.install_client:add_doctor": ("doctor",),
 }

@@ -16,8 +16,8 @@ import uvicorn
 from h11 import LocalProtocolError
 from starlette.types import Receive, Scope, Send
 
+from whisper_tui.cli.standard_streams import on_signals
 from whisper_tui.cli.subcommand import launcher
-from whisper_tui.cli.termination import on_signals
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import sendable

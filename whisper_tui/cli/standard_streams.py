@@ -1,15 +1,19 @@
-"""The three standard streams where some of them are closed, full or read by nobody."""
+"""The standard streams where some are closed, full or read by nobody, and the end of a program that waits."""
 
 import fcntl
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 FAILS_CLOSED = {"hook": 2, "exec": 126}
 """The exit codes for any failure of what agents start: every other code of a hook lets the command run."""
 
 if TYPE_CHECKING:
+    import asyncio
+
     from _typeshed import ReadableBuffer
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -93,3 +97,63 @@ def let_go(number: int = STDOUT) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, number)
     os.close(null)
+
+
+T = TypeVar("T")
+
+# All programs import this module, hooks with every command, so only those that wait import what waiting takes.
+
+
+def on_signals(end: Callable[[], object]) -> None:
+    """Call `end` for each signal that ends programs."""
+    import asyncio
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # nohup has its programs ignore SIGHUP; a handler would undo that.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, end)
+
+
+async def while_somebody_reads(work: Coroutine[None, None, T], stream: int = STDOUT) -> T:
+    """Return the result of `work`. Raises `BrokenPipeError` once the reader, or the terminal, of a stream is gone."""
+    import asyncio
+
+    # A program that writes seldom notices a closed pipe late, and SIGHUP comes only with a controlling terminal.
+    doing = asyncio.create_task(work)
+    gone = asyncio.get_running_loop().create_future()
+    _watch(stream, gone)
+    try:
+        await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise BrokenPipeError
+        return doing.result()
+    finally:
+        gone.cancel()
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait({doing})
+
+
+def _watch(stream: int, gone: "asyncio.Future[None]") -> None:
+    """Resolve a future when a stream has hung up."""
+    import asyncio
+    import select
+    import threading
+
+    # In a thread: epoll, which asyncio uses, refuses ordinary files, and polling would wake an idle program.
+    loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        if not gone.done():
+            gone.set_result(None)
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(stream, 0)
+        # Elsewhere than on Linux some devices cannot be waited for, which says nothing about them.
+        if any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
+            with suppress(RuntimeError):  # The loop has ended.
+                loop.call_soon_threadsafe(told)
+
+    threading.Thread(target=wait, name="hang-up", daemon=True).start()

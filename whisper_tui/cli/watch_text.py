@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Approve, masked_denial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import signal_name
@@ -32,7 +33,6 @@ from whisper_tui.model.event import (
     Spawned,
     UndoEnded,
 )
-from whisper_tui.model.masked_calls import mask_unless_undecided
 from whisper_tui.model.run import Stall
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
@@ -268,7 +268,7 @@ def standing_sentence(record: CallRecord) -> str:
 
 def last_lines(data: bytes) -> tuple[str, ...]:
     """The last lines of output without colours, as data."""
-    from whisper_tui.export.markdown import plain_output
+    from whisper_tui.export.document import plain_output
 
     text = plain_output(data).rstrip("\n")
     return tuple(f"  {visible(line)}" for line in text.split("\n")[-LAST_LINES:]) if text else ()

@@ -13,7 +13,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from whisper_tui.cli.termination import on_signals
+from whisper_tui.cli.standard_streams import on_signals
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import ensure_supervisor

@@ -15,8 +15,17 @@ from typing import Any
 
 from whisper_tui.demo.story import BUILDER, END, RELEASER, SCENES, Agent, Denies, StoryScene
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import CallRequest, CarriedOut, ClientInfo, CommandSpec, FileEdits, Function, SessionHello
-from whisper_tui.model.edits import ReplaceText, WriteFile
+from whisper_tui.model.call import (
+    CallRequest,
+    CarriedOut,
+    ClientInfo,
+    CommandSpec,
+    FileEdits,
+    Function,
+    ReplaceText,
+    SessionHello,
+    WriteFile,
+)
 from whisper_tui.model.ending import Denied, HandedOver
 from whisper_tui.model.state import CallRecord, Ended, Held, Running, Unjudged, Waiting
 from whisper_tui.tools import (

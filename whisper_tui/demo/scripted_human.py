@@ -24,9 +24,8 @@ from whisper_tui.demo.story import (
 )
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, FileEdits
+from whisper_tui.model.call import Argv, FileEdits, WriteFile
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.ending import Exited, HandedOver
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running, Waiting

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from whisper_tui.effects.changes import diff_of, lines_of, printable
 from whisper_tui.effects.file_view import read_regular, resolved_path
-from whisper_tui.model.edits import (
+from whisper_tui.model.call import (
     LARGEST_EDITED,
     DeleteFile,
     EditAction,

@@ -16,9 +16,9 @@ from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import DEEPEST, unwrap
 from whisper_tui.policy.commands.wrappers import StandardInput
+from whisper_tui.policy.shell.bash_grammar import brace_words
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Word, WordPiece
-from whisper_tui.policy.shell.word_reader import brace_words
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""

@@ -1,20 +1,248 @@
-"""Export documents: a selection of calls in one of the formats, and the file that it is written to."""
+"""Export documents: a selection of calls in one of the formats, the file that it is written to, and the reports."""
 
 import json
 import os
+import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from whisper_tui.export.asciicast import asciicast
-from whisper_tui.export.markdown import call_report, session_report
-from whisper_tui.export.session_story import oldest_first
+from whisper_tui.export.session_story import Statistics, difference, oldest_first, outcome, title_of
+from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
-from whisper_tui.model.call import Session
-from whisper_tui.model.call_rows import call_details
+from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Session, Shell
+from whisper_tui.model.call_rows import call_details, call_row, masked_record
+from whisper_tui.model.decision import Approve
+from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import InvalidRequest, Refused
-from whisper_tui.model.masked_calls import masked_record
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.run import Stream
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.text import visible
+from whisper_tui.present.command_text import whole_text
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]",
+    re.DOTALL,
+)
+
+
+def in_code(text: str) -> str:
+    """Return text as inline code, so that it cannot become a link, a tag, a mention or markup."""
+    # A code span ends at as many backticks as it began with, so it begins with one more than the text has.
+    shown = visible(text) or " "
+    mark = "`" * (_longest_run(shown) + 1)
+    edge = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
+    return f"{mark}{edge}{shown}{edge}{mark}"
+
+
+def block(text: str, language: str = "text") -> str:
+    """Return text as a fenced code block that the text cannot end."""
+    shown = visible(text, keep_lines=True)
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}\n"
+
+
+def plain_output(data: bytes) -> str:
+    """Return output without colours, with only the final state of overwritten lines such as progress bars."""
+    text = _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+SHOWN_LINES = 20
+"""How many lines at the end of each stream are in a report."""
+SHOWN_BYTES = 4096
+_STREAMS: tuple[tuple[Stream, str], ...] = (("out", "Output"), ("err", "Errors"))
+
+
+async def session_report(supervision: Supervision, session: Session) -> AsyncIterator[str]:
+    """Yield the report of a session, piece by piece. Times are in UTC."""
+    # Two passes over the pages, because the statistics are at the top and a long session does not fit into memory.
+    statistics = Statistics()
+    async for record in oldest_first(supervision, session.id):
+        statistics.add(record)
+    yield f"# Session {in_code(session.name)}\n\n"
+    yield "".join(f"* {line}\n" for line in (*_about(session), *figures(statistics)))
+    yield "\n## Calls\n"
+    async for record in oldest_first(supervision, session.id):
+        yield await call_report(supervision, record, session)
+
+
+async def call_report(supervision: Supervision, record: CallRecord, session: Session | None) -> str:
+    """Return the report of one call, with a heading. Secrets are masked in its command, but not in its output."""
+    record = masked_record(record)
+    parts = [f"\n### Call {record.id}: {_outcome(record, session)}\n\n"]
+    if record.call.description:
+        parts.append(f"The agent says: {in_code(record.call.description)}\n\n")
+    if record.edited:
+        did = "Ran" if record.function is None else "Done"
+        parts += ["Asked:\n\n", _command(record.call.spec), f"\n{did}, as a human edited it:\n\n"]
+    elif isinstance(record.function, CarriedOut):
+        parts.append(f"{in_code(title_of(record, session))}\n")
+    # The differences of an edit that was made say all that its changes do.
+    if not (isinstance(record.function, FileEdits) and _was_made(record)):
+        parts += ["\n" if record.function and not record.edited else "", _command(record.spec)]
+    elif record.edited:
+        parts.append(f"{in_code(title_of(record, session))}\n")
+    parts.append("\n" + "".join(f"* {line}\n" for line in _facts(record)))
+    parts.append(await _edited_files(supervision, record))
+    if await output_was_removed(supervision, record):
+        parts.append("\nIts output was removed from the disk, or a part of it.\n")
+    elif record.process is not None:
+        parts.append(await _printed(supervision, record))
+    return "".join(parts)
+
+
+async def _edited_files(supervision: Supervision, record: CallRecord) -> str:
+    """Return the files of an edit that was made, with digests and differences. Empty: it is another kind of call."""
+    if record.resolved is None or not record.resolved.edits or not _was_made(record):
+        return ""
+    parts = []
+    every = await supervision.file_versions(record.id)
+    moved_away = {versions.file.moved_from for versions in every}
+    for versions in every:
+        file = versions.file
+        if file.action == "deletes" and file.real in moved_away:
+            continue
+        moved = f" from {in_code(file.moved_from)}" if file.moved_from else ""
+        counts = f"+{file.added:,} −{file.removed:,}"
+        digests = " → ".join(in_code(digest) if digest else "no file" for digest in (file.before, file.after))
+        parts.append(f"\n{file.action.capitalize()} {in_code(file.real)}{moved}: {counts}, SHA-256 {digests}\n\n")
+        parts.append(block("\n".join(difference(versions)), "diff"))
+    return "".join(parts)
+
+
+def _was_made(record: CallRecord) -> bool:
+    """True if the agent was let go on with what it carries out itself."""
+    return isinstance(record.state, Ended) and isinstance(record.state.ending, HandedOver)
+
+
+def figures(statistics: Statistics) -> tuple[str, ...]:
+    """Return the statistics as sentences."""
+    found = [
+        f"{statistics.calls:,} calls; a human was asked about {statistics.asked:,}: {statistics.approved:,} approved"
+        f" ({statistics.edited:,} of them edited), {statistics.denied:,} denied, {statistics.waiting:,} still waiting",
+        f"Rules let {statistics.allowed_by_rule:,} run and refused {statistics.refused_by_rule:,};"
+        f" remembered approvals let {statistics.allowed_by_memory:,} run",
+    ]
+    if statistics.median_wait_s is not None and statistics.saved_s is not None:
+        found += [
+            f"Median time from a call's arrival to the human's decision: {statistics.median_wait_s:.1f} s",
+            f"Time saved by remembered approvals: {statistics.saved_s:.0f} s"
+            f" ({statistics.allowed_by_memory:,} calls, each the median time to decide)",
+        ]
+    return tuple(found)
+
+
+def _about(session: Session) -> list[str]:
+    client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
+    closed = f", closed {_time(session.closed_at)}" if session.closed_at is not None else ""
+    return [
+        f"{in_code(session.id)}, {in_code(client)}, in {in_code(session.root)}",
+        f"Opened {_time(session.opened_at)}{closed}",
+    ]
+
+
+def _outcome(record: CallRecord, session: Session | None) -> str:
+    row = call_row(record, session)
+    match row["ending"]:
+        case None:
+            return str(row["state"])
+        case "exited":
+            return f"exit code {row['exit_code']}"
+        case "signalled":
+            return f"ended by {row['signal_name']}"
+        case "handed_over":
+            return outcome(record)
+        case kind:
+            return str(kind).replace("_", " ")
+
+
+def _command(spec: CommandSpec) -> str:
+    """Return a command, the arguments of a tool, or the changes of an edit as they were asked for."""
+    if isinstance(spec.command, CarriedOut):
+        return block(whole_text(spec.command), "json")
+    return block(spec.command.text, "sh" if isinstance(spec.command, Shell) else "text")
+
+
+def _facts(record: CallRecord) -> list[str]:
+    found = [f"Asked {_time(record.call.submitted_at)} with {in_code(record.call.tool)}, in {in_code(record.spec.cwd)}"]
+    if record.verdict is not None:
+        found.append(f"Judged: {record.verdict.kind}, because {in_code(record.verdict.reason)}")
+        found += [f"Risk: {in_code(risk.sentence)}" for risk in record.verdict.risks]
+    if record.decision is not None and record.decided_by is not None and record.decided_at is not None:
+        word = "Approved" if isinstance(record.decision, Approve) else "Denied"
+        by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
+        found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if record.agent_gave_up is not None:
+        found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
+    if record.applies:
+        found.append("Applied from its preview: it did not run again")
+    if record.undo is not None and record.undo.done:
+        word = "Taken back" if record.undo.direction == "undo" else "Made again"
+        found.append(f"{word} {_time(record.undo.at)} by {in_code(f'{record.undo.by.surface} {record.undo.by.who}')}")
+    if record.reverted_by is not None:
+        found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
+    if record.sandbox is not None:
+        found.append(f"Sandbox: {record.sandbox.words()}")
+    if record.blocked is not None:
+        found.append(f"Blocked by its sandbox: it {in_code(record.blocked.words())}")
+    if isinstance(record.state, Ended):
+        if (reason := call_row(record, None)["reason"]) and not (record.function and _was_made(record)):
+            found.append(f"Because: {in_code(reason)}")
+        if record.state.usage is not None:
+            used = record.state.usage
+            memory = f", {used.max_rss_kib:,} KiB" if used.max_rss_kib else ""
+            found.append(f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU{memory}")
+    return found
+
+
+async def _printed(supervision: Supervision, record: CallRecord) -> str:
+    """Return the output of a run: the ends of its streams, or the last screen of a full-screen program."""
+    if record.spec.tty:
+        try:
+            screen = await last_screen(supervision, record.id)
+        except TooSlow:
+            return (
+                "\nIts output draws on the screen of a terminal, and drawing it took too long."
+                " An export as `asciicast` plays it.\n"
+            )
+        if screen is not None:
+            return await _screens(supervision, record, screen)
+    return "".join([await _output(supervision, record, stream, title) for stream, title in _STREAMS])
+
+
+async def _screens(supervision: Supervision, record: CallRecord, screen: LastScreen) -> str:
+    written = (await supervision.read_output(record.id, "out", 0, 0)).size
+    size = f"{screen.columns}x{screen.rows}"
+    if screen.replayed < written:
+        size += f", drawn from the end of {written:,} bytes"
+    parts = []
+    if screen.program is not None:
+        parts.append(f"\nThe last screen of its full-screen program, {size}:\n\n{block(screen.program)}")
+    if screen.text.strip():
+        parts.append(f"\nOutput, as the last screen of its terminal, {size}:\n\n{block(screen.text)}")
+    return "".join(parts) or f"\nThe last screen of its terminal, {size}, is empty.\n"
+
+
+async def _output(supervision: Supervision, record: CallRecord, stream: Stream, title: str) -> str:
+    chunk = await supervision.read_output(record.id, stream, -SHOWN_BYTES, SHOWN_BYTES)
+    lines = plain_output(chunk.data).rstrip("\n").split("\n")
+    shown = lines[-SHOWN_LINES:]
+    if not any(shown):
+        return ""
+    whole = chunk.start == 0 and len(lines) == len(shown)
+    size = "" if whole else f", the end of {chunk.size:,} bytes"
+    return f"\n{title}{size}:\n\n{block(chr(10).join(shown))}"
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
 async def json_line(supervision: Supervision, record: CallRecord, session: Session | None) -> str:

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import Field
 
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMode, FileVersions, Session, SessionHello
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
-from whisper_tui.model.edits import EditMode, FileVersions
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.preview import PreviewPage, UndoDirection

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall
+from whisper_tui.model.call import ClientInfo, CommandSpec, EditMode, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
-from whisper_tui.model.edits import EditMode
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.preview import PreviewReport, UndoDirection
 from whisper_tui.model.run import (

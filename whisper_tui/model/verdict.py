@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.edits import EditedFile
+from whisper_tui.model.call import EditedFile
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.value import Count, Value
 

@@ -19,6 +19,7 @@ from whisper_tui.notify.delivery import (
     RESTORE_TITLE,
     SAVE_TITLE,
     TITLE,
+    NotifySettings,
     desktop_environment,
     desktop_program,
     notification,
@@ -30,7 +31,6 @@ from whisper_tui.notify.delivery import (
     waiting_title,
 )
 from whisper_tui.notify.desktop_buttons import DesktopButtons
-from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.present.quantities import count
 
 

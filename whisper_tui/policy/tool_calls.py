@@ -4,9 +4,8 @@ import fnmatch
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, EditedFile, FileEdits, Function, Shell
 from whisper_tui.model.decision import Grant, ToolScope, scope_about
-from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import CLIENT_PREFIX, EDITS_RULE, SUBAGENT_RULE, Risk, Verdict
 from whisper_tui.policy.evaluate import asked_anyway, by_grant, denied_by_rule

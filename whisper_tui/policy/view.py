@@ -5,8 +5,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
-from whisper_tui.model.edits import EditMode
+from whisper_tui.model.call import Argv, Command, CommandSpec, EditMode, Shell, Trust
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import Danger
 from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_commands, inner_commands_of_argv

@@ -6,9 +6,19 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Function, Session, Shell
-from whisper_tui.model.edits import FileChange, PatchFile, ReplaceText
-from whisper_tui.model.masked_calls import masked_command
+from whisper_tui.model.call import (
+    Argv,
+    CarriedOut,
+    Command,
+    FileChange,
+    FileEdits,
+    Function,
+    PatchFile,
+    ReplaceText,
+    Session,
+    Shell,
+)
+from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk

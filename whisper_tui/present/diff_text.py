@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import DeleteFile, EditedFile, FileState, FileVersions, PatchFile, WriteFile
+from whisper_tui.model.call import DeleteFile, EditedFile, FileEdits, FileState, FileVersions, PatchFile, WriteFile
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, size

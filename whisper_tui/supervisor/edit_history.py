@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from whisper_tui.effects.edit_results import Content, edited_paths, examine, shown_versions, versions
 from whisper_tui.effects.file_view import read_regular
-from whisper_tui.model.call import CommandSpec, FileEdits
-from whisper_tui.model.edits import LARGEST_EDITED, EditedFile, FileState, FileVersions
+from whisper_tui.model.call import LARGEST_EDITED, CommandSpec, EditedFile, FileEdits, FileState, FileVersions
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from whisper_tui import __version__
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, SupervisorStatus
-from whisper_tui.model.call import CommandSpec, FileEdits, Session
+from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
-from whisper_tui.model.edits import FileVersions
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
@@ -38,7 +37,7 @@ from whisper_tui.system.processes import find_process
 from whisper_tui.system.state_directory import Directories
 
 if TYPE_CHECKING:
-    from whisper_tui.supervisor.runs.usage import UsageSampler
+    from whisper_tui.supervisor.runs.live_runs import UsageSampler
 
 _log = logging.getLogger(__name__)
 
@@ -295,7 +294,7 @@ class DiskThread:
 
 
 def _sampler(store: Store) -> "UsageSampler":
-    from whisper_tui.supervisor.runs.usage import UsageSampler
+    from whisper_tui.supervisor.runs.live_runs import UsageSampler
 
     return UsageSampler(store.board.calls.get)
 

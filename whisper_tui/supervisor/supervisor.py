@@ -8,9 +8,8 @@ from typing import Any
 
 from whisper_tui.model.api import Presence, Pruned, SettingList, Submission, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, Session, SessionHello, ToolCall
+from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMode, Session, SessionHello, ToolCall
 from whisper_tui.model.decision import Decider, Decision
-from whisper_tui.model.edits import EditMode
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
     AttemptRefused,

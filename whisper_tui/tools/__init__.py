@@ -2,20 +2,12 @@
 
 from whisper_tui.tools.agent_text import DuplicateTool, ToolFailure, UnknownTool, agent_note
 from whisper_tui.tools.ai_tool import AITool, ArgumentError
-from whisper_tui.tools.asked_tool import AskedTool
-from whisper_tui.tools.command_tools import ExecuteCommandLineTool, ExecuteCommandTool
-from whisper_tui.tools.exec_command import (
-    ExecCommandTool,
-    TaskInputTool,
-    TaskListTool,
-    TaskOutputTool,
-    TaskStatusTool,
-    TaskStopTool,
-)
+from whisper_tui.tools.command_tools import ExecuteCommandLineTool, ExecuteCommandTool, RunShellCommandTool
+from whisper_tui.tools.exec_tool import ExecCommandTool
 from whisper_tui.tools.read_file import ReadFileTool
 from whisper_tui.tools.registry import ToolRegistry, ToolSet, standard_registry
-from whisper_tui.tools.run_shell_command import RunShellCommandTool
-from whisper_tui.tools.supervised_tool import Answer, CommandTool, SupervisedTool, ToolContext
+from whisper_tui.tools.supervised_tool import Answer, AskedTool, CommandTool, SupervisedTool, ToolContext
+from whisper_tui.tools.task_tools import TaskInputTool, TaskListTool, TaskOutputTool, TaskStatusTool, TaskStopTool
 
 __all__ = [
     "AITool",

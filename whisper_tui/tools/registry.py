@@ -10,19 +10,16 @@ from typing import Any, Literal
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.tools.agent_text import DuplicateTool, UnknownTool
 from whisper_tui.tools.ai_tool import AITool, ArgumentError, check_arguments, run_tool
-from whisper_tui.tools.asked_tool import AskedTool
-from whisper_tui.tools.command_tools import LONGEST_TIMEOUT_S, ExecuteCommandLineTool, ExecuteCommandTool
-from whisper_tui.tools.exec_command import (
-    ExecCommandTool,
-    TaskInputTool,
-    TaskListTool,
-    TaskOutputTool,
-    TaskStatusTool,
-    TaskStopTool,
+from whisper_tui.tools.command_tools import (
+    LONGEST_TIMEOUT_S,
+    ExecuteCommandLineTool,
+    ExecuteCommandTool,
+    RunShellCommandTool,
 )
+from whisper_tui.tools.exec_tool import ExecCommandTool
 from whisper_tui.tools.read_file import ReadFileTool
-from whisper_tui.tools.run_shell_command import RunShellCommandTool
-from whisper_tui.tools.supervised_tool import Answer, SupervisedTool, ToolContext
+from whisper_tui.tools.supervised_tool import Answer, AskedTool, SupervisedTool, ToolContext
+from whisper_tui.tools.task_tools import TaskInputTool, TaskListTool, TaskOutputTool, TaskStatusTool, TaskStopTool
 from whisper_tui.tools.wait import WaitTool
 
 GROUP = "whisper_tui.tools"

@@ -14,7 +14,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.present.ending_text import Told, ToldPart, object_part
 from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, ToolFailure, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget, agent_note, captured_texts, failure_of
-from whisper_tui.tools.exec_command.exec_tool import ExecArguments, ExecCommandTool
+from whisper_tui.tools.exec_tool import ExecArguments, ExecCommandTool
 from whisper_tui.tools.wait import request_of
 from whisper_tui.transports.acp.acp_sessions import KEY_IN_EDITOR
 from whisper_tui.transports.hook.exec_endpoint import QUEUED_S, program_end
@@ -86,7 +86,7 @@ class AnswersAgain:
         budget = OutputBudget(MOST_OUTPUT) if cut else None
         if by_mcp:
             # The SDK takes half a second to import, in which a cockpit has to answer keys.
-            await asyncio.to_thread(importlib.import_module, "whisper_tui.transports.mcp.mcp_answers")
+            await asyncio.to_thread(importlib.import_module, "whisper_tui.transports.mcp.mcp_calls")
             from whisper_tui.transports.mcp.mcp_calls import output_budget
 
             budget = output_budget(session.client)
@@ -152,7 +152,7 @@ async def _answer(tool: SupervisedTool, record: CallRecord, end: Ended) -> Answe
 def _mcp_parts(
     tool: SupervisedTool, record: CallRecord, answer: Answer | WhisperError, budget: OutputBudget
 ) -> tuple[ToldPart, ...]:
-    from whisper_tui.transports.mcp.mcp_answers import answered, failed_by
+    from whisper_tui.transports.mcp.mcp_calls import answered, failed_by
 
     if isinstance(answer, WhisperError):
         result = failed_by(tool, answer, record.id)

@@ -24,15 +24,14 @@ from textual.widgets import Input
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.ending_text import AnswerReader
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
-from whisper_tui.tui.cockpit.follower import Reconnect
+from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver, TakeoverCommands
 from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force, written
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
-from whisper_tui.tui.commands.takeover_commands import TakeOver, TakeoverCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.dialogs.help_dialog import dialog_help

@@ -8,10 +8,17 @@ from typing import Any, Literal, Protocol
 from whisper_tui.model.api import HistoryQuery, Page, Supervision, output_was_removed
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
-from whisper_tui.model.call_rows import Row, call_details, call_row, denial_row, grant_row
+from whisper_tui.model.call_rows import (
+    Row,
+    call_details,
+    call_row,
+    denial_row,
+    grant_row,
+    mask_unless_undecided,
+    masked_grant,
+)
 from whisper_tui.model.decision import masked_denial
 from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
-from whisper_tui.model.masked_calls import mask_unless_undecided, masked_grant
 from whisper_tui.model.run import NO_STALL, Stall
 from whisper_tui.model.state import CallRecord
 from whisper_tui.system import processes

@@ -135,7 +135,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "an attempt is claimed once",
-        "whisper_tui.supervisor.keeper.jobs.take",
+        "whisper_tui.supervisor.keeper.channels.take",
         "os.symlink(run_files.RUN, os.path.join(directory, run_files.CLAIM))",
         "pass",
         ("tests/supervisor/engine/test_recovery.py::test_an_attempt_that_nobody_took_up_is_revoked_and_never_runs",),

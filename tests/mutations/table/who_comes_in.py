@@ -124,14 +124,14 @@ WHO_COMES_IN = (
     ),
     Mutation(
         "tasks of other agents",
-        "whisper_tui.tools.exec_command.task_tools.find_task",
+        "whisper_tui.tools.task_tools.find_task",
         "record.call.session_id != context.session.id or record.call.tool != EXEC_COMMAND",
         "record.call.tool != EXEC_COMMAND",
         (APART,),
     ),
     Mutation(
         "lists of other agents' tasks",
-        "whisper_tui.tools.exec_command.task_tools.TaskListTool.answer",
+        "whisper_tui.tools.task_tools.TaskListTool.answer",
         "session_id=self._context.session.id",
         "session_id=None",
         (APART,),

@@ -15,7 +15,6 @@ import pytest
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.supervisor.runs.cgroups import Cgroups
 from whisper_tui.supervisor.runs.executor import (
     HasBackground,
     HasEnded,
@@ -26,7 +25,7 @@ from whisper_tui.supervisor.runs.executor import (
     RunKey,
     StartOrder,
 )
-from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.local_executor import Cgroups, LocalExecutor
 from whisper_tui.system.processes import children_of, is_stopped
 
 PATIENCE_S = 45.0

@@ -12,7 +12,7 @@ from whisper_tui.model.ending import Ending
 from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.tools import ToolContext
-from whisper_tui.tools.exec_command import ExecCommandTool
+from whisper_tui.tools.exec_tool import ExecCommandTool
 
 LONG = 3_600_000
 """A foreground window that no test waits for."""

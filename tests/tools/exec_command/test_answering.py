@@ -8,7 +8,7 @@ from whisper_tui.model.ending import Exited, FailedToStart, Lost, Signalled, Tim
 from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.policy.rules.rule import ExactRule, Rules
 from whisper_tui.tools import UnknownTool
-from whisper_tui.tools.exec_command import render_for_model
+from whisper_tui.tools.exec_envelope import render_for_model
 
 
 async def test_a_short_command_is_answered_with_its_exit_status_and_both_previews(shop: Shop):

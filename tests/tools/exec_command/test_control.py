@@ -7,8 +7,7 @@ import pytest
 from tests.tools.exec_command.conftest import Shop
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AskedTool, TaskInputTool, TaskStopTool
-from whisper_tui.tools.exec_command import task_tools
+from whisper_tui.tools import AskedTool, TaskInputTool, TaskStopTool, task_tools
 
 
 def asked(shop: Shop, kind):

@@ -6,7 +6,8 @@ from tests.tools.exec_command.conftest import Shop
 from tests.tools.recorded import HUMAN
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, HandedOver, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.state import Ended
-from whisper_tui.tools.exec_command import TaskStatusTool, task_state
+from whisper_tui.tools.task import task_state
+from whisper_tui.tools.task_tools import TaskStatusTool
 
 
 async def shown(shop: Shop, task_id: str) -> str:

@@ -8,7 +8,8 @@ from tests.tools.exec_command.conftest import Shop
 from tests.tools.recorded import HUMAN
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn
 from whisper_tui.model.state import Ended
-from whisper_tui.tools.exec_command import TaskListTool, TaskOutputTool, TaskStatusTool, task_state
+from whisper_tui.tools.task import task_state
+from whisper_tui.tools.task_tools import TaskListTool, TaskOutputTool, TaskStatusTool
 
 
 async def output(shop: Shop, task_id: str, **arguments):

@@ -9,8 +9,7 @@ import pytest
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import profiles
-from whisper_tui.model.call import FileEdits, Function, Shell
-from whisper_tui.model.edits import FileChange, ReplaceText, WriteFile
+from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.effects.edit_results import examine
-from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import DeleteFile, EditedFile, FileChange, WriteFile
+from whisper_tui.model.call import DeleteFile, EditedFile, FileChange, FileEdits, WriteFile
 from whisper_tui.transports.hook.edit_answers import StaleEdit, approved_contents
 
 

@@ -10,8 +10,18 @@ from whisper_tui.agents.agent_tools import FileResult, changes_in, hosts_of, pat
 from whisper_tui.agents.hook_formats import HookRequest
 from whisper_tui.agents.known_clients import profiles
 from whisper_tui.effects.edit_results import edited_paths
-from whisper_tui.model.call import FileEdits, Function, Shell
-from whisper_tui.model.edits import DeleteFile, EditCell, FileChange, Hunk, PatchFile, ReplaceText, WriteFile
+from whisper_tui.model.call import (
+    DeleteFile,
+    EditCell,
+    FileChange,
+    FileEdits,
+    Function,
+    Hunk,
+    PatchFile,
+    ReplaceText,
+    Shell,
+    WriteFile,
+)
 from whisper_tui.model.errors import InvalidRequest
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}

@@ -112,7 +112,7 @@ def _ps(options: Options) -> int:
 
 def _history(options: Options) -> int:
     if options.action == "verify":
-        from whisper_tui.cli.journal_reports import verify
+        from whisper_tui.cli.recorded_output import verify
 
         return verify(home_of(options), options.head, as_json=options.json)
     if options.head is not None:
@@ -120,7 +120,7 @@ def _history(options: Options) -> int:
     if options.limit < 1:
         raise InvalidRequest(f"--limit must be at least 1, not {options.limit}")
     if options.action is not None:
-        from whisper_tui.cli.journal_reports import notices
+        from whisper_tui.cli.recorded_output import notices
 
         return notices(home_of(options), options.action, options.limit, as_json=options.json)
     headings = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")

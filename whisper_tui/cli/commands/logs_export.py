@@ -30,8 +30,7 @@ def add_logs(verbs: Subcommands) -> None:
 def _logs(options: Options) -> int:
     import asyncio
 
-    from whisper_tui.cli.standard_streams import STDERR, STDOUT
-    from whisper_tui.cli.termination import while_somebody_reads
+    from whisper_tui.cli.standard_streams import STDERR, STDOUT, while_somebody_reads
 
     read = STDERR if options.stream == "err" else STDOUT
     asyncio.run(while_somebody_reads(_print(home_of(options), options), read))
@@ -125,8 +124,7 @@ def add_story(verbs: Subcommands) -> None:
 def _story(options: Options) -> int:
     import asyncio
 
-    from whisper_tui.cli.standard_streams import STDOUT
-    from whisper_tui.cli.termination import while_somebody_reads
+    from whisper_tui.cli.standard_streams import STDOUT, while_somebody_reads
 
     asyncio.run(while_somebody_reads(_tell(home_of(options), options), STDOUT))
     return DONE

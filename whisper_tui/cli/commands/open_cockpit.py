@@ -42,7 +42,7 @@ def _follow(options: Options, *, asks: bool) -> int:
     """Say what happens in plain lines until the human leaves."""
     import asyncio
 
-    from whisper_tui.cli.termination import while_somebody_reads
+    from whisper_tui.cli.standard_streams import while_somebody_reads
     from whisper_tui.cli.watch_session import WatchSession
 
     asyncio.run(while_somebody_reads(WatchSession(home_of(options), asks=asks).run()))

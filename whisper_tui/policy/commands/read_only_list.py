@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.read_only_options import AllowedOptions, allowed_options, parse_arguments, read_table
+from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, parse_arguments, read_table
 from whisper_tui.policy.commands.read_only_programs import SPECIAL, VERSIONS, git_only_reads, listed_subcommands
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, parse_arguments
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
-from whisper_tui.policy.commands.read_only_options import AllowedOptions, allowed_options, parse_arguments
 
 _FIND_TESTS = frozenset(
     "-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename "

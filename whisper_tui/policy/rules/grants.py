@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from posixpath import commonpath
 from typing import Any
 
-from whisper_tui.model.call import CarriedOut, Command, CommandSpec, FileEdits, Function
+from whisper_tui.model.call import CarriedOut, Command, CommandSpec, EditedFile, FileEdits, Function
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope, ToolScope
-from whisper_tui.model.edits import EditedFile
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name

@@ -9,8 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, FileEdits, Shell, Trust
-from whisper_tui.model.edits import EditedFile
+from whisper_tui.model.call import Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import PreviewCondition, PreviewRule

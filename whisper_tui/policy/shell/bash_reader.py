@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from whisper_tui.policy.shell.bash_grammar import CompoundReader
+from whisper_tui.policy.shell.bash_grammar import CompoundReader, WordReader
 from whisper_tui.policy.shell.expansions import ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import (
     PartKind,
@@ -18,7 +18,6 @@ from whisper_tui.policy.shell.syntax import (
     WordPiece,
     shell_word,
 )
-from whisper_tui.policy.shell.word_reader import WordReader
 
 _OPERATORS = ("<<-", "<<<", "&>>", "<<", ">>", "<&", ">&", ">|", "<>", "&>", "<", ">")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?\+?=", re.DOTALL)

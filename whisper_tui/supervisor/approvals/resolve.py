@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import find_repository
-from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Shell
-from whisper_tui.model.edits import EditedFile
+from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
 from whisper_tui.model.verdict import Place, PlaceKind, Resolved
 from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees

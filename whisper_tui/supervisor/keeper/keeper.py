@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
 from whisper_tui.supervisor.keeper.capture import Capture
-from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, OrderFifo
-from whisper_tui.supervisor.keeper.jobs import Job, WakeupSender
+from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
 from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRecords

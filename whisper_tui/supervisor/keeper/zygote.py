@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.jobs import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
+from whisper_tui.supervisor.keeper.channels import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.system import processes

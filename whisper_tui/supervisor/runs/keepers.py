@@ -16,7 +16,7 @@ from typing import Any
 import whisper_tui
 from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.jobs import pack
+from whisper_tui.supervisor.keeper.channels import pack
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.system.processes import is_stopped
 

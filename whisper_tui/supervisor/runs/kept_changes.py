@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.model.call import FileVersions
 from whisper_tui.model.decision import Decider
-from whisper_tui.model.edits import FileVersions
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import Judged, UndoEnded, UndoStarted
 from whisper_tui.model.preview import PreviewPage, UndoDirection

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from whisper_tui.effects.changes import printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import read_regular
-from whisper_tui.model.edits import LARGEST_EDITED, EditAction, EditedFile, FileVersions
+from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import (

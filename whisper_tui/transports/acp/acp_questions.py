@@ -11,8 +11,17 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from whisper_tui.model.call import CommandSpec, FileEdits, Function, Shell
-from whisper_tui.model.edits import LARGEST_EDITED, DeleteFile, FileChange, ReplaceText, WriteFile
+from whisper_tui.model.call import (
+    LARGEST_EDITED,
+    CommandSpec,
+    DeleteFile,
+    FileChange,
+    FileEdits,
+    Function,
+    ReplaceText,
+    Shell,
+    WriteFile,
+)
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended

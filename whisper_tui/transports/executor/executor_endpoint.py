@@ -24,17 +24,19 @@ from whisper_tui.model.call import (
     Argv,
     CallRequest,
     CommandSpec,
+    DeleteFile,
+    FileChange,
     FileEdits,
     Function,
+    WriteFile,
 )
 from whisper_tui.model.decision import Decider
-from whisper_tui.model.edits import DeleteFile, FileChange, WriteFile
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.value import Value
 from whisper_tui.tools.agent_text import failure_of
-from whisper_tui.tools.asked_tool import failure_without_result
+from whisper_tui.tools.supervised_tool import failure_without_result
 from whisper_tui.transports.executor.executor_runs import (
     CodexSessions,
     OutputRequest,

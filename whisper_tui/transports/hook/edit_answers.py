@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from whisper_tui.agents.agent_tools import Content, FileResult
 from whisper_tui.agents.hook_formats import HookFormat, HookRequest
-from whisper_tui.model.call import FileEdits
-from whisper_tui.model.edits import LARGEST_EDITED, DeleteFile, EditedFile, WriteFile, paths_of
+from whisper_tui.model.call import LARGEST_EDITED, DeleteFile, EditedFile, FileEdits, WriteFile, paths_of
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.state import CallRecord
 

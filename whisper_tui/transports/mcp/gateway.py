@@ -189,7 +189,7 @@ class Gateway:
         from whisper_tui.model.call import Function
         from whisper_tui.model.state import Ended
         from whisper_tui.tools.agent_text import agent_note
-        from whisper_tui.tools.asked_tool import failure_without_result
+        from whisper_tui.tools.supervised_tool import failure_without_result
 
         try:
             connection, session = await self._session.opened()

@@ -15,7 +15,7 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.tools import ToolContext, ToolRegistry, standard_registry
-from whisper_tui.transports.mcp.mcp_answers import ProgressReporter
+from whisper_tui.transports.mcp.mcp_calls import ProgressReporter
 from whisper_tui.transports.mcp.relay import LineCount, goodbye
 
 if TYPE_CHECKING:

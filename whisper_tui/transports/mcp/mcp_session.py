@@ -25,21 +25,19 @@ from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.tools.ai_tool import check_arguments
 from whisper_tui.tools.registry import COMMAND_TOOLS
 from whisper_tui.tools.wait import WAIT
-from whisper_tui.transports.mcp.mcp_answers import (
+from whisper_tui.transports.mcp.mcp_calls import (
     INSTRUCTIONS,
     OWN_SHELL_INSTRUCTIONS,
+    Calls,
+    FollowedCall,
     ProgressReporter,
     answered,
     declared,
     failed_by,
-    plain,
-    still_open,
-)
-from whisper_tui.transports.mcp.mcp_calls import (
-    Calls,
-    FollowedCall,
     model_of,
     output_budget,
+    plain,
+    still_open,
     subagent_of,
     wait_limit,
     without_added_keys,

@@ -8,10 +8,10 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from whisper_tui.model.call import Session
+from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
-from whisper_tui.model.masked_calls import mask_unless_undecided
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text

@@ -14,8 +14,8 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
+from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.notify.notifier import Notifier
-from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.words import toast_text
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, select_next, select_next_waiting
@@ -44,10 +44,9 @@ from whisper_tui.tui.cockpit_context import (
 from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.commands.change_commands import EditCommands
+from whisper_tui.tui.commands.change_commands import EditCommands, PreviewCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
-from whisper_tui.tui.commands.preview_commands import PreviewCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
 from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings

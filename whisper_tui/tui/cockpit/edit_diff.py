@@ -11,8 +11,7 @@ from typing import NamedTuple
 from rich.syntax import Syntax
 from textual.css.query import NoMatches
 
-from whisper_tui.model.call import CommandSpec, FileEdits
-from whisper_tui.model.edits import FileVersions, WriteFile
+from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, WriteFile
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting

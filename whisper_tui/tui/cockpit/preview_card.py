@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from textual.css.query import NoMatches
 
-from whisper_tui.model.edits import FileVersions
+from whisper_tui.model.call import FileVersions
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import PreviewChange, PreviewPage
 from whisper_tui.model.state import CallRecord, Ended, Waiting

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from whisper_tui.tui.cockpit import follower
 from whisper_tui.tui.command_definition import (
     KEY_SETS,
     PANE_KEYS,
@@ -18,10 +19,8 @@ from whisper_tui.tui.commands import (
     change_commands,
     navigation,
     output_commands,
-    preview_commands,
     run_commands,
     several_calls,
-    takeover_commands,
     undo_approval,
 )
 from whisper_tui.tui.screens.history_screen import HISTORY
@@ -30,19 +29,19 @@ from whisper_tui.tui.screens.settings_screen import SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
-    *preview_commands.COMMANDS,
+    *change_commands.PREVIEWS,
     *several_calls.NEVER,
     *undo_approval.COMMANDS,
     *several_calls.MARKS,
     *navigation.CONVERSATION,
 )
 RUN = (*run_commands.INPUT, *run_commands.SIGNALS, *run_commands.AGAIN, *run_commands.LEFT_BEHIND)
-COCKPIT = (*navigation.SCREENS, *takeover_commands.COMMANDS, *navigation.GENERAL)
+COCKPIT = (*navigation.SCREENS, *follower.TAKEOVER, *navigation.GENERAL)
 
 COMMANDS: tuple[Command, ...] = (
     *DECIDE,
     *RUN,
-    *change_commands.COMMANDS,
+    *change_commands.EDITS,
     *navigation.MOVE,
     *change_commands.PLACES,
     *navigation.VIEW,

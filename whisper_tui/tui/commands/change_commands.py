@@ -1,15 +1,21 @@
-"""Commands about edits of files: how those of a session are judged, and going through a difference."""
+"""Commands about changes of files: previews of a call, edits of a session, and going through a difference."""
 
 from collections.abc import Callable
 
-from whisper_tui.model.edits import EditMode
+from whisper_tui.model.call import EditMode, FileEdits
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.preview import PreviewPage, UndoDirection
+from whisper_tui.model.state import CallRecord
 from whisper_tui.present.words import error_text, session_label_of
+from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
+from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.dialogs.take_back_dialog import MOST_LISTED, Paths, TakeBackScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
-COMMANDS: tuple[Command, ...] = (
+EDITS: tuple[Command, ...] = (
     Command(
         "ask-edits",
         "left_parenthesis",
@@ -120,3 +126,142 @@ class EditCommands:
             self._cockpit.tell(error_text(error), severity="warning")
             return
         self._cockpit.tell(_TOLD[wanted].format(session_label_of(record, self._cockpit.board)))
+
+
+PREVIEWS: tuple[Command, ...] = (
+    Command(
+        "preview",
+        "s",
+        "Preview",
+        "Run the command in a copy-on-write view of the files, and show what it changes; again, end that.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "apply-preview",
+        "equals_sign",
+        "Apply preview",
+        "Approve, and make exactly the changes of the preview, without running the command again.",
+        "Decide",
+        "previewed",
+    ),
+    Command(
+        "approve-undoable",
+        "tilde",
+        "Reversible",
+        "Run the command for real, with its changes held back until it ends, so that they can be taken back.",
+        "Decide",
+        "waiting",
+    ),
+    Command(
+        "revert-edit",
+        "J",
+        "Take back",
+        "Put the files that an edit or a command changed back, if they are as it left them; again, redo a command's.",
+        "Decide",
+        "kept",
+    ),
+)
+
+
+class PreviewCommands:
+    """Carries out the commands about the changes of calls."""
+
+    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands, card: CallCard) -> None:
+        """`decisions` sends approvals, and `card` knows the changes that are on the screen."""
+        self._cockpit = cockpit
+        self._decisions = decisions
+        self._card = card
+        self._warned: str | None = None
+        """The edit about which the person was asked: the next key takes it back."""
+
+    def commands(self) -> dict[str, Callable[[], object]]:
+        """Return the function of each command, by its id."""
+        return {
+            "preview": self._preview,
+            "apply-preview": self._apply,
+            "approve-undoable": self._approve_undoable,
+            "revert-edit": self._take_back,
+        }
+
+    async def _preview(self) -> None:
+        """Start a preview of the call, or end the one that runs."""
+        cockpit, record = self._cockpit, self._cockpit.shown
+        # Nothing is decided by it, but it would be about a call that the person did not choose.
+        if record is None or self._decisions.is_guarded():
+            return
+        preview = record.preview
+        try:
+            if preview is not None and preview.report is None and not preview.dropped:
+                await cockpit.supervision.drop_preview(record.id, cockpit.me)
+                cockpit.tell(f"The preview of call {record.id} was ended.")
+            else:
+                await cockpit.supervision.preview(record.id, cockpit.me)
+        except WhisperError as error:
+            cockpit.tell(error_text(error), severity="warning")
+
+    def _apply(self) -> None:
+        """Approve the changes of the preview that are on the screen."""
+        cockpit = self._cockpit
+        if (record := self._decisions.to_approve("apply it")) is None:
+            return
+        report = record.preview.report if record.preview is not None else None
+        if report is None:
+            return
+        if self._card.previews.is_missing(record):
+            cockpit.tell("Nothing was decided: the changes of the preview are still being read. Press again.")
+        elif conflicts := self._card.previews.conflicts(record):
+            cockpit.tell(f"Nothing was decided: {conflicts[0]} changed since the preview.", severity="warning")
+        else:
+            self._decisions.decide(record, Approve(preview=report.digest))
+
+    def _approve_undoable(self) -> None:
+        if (record := self._decisions.to_approve()) is not None:
+            if record.function is None:
+                self._decisions.decide(record, Approve(undoable=True))
+            else:
+                self._cockpit.tell(f"Call {record.id} is no command: its agent carries it out itself.")
+
+    async def _take_back(self) -> None:
+        """Take back what the ended call changed; an edit at the second key, a command after a dialog."""
+        record = self._cockpit.shown
+        if record is None or self._decisions.is_guarded():
+            return
+        try:
+            if isinstance(record.spec.command, FileEdits):
+                await self._revert_edit(record)
+            else:
+                page = await self._cockpit.supervision.preview_page(record.id, 0, MOST_LISTED)
+                self._ask(record, page)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+
+    async def _revert_edit(self, record: CallRecord) -> None:
+        if record.resolved is not None and record.resolved.edits and self._warned != record.id:
+            self._warned = record.id
+            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
+            return
+        self._warned = None
+        await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
+        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")
+
+    def _ask(self, record: CallRecord, page: PreviewPage) -> None:
+        """Show what would be taken back, or made again if all of it was taken back."""
+        undo = record.undo
+        again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
+        direction: UndoDirection = "redo" if again else "undo"
+
+        def chosen(paths: Paths | None) -> None:
+            if paths is not None:
+                self._cockpit.screen.run_worker(self._move(record, paths, direction), name="take-back")
+
+        self._cockpit.screen.app.push_screen(TakeBackScreen(self._cockpit, record, page, direction), chosen)
+
+    async def _move(self, record: CallRecord, paths: Paths, direction: UndoDirection) -> None:
+        try:
+            await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+            return
+        what = "taken back" if direction == "undo" else "made again"
+        self._cockpit.tell(f"What call {record.id} changed was {what}. The agent is not told.")

@@ -7,9 +7,9 @@ from typing import Literal
 
 from textual.timer import Timer
 
+from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.masked_calls import masked_command
 from whisper_tui.model.state import CallRecord, Held, Queued
 from whisper_tui.present.command_text import one_line
 from whisper_tui.present.quantities import count

@@ -6,9 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Function, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Function, Shell, WriteFile
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope, scope_about
-from whisper_tui.model.edits import WriteFile
 from whisper_tui.model.shown_rules import RuleDraft, RuleEffect
 from whisper_tui.model.text import PLAIN_CONTROLS, is_hidden, without_hidden
 

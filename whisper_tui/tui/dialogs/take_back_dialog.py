@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from whisper_tui.model.edits import EditAction, FileVersions
+from whisper_tui.model.call import EditAction, FileVersions
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import PreviewChange, PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord

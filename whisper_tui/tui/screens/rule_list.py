@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from whisper_tui.model.call import Session, Shell
+from whisper_tui.model.call_rows import masked_grant, masked_record
 from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
-from whisper_tui.model.masked_calls import masked_grant, masked_record
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule

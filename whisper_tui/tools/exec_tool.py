@@ -16,7 +16,7 @@ from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.present.ending_text import ending_for_agent
 from whisper_tui.tools.agent_text import agent_note, fitted
 from whisper_tui.tools.ai_tool import ArgumentError, check_arguments, prompt_block
-from whisper_tui.tools.exec_command.envelope import (
+from whisper_tui.tools.exec_envelope import (
     Envelope,
     EnvelopedTool,
     ExecFailure,
@@ -25,7 +25,8 @@ from whisper_tui.tools.exec_command.envelope import (
     render_result,
     success,
 )
-from whisper_tui.tools.exec_command.task import (
+from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
+from whisper_tui.tools.task import (
     EXEC_COMMAND,
     TaskOutputReader,
     previews,
@@ -33,7 +34,6 @@ from whisper_tui.tools.exec_command.task import (
     task_handle,
     task_summary,
 )
-from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
 
 DEFAULT_WINDOW_MS = 10_000
 DEFAULT_TOKENS = 8_000

@@ -12,9 +12,10 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.tools.agent_text import fitted
 from whisper_tui.tools.ai_tool import ArgumentError, check_arguments, prompt_block
-from whisper_tui.tools.exec_command.envelope import Envelope, EnvelopedTool, ExecFailure, success
-from whisper_tui.tools.exec_command.exec_tool import DEFAULT_TOKENS, MOST_MS
-from whisper_tui.tools.exec_command.task import (
+from whisper_tui.tools.exec_envelope import Envelope, EnvelopedTool, ExecFailure, success
+from whisper_tui.tools.exec_tool import DEFAULT_TOKENS, MOST_MS
+from whisper_tui.tools.supervised_tool import ToolContext
+from whisper_tui.tools.task import (
     EXEC_COMMAND,
     NAMES,
     TaskOutputReader,
@@ -24,7 +25,6 @@ from whisper_tui.tools.exec_command.task import (
     task_state,
     task_summary,
 )
-from whisper_tui.tools.supervised_tool import ToolContext
 
 TASK_ID: dict[str, Any] = {"type": "string", "description": "The task, as ExecCommand named it."}
 PAGE = 200
