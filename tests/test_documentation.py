@@ -247,6 +247,14 @@ def test_each_decision_has_its_own_number_and_is_listed_in_one_index() -> None:
         assert (folder / name).read_text(encoding="utf-8").startswith(f"# {number}. {title}\n")
 
 
+def test_every_decision_that_is_cited_has_a_record() -> None:
+    folder = ROOT / "docs" / "decisions"
+    records = {int(page.name[:2]) for page in folder.glob("[0-9]*.md")}
+    pages = [*(ROOT / "whisper_tui").rglob("*.py"), *folder.glob("*.md")]
+    cited = {page.name: set(map(int, re.findall(r"\bdecision (\d+)", page.read_text()))) for page in pages}
+    assert {name: numbers - records for name, numbers in cited.items() if numbers - records} == {}
+
+
 def test_every_test_that_security_names_is_there() -> None:
     named = re.findall(r"`(tests/[\w/.]+?)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
     assert len(named) > 30

@@ -1,4 +1,4 @@
-"""A session of the ssh server decides only if it comes from another machine (decision 41)."""
+"""A session of the ssh server decides only if it comes from another machine (decision 31)."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The rules of a project: agents can write them, so they only restrict until the user trusts them (decision 12)."""
+"""The rules of a project: agents can write them, so they only restrict until the user trusts them (decision 10)."""
 
 import hashlib
 import json

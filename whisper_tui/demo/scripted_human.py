@@ -36,7 +36,7 @@ from whisper_tui.tools import Answer, ToolFailure
 PATIENCE_S = 60.0
 """Seconds after which an expected event counts as missing."""
 LOOK_S = 0.02
-"""Seconds between two reads of a command's output: no event announces it (decision 5)."""
+"""Seconds between two reads of a command's output: no event announces it (decision 3)."""
 
 
 class StoryFailed(WhisperError):

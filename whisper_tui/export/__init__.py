@@ -1,1 +1,1 @@
-"""Exports of calls through the API: JSON lines, terminal recordings and reports (decision 5)."""
+"""Exports of calls through the API: JSON lines, terminal recordings and reports (decision 3)."""

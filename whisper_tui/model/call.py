@@ -322,7 +322,7 @@ class SessionHello(Value):
     """Process id of the agent's side of the connection, where known."""
     trust: Trust = "untrusted_external"
     environment: dict[str, str] = Field(default_factory=dict)
-    """Environment of the agent's commands. Kept in a private file, never in the journal (decision 3)."""
+    """Environment of the agent's commands. Kept in a private file, never in the journal (decision 2)."""
     resume: str | None = None
     """The id of a session that this connection continues, after a supervisor went away."""
     key: str | None = Field(default=None, max_length=LONGEST_NAME)

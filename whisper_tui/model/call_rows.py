@@ -306,7 +306,7 @@ def masked_record(record: CallRecord) -> CallRecord:
 
 def mask_unless_undecided(record: CallRecord) -> CallRecord:
     """A call as lists show it: whole while a human has to decide about it, and masked from then on."""
-    # Whoever approves a command must see exactly what is approved (decision 3).
+    # Whoever approves a command must see exactly what is approved (decision 2).
     return record if isinstance(record.state, Unjudged | Waiting) else masked_record(record)
 
 

@@ -341,7 +341,7 @@ class AttemptRefused(Fact):
 
 
 class RulesChanged(Fact):
-    """The content of a rule file changed, or a human trusts it (decision 12)."""
+    """The content of a rule file changed, or a human trusts it (decision 10)."""
 
     kind: Literal["rules_changed"] = "rules_changed"
     path: str
@@ -418,7 +418,7 @@ def untrusted_entries(changed: RulesChanged | None) -> tuple[str, ...]:
     if changed is None:
         return ()
     trusted = set(changed.trusted)
-    # Removing a deny rule allows as much as adding an allow rule does (decision 12).
+    # Removing a deny rule allows as much as adding an allow rule does (decision 10).
     gone = trusted.difference(changed.entries)
     stricter_gone = any(not entry_allows(entry) and not entry.startswith(DISABLED_PREFIX) for entry in gone)
     return tuple(entry for entry in changed.entries if entry_allows(entry) and (stricter_gone or entry not in trusted))

@@ -31,7 +31,7 @@ class ShownRule(Value):
     removable: bool = False
     """True if it is in the rules file, which `remove_rule` changes."""
     holds: bool = True
-    """False for a rule that allows, while its file is not trusted (decision 12)."""
+    """False for a rule that allows, while its file is not trusted (decision 10)."""
     disabled: bool = False
     """True if it decides nothing until it is enabled again."""
     file: str = ""

@@ -80,7 +80,7 @@ PreviewRule = Literal["always", "never"]
 
 
 class PreviewCondition(Value):
-    """The effects that a previewed command may have for a rule to make them real without a human (decision 35)."""
+    """The effects that a previewed command may have for a rule to make them real without a human (decision 12)."""
 
     writes_within: tuple[str, ...] = ()
     """Patterns of the files that it may create, change or delete, in the syntax of `Rule.path`. Empty: none."""

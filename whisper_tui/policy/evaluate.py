@@ -110,7 +110,7 @@ def _conditions(
     """Return the conditions under which the effects of a call that rules ask about allow it. Empty: none do.
 
     Every rule that asks must have one, and they must name every command of the call: a rule asks wherever its words may
-    run, but it allows only what was certainly read (decision 35).
+    run, but it allows only what was certainly read (decision 12).
     """
     asking = tuple(rule for rule in rules.ask if concerns(rule))
     # What an agent runs itself cannot be applied, and has an environment that nobody knows.

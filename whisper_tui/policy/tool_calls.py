@@ -201,7 +201,7 @@ def _together(
 
 
 def _leaves(rule: Rule, question: Question) -> bool:
-    """True if an edit changes a file outside of the directory that a rule is limited to (decision 12)."""
+    """True if an edit changes a file outside of the directory that a rule is limited to (decision 10)."""
     if rule.directory is None:
         return False
     inside = rule.directory.rstrip("/") + "/"

@@ -68,7 +68,7 @@ LONGEST_LISTED = 1024
 def listed_command(record: CallRecord) -> Command:
     """Return the command of a call for lists: masked, unless it still awaits its decision."""
     command = record.spec.command
-    # A call that awaits its decision is shown unmasked, because nobody may approve hidden text (decision 3).
+    # A call that awaits its decision is shown unmasked, because nobody may approve hidden text (decision 2).
     return command if isinstance(record.state, Unjudged | Waiting) else _masked(_beginning(command))
 
 

@@ -1,7 +1,7 @@
 """The rule files of an instance, by the operations of the API, and the trust in what they allow.
 
 Commands of agents run as the user, so they could write an allow rule into these files. A human confirms each rule that
-allows something, and the journal records it (decision 12).
+allows something, and the journal records it (decision 10).
 """
 
 import asyncio

@@ -234,7 +234,7 @@ class CockpitApp(App[None]):
         return written(binding.key.split(",")[0])
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Return none of Textual's: the palette lists the table of commands (decision 25)."""
+        """Return none of Textual's: the palette lists the table of commands (decision 23)."""
         return ()
 
     def action_other_theme(self) -> None:

@@ -99,7 +99,7 @@ _PLACES: dict[Group, tuple[Place, ...]] = {
 
 @dataclass(frozen=True)
 class Command:
-    """One row of the table from which keys, buttons, footer, palette, help and docs/keys.md come (decision 25)."""
+    """One row of the table from which keys, buttons, footer, palette, help and docs/keys.md come (decision 23)."""
 
     id: str
     """The name in the table [keys] of the configuration, so it never changes."""

@@ -192,7 +192,7 @@ ATTEMPTS_KEPT = 10_000
 
 
 class OutputReader(Protocol):
-    """Reads the output of runs on this machine without the socket (decision 5)."""
+    """Reads the output of runs on this machine without the socket (decision 3)."""
 
     def read_output(self, call_id: str, attempt: int, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""

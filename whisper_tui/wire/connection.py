@@ -213,7 +213,7 @@ class _Connection:
 
     async def _wait_until_read(self) -> None:
         """Wait until the client has read most of its answers."""
-        # Without this backpressure, a client that does not read would fill the supervisor's memory (decision 16).
+        # Without this backpressure, a client that does not read would fill the supervisor's memory (decision 15).
         while self._writer.transport.get_write_buffer_size() > MOST_UNREAD:
             await self._writer.drain()
 

@@ -298,7 +298,7 @@ def is_ssh_server(command: bytes) -> bool:
 def why_refused_over_ssh(
     line: tuple[ProcessSeen, ...], connections: Collection[TcpConnection] | None = None
 ) -> str | None:
-    """Return why a peer with these ancestors, the peer first, may not decide over ssh. None: it may (decision 41).
+    """Return why a peer with these ancestors, the peer first, may not decide over ssh. None: it may (decision 31).
 
     `connections`: those of this machine. None: they are read if they matter.
     """

@@ -45,7 +45,7 @@ class ConnectionLimits:
     @contextmanager
     def taken(self, pid: int, origin: Origin | None) -> Iterator[None]:
         """Count one connection of a process. `origin` is None for a human's programs. Raises `Unavailable`."""
-        # A forking command connects from ever new pids, so its origin is limited too (decision 16).
+        # A forking command connects from ever new pids, so its origin is limited too (decision 15).
         if self._taken.total() >= self._most:
             raise Unavailable(
                 f"{self._most:,} connections are open, which is the limit",

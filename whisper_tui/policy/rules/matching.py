@@ -332,7 +332,7 @@ class Permissions:
                 continue
             if not covers(rule, command, dangers) or not _may_change(command, rule):
                 continue
-            # a rule of a project must not reach beyond that project (decision 12)
+            # a rule of a project must not reach beyond that project (decision 10)
             if rule.directory is None or stays_inside(command.argv, rule.directory):
                 return rule
         return None

@@ -149,7 +149,7 @@ def by_effect(rules: Rules) -> Iterable[tuple[Effect, Rule]]:
 
 
 def stricter(rules: Rules, added: Rules) -> Rules:
-    """Return rules with the deny and ask rules of others; their allow rules do not count (decision 12)."""
+    """Return rules with the deny and ask rules of others; their allow rules do not count (decision 10)."""
     if added is NO_RULES:
         return rules
     return rules.model_copy(

@@ -88,7 +88,7 @@ class ApprovalQueue:
         """
         check_session(request.session_id)
         new: ToolCall | None = None
-        # Before anything is read: a flood of calls must cost little (decision 16).
+        # Before anything is read: a flood of calls must cost little (decision 15).
         if self._same_call(request) is None:
             self._capacity.check(new := self._new_call(request))
         async with self._examinations.of(request.session_id, request.spec) as examined:

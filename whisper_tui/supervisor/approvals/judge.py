@@ -233,7 +233,7 @@ class Judge:
         memory = self._memory(call.session_id, spec, used)
         rules = self._rules(question.session_root)
         if session is not None and self._clients_rules is not None:
-            # A client's own rules can only restrict: its allow list was not written for this program (decision 12).
+            # A client's own rules can only restrict: its allow list was not written for this program (decision 10).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
         if isinstance(spec.command, CarriedOut):
             verdict = evaluate_carried_out(question, spec.command, rules, memory)
@@ -331,7 +331,7 @@ SUBMIT_AGAIN = "Submit the call again: nothing was recorded"
 class Examinations:
     """Examines commands in threads, those of a session one after the other, so that none overtakes another.
 
-    A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 16).
+    A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 15).
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -366,7 +366,7 @@ class Examinations:
 
 
 def _permits_effects(record: CallRecord, verdict: Verdict) -> bool:
-    """True if a rule had the changes of a preview made real, and still permits just such changes (decision 35)."""
+    """True if a rule had the changes of a preview made real, and still permits just such changes (decision 12)."""
     before = record.verdict.allow_if_preview if record.verdict is not None else ()
     return record.applies and bool(before) and verdict.allow_if_preview == before
 

@@ -126,7 +126,7 @@ class Journal:
         for (body,) in self._rows(query, seq, limit):
             found.append(EVENT.validate_json(body))
             size += len(body)
-            # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 16).
+            # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 15).
             if size > LARGEST_BATCH:
                 break
         return tuple(found)

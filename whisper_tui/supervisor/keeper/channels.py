@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
 def pack(directory: str, environment: dict[str, str]) -> bytes:
     """Return the message that asks for a run; a long environment is written to its file. Raises `OSError`."""
-    # The environment may contain secrets. It is sent, and only written to the disk if it is too long (decision 3).
+    # The environment may contain secrets. It is sent, and only written to the disk if it is too long (decision 2).
     message = json.dumps({"directory": directory, "environment": environment}, separators=(",", ":")).encode()
     if len(message) <= LONGEST_MESSAGE:
         return message

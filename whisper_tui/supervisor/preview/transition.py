@@ -2,7 +2,7 @@
 
 The plan and a small state file lie in the store. A state is written before the first step that it announces. Each step
 recognizes by inodes if it is still due, so that `resume` repeats all steps of the current direction. A step that fails
-takes back the steps before it: decision 34.
+takes back the steps before it: decision 16.
 """
 
 import errno

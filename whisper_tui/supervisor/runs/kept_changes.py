@@ -1,4 +1,4 @@
-"""Changes that were made in a view of the files: they become real on approval, and can be taken back (decision 34).
+"""Changes that were made in a view of the files: they become real on approval, and can be taken back (decision 16).
 
 Making them real starts nothing: files are moved, in a thread. A supervisor that is killed meanwhile finishes it when it
 starts again, unlike a run, which is never repeated.

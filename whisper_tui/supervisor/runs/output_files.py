@@ -1,4 +1,4 @@
-"""The output of runs in their files: read by byte offset (decision 5), and digested for the journal (decision 2).
+"""The output of runs in their files: read by byte offset (decision 3), and digested for the journal (decision 2).
 
 The supervisor and local clients read. The files are outside of the journal, so its hash chain does not cover them by
 itself: the digest of their content does.

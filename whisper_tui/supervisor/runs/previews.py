@@ -1,4 +1,4 @@
-"""Previews: a waiting call runs in a view of the files that nobody else sees, before it is decided (decision 34).
+"""Previews: a waiting call runs in a view of the files that nobody else sees, before it is decided (decision 16).
 
 A preview is an attempt of its own under a keeper, with its own output. A supervisor that is killed meanwhile leaves it
 running, and the next one reads what it changed.
@@ -238,7 +238,7 @@ class Previews:
         self._store.retry_until_journaled(lambda: self._store.record(event))
 
     def _approve_by_effects(self, record: CallRecord) -> None:
-        """Have the changes of a preview made real if the rule that asked for it permits its effects (decision 35)."""
+        """Have the changes of a preview made real if the rule that asked for it permits its effects (decision 12)."""
         verdict, preview = record.verdict, record.preview
         if verdict is None or preview is None or not verdict.allow_if_preview or not isinstance(record.state, Waiting):
             return

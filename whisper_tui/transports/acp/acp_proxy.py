@@ -1,4 +1,4 @@
-"""The proxy: it starts the agent, forwards the lines of both sides, and serves what acts on this machine (decision 32).
+"""The proxy: it starts the agent, forwards the lines of both sides, and serves what acts on this machine (decision 25).
 
 Lines are forwarded by threads, as they are. The agent's lines are read strictly, so that the editor can find no other
 request in them than the proxy; of the editor's lines only a few methods count.

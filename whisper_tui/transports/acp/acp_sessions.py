@@ -1,4 +1,4 @@
-"""The agents behind the proxy: those it knows, why one is refused (decision 32), and their sessions."""
+"""The agents behind the proxy: those it knows, why one is refused (decision 25), and their sessions."""
 
 import asyncio
 import os

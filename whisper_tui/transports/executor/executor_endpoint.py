@@ -1,6 +1,6 @@
 """The supervisor's end of Codex's environment: commands, typed input and edits become calls in the queue.
 
-The answer to a request is held until a human has decided: Codex waits for it without a limit (decision 33).
+The answer to a request is held until a human has decided: Codex waits for it without a limit (decision 22).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The program that Codex starts as its environment: it answers requests line by line at standard input and output.
 
 Requests about processes are forwarded to the supervisor. Files are read and written here, with the rights of the user
-who has started Codex, and only changes of them are asked about (decision 33).
+who has started Codex, and only changes of them are asked about (decision 22).
 """
 
 import base64

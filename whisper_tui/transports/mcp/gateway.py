@@ -1,7 +1,7 @@
 """The gateway in front of another MCP server: it forwards every line, and holds calls of tools until a human decides.
 
 Lines are forwarded as they are, by threads: of the client's lines only the method is read, of the server's only the
-answers to calls and to `tools/list` (decision 31). What talks to the supervisor runs on the event loop.
+answers to calls and to `tools/list` (decision 5). What talks to the supervisor runs on the event loop.
 """
 
 import asyncio

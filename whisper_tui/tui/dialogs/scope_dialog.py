@@ -53,7 +53,7 @@ def command_counts(calls: Iterable[str], records: Mapping[str, CallRecord]) -> t
     """Return each of the commands of past calls once, with how often it came, the most frequent first."""
     covered = tuple(calls)
     lines: list[Paragraph] = []
-    # Nobody asked to see the secrets of past calls (decision 3).
+    # Nobody asked to see the secrets of past calls (decision 2).
     times = Counter(_what(masked_spec(records[id_].call.spec)) for id_ in covered if id_ in records)
     for (command, cwd), often in times.most_common():
         margin = (Span(f" {often:>4} \N{MULTIPLICATION SIGN} ", "muted"), Span("│ ", "frame"))

@@ -1,4 +1,4 @@
-"""A terminal emulator: the feed of a run's output into it within a time budget, and keys for it (decision 22)."""
+"""A terminal emulator: the feed of a run's output into it within a time budget, and keys for it (decision 21)."""
 
 import time
 from bisect import bisect_right

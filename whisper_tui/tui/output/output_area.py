@@ -246,7 +246,7 @@ class OutputArea(Container):
 
     def on_mount(self) -> None:
         """Start polling."""
-        # Polled and not pushed: a command can write faster than events could be drawn (decision 5).
+        # Polled and not pushed: a command can write faster than events could be drawn (decision 3).
         self._growth.begin(self)
         self.set_interval(1.0, self._ask_when_written)
 

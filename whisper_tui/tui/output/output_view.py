@@ -1,4 +1,4 @@
-"""A view of one stream that may be far larger than memory, and the interface of all views of output (decision 5)."""
+"""A view of one stream that may be far larger than memory, and the interface of all views of output (decision 3)."""
 
 import asyncio
 from collections.abc import Callable

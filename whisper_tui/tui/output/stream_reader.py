@@ -1,4 +1,4 @@
-"""Reads the output of a run: rows, a window that moves over a stream, and the time index (decision 5)."""
+"""Reads the output of a run: rows, a window that moves over a stream, and the time index (decision 3)."""
 
 from array import array
 from bisect import bisect_left, bisect_right

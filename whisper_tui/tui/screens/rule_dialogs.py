@@ -347,7 +347,7 @@ class RemoveRuleScreen(Dialog[bool]):
 
 
 class TrustScreen(Dialog[bool]):
-    """Shows a whole rules file: trust is in its exact content (decision 12)."""
+    """Shows a whole rules file: trust is in its exact content (decision 10)."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/failures.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "trust", "Trust this", priority=True)]

@@ -213,7 +213,7 @@ def _subject(grant: Grant) -> str:
 
 
 def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple[Paragraph, ...]:
-    """Return a standing approval in full, with secrets masked (decision 3)."""
+    """Return a standing approval in full, with secrets masked (decision 2)."""
     grant = masked_grant(grant)
     name = session.name if session is not None else grant.session_id
     given = f"{date_and_time(grant.granted_at)}, {age(now - grant.granted_at)} ago, with call {grant.from_call}"

@@ -404,7 +404,7 @@ class RulesScreen(CommandScreen):
         async def trust() -> None:
             try:
                 for file in files:
-                    # The digest of what was shown: a file that has changed meanwhile is not trusted (decision 12).
+                    # The digest of what was shown: a file that has changed meanwhile is not trusted (decision 10).
                     digest = entries_digest(file.entries)
                     await self._cockpit.supervision.trust_rules(file.path, self._cockpit.me, digest=digest)
             except WhisperError as error:
