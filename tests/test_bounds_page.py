@@ -9,6 +9,7 @@ from whisper_tui.model import api, board, event, protocol_version
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
+from whisper_tui.supervisor.runs import scheduling
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session
@@ -40,6 +41,9 @@ ROWS = {
     "agents | sessions whose calls' files are read at the same time": judge.EXAMINERS,
     "agents | bytes of a call's scripts that are hashed": command_files.MOST_DIGESTED,
     "agents | names that the patterns of a call may match": expand.MOST_NAMES,
+    "commands | that run unasked, for each worker": scheduling.MOST,
+    "commands | seconds for which one of them occupies a worker": int(scheduling.LONG_S),
+    "commands | bytes of memory reserved for each that starts": scheduling.RESERVE,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
     "editors | bytes of a message": gateway_messages.LONGEST_LINE,
     "editors | requests of an agent that are served at a time": acp_proxy.MOST_REQUESTS,

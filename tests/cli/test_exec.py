@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -212,21 +213,40 @@ def test_exec_survives_the_death_of_the_supervisor_and_loses_no_byte(shell: Shel
 
 
 @pytest.mark.slow
-def test_a_command_that_waits_for_a_worker_says_so_where_its_output_is_read(shell: Shell) -> None:
+def test_an_approved_command_does_not_wait_for_servers(shell: Shell) -> None:
     (shell.instance.root / "config" / "config.toml").write_text("[supervisor]\nworkers = 1\n")
-    first, second = shell.approved("touch first; sleep 1000"), shell.approved("touch second; echo done")
-    server = shell.start(first)
-    shell.instance.until((shell.instance.workspace / "first").exists)
-    waiting = shell.start(second, stdout=-1, stderr=-1)
+    servers = []
+    for number in range(3):
+        servers.append(shell.start(shell.approved(f"touch s{number}; sleep 1000")))
+        shell.instance.until((shell.instance.workspace / f"s{number}").exists)
+    assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
+    for server in servers:
+        server.terminate()
+        server.communicate(timeout=ANSWER_S)
+
+
+def test_a_command_that_waits_for_memory_says_so_and_a_human_starts_it_anyway(shell: Shell) -> None:
+    """No machine has so much memory."""
+    (shell.instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmin_memory_bytes = {1 << 60}\n")
+    waiting = shell.start(shell.approved("touch begun; echo done"), stdout=-1, stderr=-1)
     assert waiting.stderr is not None
     told = waiting.stderr.readline()
-    assert told.startswith(b"whisper_tui: queued, and not running yet: 1 command runs on 1 worker; longest: call 1")
-    assert shell.row("2")["state"] == "queued"
-    assert "1 command runs on 1 worker" in shell.instance.run("list").stderr
-    assert "1 command runs on 1 worker" in shell.instance.run("show", "2").stdout
-    server.terminate()
-    server.communicate(timeout=ANSWER_S)
+    assert re.fullmatch(
+        rb"whisper_tui: queued, and not running yet: [0-9,]+ MiB of memory are available, and commands start above "
+        rb"1,099,511,627,776 MiB\n",
+        told,
+    )
+    row = shell.row("1")
+    assert row["state"] == "queued" and "MiB of memory are available" in row["reason"]
+    assert "(whisper-tui start 1 starts it anyway)" in shell.instance.run("list").stderr
+    assert "MiB of memory are available" in shell.instance.run("show", "1").stdout
+    assert not (shell.instance.workspace / "begun").exists()
+    # The agent, and what it starts, must not lift the limit.
+    refused = shell.run([*PROGRAM, "start", "1", "--home", str(shell.instance.root)])
+    assert refused.returncode != 0 and shell.row("1")["state"] == "queued"
+    assert shell.instance.run("start", "1").stdout == "Started call 1\n"
     assert waiting.communicate(timeout=ANSWER_S) == (b"done\n", b"whisper_tui: it runs now\n")
+    assert "not queued" in shell.instance.run("start", "1").stderr
 
 
 @pytest.mark.slow

@@ -149,6 +149,27 @@ def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well
     assert "needs input" not in seat.text
 
 
+@pytest.fixture
+def little_memory(instance: Instance) -> None:
+    """No machine has as much memory as this supervisor wants to leave."""
+    (instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmin_memory_bytes = {1 << 60}\n")
+
+
+@pytest.mark.slow
+@outside_only
+@pytest.mark.usefixtures("little_memory")
+def test_a_queued_call_is_reported_once_with_its_reason(instance: Instance, seat: WatchPlayer) -> None:
+    seat.sees("Connected. No call yet.")
+    instance.call("ExecCommand", cmd="sleep 1000")
+    seat.sees("Call 1> ")
+    seat.says("a")
+    seat.sees("is queued: ")
+    seat.sees("MiB of memory are available, and commands start above")
+    instance.run("start", "1")
+    seat.sees("Call 1 runs as pid ")
+    assert seat.said.count("is queued") == 1
+
+
 @pytest.mark.slow
 @outside_only
 def test_watch_prints_no_control_sequences(instance: Instance, seat: WatchPlayer) -> None:

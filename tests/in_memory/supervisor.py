@@ -63,7 +63,16 @@ from whisper_tui.model.event import (
     UndoStarted,
 )
 from whisper_tui.model.preview import PreviewPage, UndoDirection
-from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
+from whisper_tui.model.run import (
+    Echo,
+    OutputChunk,
+    OutputSpan,
+    SignalTarget,
+    Stall,
+    Stream,
+    TerminalSize,
+    UsageSample,
+)
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
@@ -259,6 +268,13 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         for call_id in self.board.waiting_in(session_id):
             self.apply_denials(call_id, by)
         return denial.id
+
+    async def start_anyway(self, call_id: str, by: Decider) -> None:
+        """Note the call; the test starts it."""
+        self.check()
+        if not isinstance(self.known(call_id).state, Queued):
+            raise Refused(f"call {call_id} is not queued for a worker")
+        self.started_anyway.append(call_id)
 
     async def lift_denial(self, denial_id: str, by: Decider) -> None:
         """Deny nothing by it any more."""
@@ -523,6 +539,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             sandbox_problem=self.sandbox_problem,
             notify_problem=self.notify_problem,
             unguarded=self.unguarded,
+            queue=self.queue,
         )
 
     async def _reached(self, call_id: str, states: tuple[type, ...]) -> CallRecord:

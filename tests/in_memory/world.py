@@ -37,6 +37,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.preview import PreviewPage, PreviewReport
 from whisper_tui.model.run import (
+    NOT_QUEUED,
     BackgroundProcess,
     Blocked,
     OutputSizes,
@@ -133,6 +134,10 @@ class PlayedWorld:
         """The last report of a cockpit."""
         self.stalled: dict[str, Stall] = {}
         """The runs that `stalls` reports."""
+        self.queue = NOT_QUEUED
+        """The reasons that `status` reports about queued calls."""
+        self.started_anyway: list[str] = []
+        """The queued calls that were started at once."""
         self.unguarded: tuple[str, ...] = ()
         """The sentences that `status` reports about agents whose own commands are not supervised."""
         self.directories: dict[str, str] = {}

@@ -15,11 +15,12 @@ from whisper_tui.supervisor.approvals.resolve import resolve
 from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.scheduling import MemoryGauge
 from whisper_tui.supervisor.settings import SupervisorSettings
 
 
 class Workshop:
-    """One worker, which is busy until it is let go, and a place to swap things in."""
+    """A machine without memory for a start until it is let go, and a place to swap things in."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -40,14 +41,17 @@ class Workshop:
 
     async def busy(self) -> None:
         """Nothing else starts from now on."""
-        await self.field.runs("sh", "-c", f"while ! test -e {self.root}/go; do sleep 0.02; done")
+        self._leave_available(1 << 60)
 
     def let_go(self) -> None:
         """What was approved may start."""
-        (self.root / "go").touch()
+        self._leave_available(0)
+
+    def _leave_available(self, size: int) -> None:
+        self.field.supervisor._parts.pool.workers._memory = MemoryGauge(size)
 
     async def approved(self, *words: str, cwd: Path | None = None) -> str:
-        """A call that was approved and has to wait for the worker."""
+        """A call that was approved and has to wait."""
         call = await self.field.ask(*words, cwd=cwd)
         await self.field.approve(call)
         assert (await self.field.supervisor.record(call)).state.kind == "queued"

@@ -11,7 +11,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import BadStateDirectory, JournalFailed, NotRunning, Refused
 from whisper_tui.model.state import Ended, Running, Waiting
-from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rule import ExactRule, Rule, Rules
 from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.runs.scheduling import FairQueue
 
@@ -37,11 +37,10 @@ async def test_a_run_is_followed_from_its_process_to_its_last_child(bench: Bench
     assert over.living_background == ()
 
 
-async def test_no_more_commands_run_at_once_than_there_are_workers(bench: Bench) -> None:
+async def test_no_more_unasked_commands_run_at_once_than_there_are_workers(bench: Bench) -> None:
+    await bench.restart(Rules(allow=(ExactRule(name="harmless", argv=("true",)),)))
     session = await bench.session()
     calls = [await bench.submit(session, "true") for _ in range(6)]
-    for call_id in calls:
-        await bench.approve(call_id)
     await bench.ordered(calls[3])
     assert len(bench.executor.orders) == 4
     bench.executor.finish(RunKey(calls[0], 1))

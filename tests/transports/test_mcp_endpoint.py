@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
+from whisper_tui.supervisor.runs.scheduling import MemoryGauge
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
@@ -104,6 +106,26 @@ async def test_the_key_that_gemini_adds_is_dropped_for_gemini(endpoint, human, b
         await human.approve_and_run()
         assert (await asyncio.wait_for(call, 30)).is_error is False
     assert (await bench.record("1")).call.arguments == ECHO
+
+
+async def test_progress_says_why_a_call_is_queued_without_the_commands_of_others(endpoint, human, bench, monkeypatch):
+    said: list[str] = []
+
+    async def note(_progress, _total, message):
+        said.append(message)
+
+    full = MemoryGauge(1 << 60)
+    monkeypatch.setattr(bench.supervisor._parts.pool.workers, "_memory", full)
+    async with endpoint.client() as client:
+        call = asyncio.create_task(client.call_tool("execute_command", ECHO, progress_callback=note))
+        await human.waiting("1")
+        await bench.approve("1")
+        async with asyncio.timeout(30):
+            while not any("MiB of memory are available" in message for message in said):
+                await asyncio.sleep(0.01)
+        await bench.supervisor.start_anyway("1", HUMAN)
+        bench.executor.finish(await bench.ordered("1"))
+        await asyncio.wait_for(call, 30)
 
 
 async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(endpoint, human, bench):

@@ -77,13 +77,15 @@ class Live:
 
 
 @asynccontextmanager
-async def live(directory: Path, size: tuple[int, int] = (120, 40), rules: Rules = NO_RULES) -> AsyncIterator[Live]:
+async def live(
+    directory: Path, size: tuple[int, int] = (120, 40), rules: Rules = NO_RULES, **settings: int
+) -> AsyncIterator[Live]:
     """A cockpit over real processes; at the end all of them are ended."""
     home = Directories(config=directory / "config", state=directory / "state", runtime=directory / "run")
     workspace = directory / "workspace"
     workspace.mkdir()
     executor = LocalExecutor(home.state / "runs")
-    supervisor = Supervisor(home, executor, settings=SupervisorSettings(workers=4), rules=rules)
+    supervisor = Supervisor(home, executor, settings=SupervisorSettings(**{"workers": 4, **settings}), rules=rules)
     await supervisor.open()
     hello = SessionHello(name="agent", root=str(workspace), environment={"PATH": os.environ["PATH"]})
     session = await supervisor.open_session(hello)

@@ -36,6 +36,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.approve:add_decisions": ("approve", "deny"),
     "whisper_tui.cli.commands.preview_calls:add_previews": ("preview", "undo"),
     "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal", "kill"),
+    "whisper_tui.cli.commands.supervisor_control:add_start": ("start",),
     "whisper_tui.cli.commands.logs_export:add_logs": ("logs",),
     "whisper_tui.cli.commands.logs_export:add_export": ("export",),
     "whisper_tui.cli.commands.logs_export:add_story": ("story",),

@@ -72,8 +72,8 @@ Run = Callable[[Options], int]
 
 GROUPS = {
     "Decide": (
-        *("list", "preview", "approve", "deny", "undo", "signal", "kill", "pause", "resume"),
-        *("approvals", "revoke", "revert"),
+        *("list", "preview", "approve", "deny", "undo", "start", "signal", "kill", "pause"),
+        *("resume", "approvals", "revoke", "revert"),
     ),
     "Look": ("watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),

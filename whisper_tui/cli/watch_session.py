@@ -19,8 +19,9 @@ from whisper_tui.cli.watch_text import (
     happened,
     in_full,
     last_lines,
+    queue_sentences,
     session_name,
-    stall_sentence,
+    stall_sentences,
 )
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
@@ -28,7 +29,7 @@ from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
 from whisper_tui.model.event import Decided, Event
-from whisper_tui.model.run import NO_STALL, Sandbox, Stall
+from whisper_tui.model.run import NOT_QUEUED, Sandbox, Stall
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import clock_time, count
@@ -406,8 +407,9 @@ class WatchSession:
             self._prompt()
 
     async def _look_at_runs(self) -> None:
-        """Say which runs are stopped or need input: no event tells, because that is not journaled."""
+        """Say which runs are stopped or need input, and what queued calls wait for: no event tells that."""
         known: dict[str, Stall] = {}
+        said: set[str] = set()
         while True:
             await asyncio.sleep(STALLS_EVERY_S)
             desk = self._desk
@@ -415,12 +417,10 @@ class WatchSession:
                 continue
             with suppress(WhisperError):  # The one who follows the events says that the connection is lost.
                 stalls = await desk.supervision.stalls()
-                for call_id, stall in stalls.items():
-                    record = desk.board.calls.get(call_id)
-                    told = record and stall_sentence(record, desk.board, known.get(call_id, NO_STALL), stall)
-                    if told:
-                        self._say(f"{clock_time(time.time())} {told}")
-                        self._prompt()
+                queue = (await desk.supervision.status()).queue if desk.board.queued else NOT_QUEUED
+                for told in (*stall_sentences(desk.board, known, stalls), *queue_sentences(desk.board, queue, said)):
+                    self._say(f"{clock_time(time.time())} {told}")
+                    self._prompt()
                 known = {call_id: stall for call_id, stall in stalls.items() if call_id in desk.board.calls}
 
     async def _answer(self) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
@@ -33,7 +33,7 @@ from whisper_tui.model.event import (
     Spawned,
     UndoEnded,
 )
-from whisper_tui.model.run import Stall
+from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
@@ -161,6 +161,25 @@ def stall_sentence(record: CallRecord, board: Board, before: Stall, now: Stall) 
             return f"{call} needs input, {silent}: {first_words(record)}."
         case None:
             return None
+
+
+def stall_sentences(board: Board, known: Mapping[str, Stall], now: Mapping[str, Stall]) -> Iterator[str]:
+    """Yield a line for each run that gets no further since it was as `known`."""
+    for call_id, stall in now.items():
+        record = board.calls.get(call_id)
+        if record and (told := stall_sentence(record, board, known.get(call_id, NO_STALL), stall)):
+            yield told
+
+
+def queue_sentences(board: Board, reasons: QueueReasons, said: set[str]) -> Iterator[str]:
+    """Yield a line for each call that is queued for a worker, but for those that were `said`, and add it to them."""
+    said &= board.queued.keys()
+    for call_id in board.queued.keys() - said:
+        record = board.calls[call_id]
+        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human)
+        if record.function is None and reason is not None:
+            said.add(call_id)
+            yield f"Call {record.id} of {session_name(record, board)} is queued: {visible(reason.words())}."
 
 
 def _blocked(record: CallRecord) -> str:

@@ -10,7 +10,18 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords,
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.preview import PreviewPage, UndoDirection
-from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, SignalTarget, Stall, Stream, TerminalSize, UsageSample
+from whisper_tui.model.run import (
+    NOT_QUEUED,
+    Echo,
+    OutputChunk,
+    OutputSpan,
+    QueueReasons,
+    SignalTarget,
+    Stall,
+    Stream,
+    TerminalSize,
+    UsageSample,
+)
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended
 from whisper_tui.model.value import Count, Value, Whole
@@ -74,6 +85,8 @@ class SupervisorStatus(Value):
     """The problem that keeps it from working, and its remedy. None: it works."""
     busy: str = ""
     """The reason why queued commands wait, as a clause. Empty: not reported."""
+    queue: QueueReasons = NOT_QUEUED
+    """The same for each queued call."""
     agents: int = 0
     """Sessions whose agents are connected."""
     agent_names: tuple[str, ...] = ()
@@ -237,6 +250,10 @@ class Supervision(Protocol):
         """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
         ...
 
+    async def start_anyway(self, call_id: str, by: Decider) -> None:
+        """Start a queued call whatever the limits say. `Refused` if it is not queued, or waits for a decision again."""
+        ...
+
     async def signal(self, call_id: str, number: Count, target: SignalTarget, by: Decider) -> None:
         """Send a signal to a run, or to what it left behind."""
         ...
@@ -301,10 +318,7 @@ class Supervision(Protocol):
         ...
 
     async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
-        """Try a scope on the newest calls: return those that it would have allowed.
-
-        `Refused` for a scope that may not be given for it, with the reason.
-        """
+        """Return the newest calls that a scope would have allowed. `Refused` if it may not be given."""
         ...
 
     async def effects(self, call_id: str) -> Effects:

@@ -143,6 +143,62 @@ class Stall(Value):
 NO_STALL = Stall()
 
 
+LONGEST_NAMED = 40
+"""Characters of a command in the reason why another one is queued."""
+
+
+class QueueReason(Value):
+    """The reason why a call is queued. Measured, not journaled: it changes with every second."""
+
+    why: str
+    """As a clause: `4 of 4 workers busy`."""
+    call_id: str = ""
+    """The run that has lasted longest of those that are in the way. Empty: none is."""
+    command: str = ""
+    """Its command on one line, secrets masked, shortened."""
+    lasts_s: float = 0.0
+
+    def words(self) -> str:
+        """The reason as a clause for people."""
+        return self._named(self.command or f"call {self.call_id}")
+
+    def words_for_agents(self) -> str:
+        """The reason as a clause for an agent: it does not quote the command of another one."""
+        return self._named(f"call {self.call_id}")
+
+    def _named(self, longest: str) -> str:
+        return f"{self.why}; longest: {longest}, {_age(self.lasts_s)}" if self.call_id else self.why
+
+
+def shortened_command(command: str) -> str:
+    """Return the beginning of a command on one line."""
+    line = " ".join(command[: 4 * LONGEST_NAMED].split())
+    return line if len(line) <= LONGEST_NAMED else f"{line[: LONGEST_NAMED - 1]}…"
+
+
+def _age(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h"
+
+
+class QueueReasons(Value):
+    """The reasons why calls are queued."""
+
+    approved: QueueReason | None = None
+    """That of calls that a human approved. None: they start at once."""
+    unasked: QueueReason | None = None
+    """That of all other calls. None: they start, unless their session is among `sessions`."""
+    sessions: dict[str, QueueReason] = Field(default_factory=dict)
+    """Sessions that run so many commands unasked that no more of them may start."""
+
+    def of(self, session_id: str, *, by_human: bool) -> QueueReason | None:
+        """Return why a queued call of this session waits; None: it starts. `by_human`: a human approved it."""
+        return self.approved if by_human else self.unasked or self.sessions.get(session_id)
+
+
+NOT_QUEUED = QueueReasons()
+
+
 class BackgroundUsage(Value):
     """Resources that one process which a command left behind uses at one moment."""
 

@@ -55,7 +55,7 @@ class Held(Value):
 
 
 class Queued(Value):
-    """Approved; waits for a free worker."""
+    """Approved; starts as soon as nothing keeps it (decision 15)."""
 
     kind: Literal["queued"] = "queued"
     since: float

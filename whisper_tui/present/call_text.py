@@ -273,7 +273,7 @@ def standing(record: CallRecord, now: float) -> Line:
             waited = Span(f", not started by its agent for {duration(max(0, now - since))}", "muted")
             return (Span("◇ approved", "running"), waited)
         case Queued():
-            return (Span("◇ approved", "running"), Span(", waiting for a free worker", "muted"))
+            return (Span("◇ approved", "running"), Span(", about to start", "muted"))
         case Starting(since=since) if record.function is not None:
             return (
                 Span("▶ run by its agent", "running"),

@@ -110,6 +110,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "leave": "leave call {}",
         "decide": "decide about call {}",
         "effects": "read files through the effects of call {}",
+        "start_anyway": "start queued call {}",
         "signal": "send a signal to call {}",
         "pause": "pause everything",
         "resume": "resume everything",

@@ -324,6 +324,8 @@ class StatusReport:
     def now(self, notify_problem: str) -> SupervisorStatus:
         """Return the status as it is now; `notify_problem`: why the last notification failed, if it did."""
         board = self.store.board
+        queue = self.pool.queue_reasons()
+        any_reason = queue.unasked or queue.approved or next(iter(queue.sessions.values()), None)
         connected = [session.name for session in board.sessions.values() if session.closed_at is None]
         return SupervisorStatus(
             version=__version__,
@@ -337,7 +339,8 @@ class StatusReport:
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
             problem=self.store.health.problem or self.executor.problem,
-            busy=self.pool.workers.sentence,
+            busy=any_reason.words_for_agents() if any_reason else "",
+            queue=queue,
             agents=len(connected),
             agent_names=tuple(connected[:NAMED_AGENTS]),
             keeps=self.retention.words,

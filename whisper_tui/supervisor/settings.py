@@ -19,7 +19,9 @@ class SupervisorSettings(Value):
     """The `[supervisor]` table of the configuration file."""
 
     workers: int = Field(default_factory=default_workers, ge=1, le=1000)
-    """Number of commands that run at the same time."""
+    """Number of commands that run at the same time without anybody having been asked."""
+    min_memory_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
+    """Below this much available memory no command starts, approved or not. 0: whatever is available."""
     max_output_bytes: int | None = Field(default=None, ge=65_536)
     """Bytes kept of each stream of one run, half from its head and half from its tail. None: all."""
     unasked_timeout_s: float | None = Field(default=600.0, gt=0, allow_inf_nan=True)

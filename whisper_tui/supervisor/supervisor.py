@@ -208,8 +208,6 @@ class Supervisor:
                 self._parts.queue.leave(record, why, stopping=stopping)
                 if stopping and record.function is None:
                     await self._parts.pool.end(record)
-            case Ended():
-                pass
 
     async def leave(self, call_id: str, why: str) -> None:
         """Mark a call whose agent stops waiting for the answer."""
@@ -222,6 +220,10 @@ class Supervisor:
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call."""
         self._parts.queue.decide(call_id, decision, by, seen)
+
+    async def start_anyway(self, call_id: str, by: Decider) -> None:
+        """Start a queued call whatever the limits say."""
+        await self._parts.pool.start_anyway(self._store.call(call_id))
 
     async def signal(self, call_id: str, number: int, target: SignalTarget, by: Decider) -> None:
         """Send a signal to a run, or to the processes that it left behind."""

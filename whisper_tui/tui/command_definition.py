@@ -1,7 +1,7 @@
 """A command of the cockpit: its id, key and label, the calls it is for, and the keys in force after changes."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.keys import Keys, format_key
 
 from whisper_tui.model.call import FileEdits
-from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Waiting
 from whisper_tui.model.text import visible
 
 _WRITTEN = {
@@ -74,11 +74,24 @@ def _read_name(name: str) -> str | None:
 
 
 Need = Literal[
-    "nothing", "call", "waiting", "alive", "reads", "ran", "terminal", "ended", "blocked", "edit", "previewed", "kept"
+    "nothing",
+    "call",
+    "waiting",
+    "queued",
+    "alive",
+    "reads",
+    "ran",
+    "terminal",
+    "ended",
+    "blocked",
+    "edit",
+    "previewed",
+    "kept",
 ]
-"""The selected call that a command needs: none, any, a waiting one, one with live processes, one that reads input, one
-that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox, one that
-edits files or shows changed ones, one with a preview that can be applied, one whose changes can be taken back."""
+"""The selected call that a command needs: none, any, a waiting one, one that is queued for a worker, one with live
+processes, one that reads input, one that was started, one that runs in a terminal, an ended one, one that failed and
+was blocked by its sandbox, one that edits files or shows changed ones, one with a preview that can be applied, one
+whose changes can be taken back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -133,31 +146,9 @@ class Command:
 
 def available(command: Command, record: CallRecord | None) -> bool:
     """True if a command is available for the selected call."""
-    match command.need:
-        case "nothing":
-            return True
-        case "call":
-            return record is not None
-        case "waiting":
-            return record is not None and isinstance(record.state, Waiting)
-        case "alive":
-            return record is not None and is_alive(record)
-        case "reads":
-            return record is not None and reads_input(record)
-        case "ran":
-            return record is not None and record.output_attempt is not None
-        case "terminal":
-            return record is not None and record.spec.tty and isinstance(record.state, Running)
-        case "ended":
-            return record is not None and isinstance(record.state, Ended)
-        case "blocked":
-            return record is not None and record.failed_in_sandbox
-        case "edit":
-            return record is not None and (isinstance(record.spec.command, FileEdits) or shows_changes(record))
-        case "kept":
-            return record is not None and isinstance(record.state, Ended) and can_take_back(record)
-        case "previewed":
-            return record is not None and has_preview(record)
+    if record is None:
+        return command.need == "nothing"
+    return command.need in {"nothing", "call"} or _MEETS[command.need](record)
 
 
 def why_not(command: Command, record: CallRecord | None) -> str:
@@ -167,6 +158,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         return f"{label} needs a call, and none is selected."
     reasons = {
         "waiting": f"call {record.id} does not wait for a decision",
+        "queued": f"call {record.id} is not queued for a worker",
         "alive": f"call {record.id} has no running process",
         "reads": f"call {record.id} does not run, or takes no input",
         "ran": f"call {record.id} has not run",
@@ -206,6 +198,21 @@ def reads_input(record: CallRecord) -> bool:
 def is_alive(record: CallRecord) -> bool:
     """True if a process of the call is alive, in the background as well."""
     return isinstance(record.state, Running) or (isinstance(record.state, Ended) and not record.state.settled)
+
+
+_MEETS: dict[Need, Callable[[CallRecord], bool]] = {
+    "waiting": lambda record: isinstance(record.state, Waiting),
+    "queued": lambda record: isinstance(record.state, Queued) and record.function is None,
+    "alive": is_alive,
+    "reads": reads_input,
+    "ran": lambda record: record.output_attempt is not None,
+    "terminal": lambda record: record.spec.tty and isinstance(record.state, Running),
+    "ended": lambda record: isinstance(record.state, Ended),
+    "blocked": lambda record: record.failed_in_sandbox,
+    "edit": lambda record: isinstance(record.spec.command, FileEdits) or shows_changes(record),
+    "kept": lambda record: isinstance(record.state, Ended) and can_take_back(record),
+    "previewed": has_preview,
+}
 
 
 KeySet = Literal["default", "vi"]

@@ -153,6 +153,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.leave, "own call"),
             _operation(Supervision.watch),
             _operation(Supervision.decide, "decides"),
+            _operation(Supervision.start_anyway, "decides"),
             _operation(Supervision.signal, "decides"),
             _operation(Supervision.pause, "decides"),
             _operation(Supervision.resume, "decides"),

@@ -19,8 +19,8 @@ from whisper_tui.model.call_rows import (
 )
 from whisper_tui.model.decision import masked_denial
 from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
-from whisper_tui.model.run import NO_STALL, Stall
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.run import NO_STALL, NOT_QUEUED, QueueReasons, Stall
+from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.system import processes
 from whisper_tui.wire.peers import ProcessSeen, ReadProcess, ancestry, read_process
 
@@ -176,16 +176,17 @@ class Rows:
         shown = _whole if unmasked else mask_unless_undecided
         match kind:
             case "list":
-                stalls = await self._supervision.stalls()
-                return _call_rows(board, stalls, shown, (*board.waiting, *board.held, *board.queued, *board.running))
+                stalls, queue = await self._supervision.stalls(), await self._queue_reasons()
+                ids = (*board.waiting, *board.held, *board.queued, *board.running)
+                return _call_rows(board, stalls, shown, ids, queue)
             case "ps":
                 return _call_rows(board, await self._supervision.stalls(), shown, (*board.running, *board.unsettled))
             case "show":
                 record = await self._supervision.record(call_id or "")
                 stall = (await self._supervision.stalls()).get(record.id, NO_STALL)
-                row = call_details(
-                    shown(record), await self._session(record), still=board.paused is not None, stall=stall
-                )
+                its_session, still = await self._session(record), board.paused is not None
+                row = call_details(shown(record), its_session, still=still, stall=stall)
+                _say_why_queued(row, record, await self._queue_reasons())
                 return [{**row, "output_removed": await output_was_removed(self._supervision, record)}]
             case "approvals":
                 return [
@@ -201,6 +202,11 @@ class Rows:
                 records = await self._supervision.history(HistoryQuery(limit=limit, session=session, text=text))
                 return [call_row(shown(record), await self._session(record)) for record in records]
 
+    async def _queue_reasons(self) -> QueueReasons:
+        if not self._state.board.queued:
+            return NOT_QUEUED
+        return (await self._supervision.status()).queue
+
     async def _session(self, record: CallRecord) -> Session:
         """Return the session of a call. The board only has recent ones."""
         session_id = record.call.session_id
@@ -212,15 +218,22 @@ def _whole(record: CallRecord) -> CallRecord:
 
 
 def _call_rows(
-    board: Board, stalls: Mapping[str, Stall], shown: Callable[[CallRecord], CallRecord], call_ids: Iterable[str]
+    board: Board,
+    stalls: Mapping[str, Stall],
+    shown: Callable[[CallRecord], CallRecord],
+    call_ids: Iterable[str],
+    reasons: QueueReasons = NOT_QUEUED,
 ) -> list[Row]:
-    still = board.paused is not None
-    return [
-        call_row(
-            shown(record),
-            board.sessions.get(record.call.session_id),
-            still=still,
-            stall=stalls.get(record.id, NO_STALL),
-        )
-        for record in map(board.calls.__getitem__, call_ids)
-    ]
+    still, rows = board.paused is not None, list[Row]()
+    for record in map(board.calls.__getitem__, call_ids):
+        session, stall = board.sessions.get(record.call.session_id), stalls.get(record.id, NO_STALL)
+        rows.append(call_row(shown(record), session, still=still, stall=stall))
+        _say_why_queued(rows[-1], record, reasons)
+    return rows
+
+
+def _say_why_queued(row: Row, record: CallRecord, reasons: QueueReasons) -> None:
+    """Set the reason in the row of a call that is queued for a worker."""
+    if isinstance(record.state, Queued) and record.function is None:
+        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human)
+        row["reason"] = reason.words() if reason is not None else None

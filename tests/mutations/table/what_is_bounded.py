@@ -10,7 +10,51 @@ ROOM = "tests/mutations/test_connection_limits.py::"
 HTTP = "tests/transports/test_http.py::"
 OVER_HTTP = "tests/transports/test_http_protocol.py::"
 
+STARTING = "tests/supervisor/test_starting.py::"
+
 WHAT_IS_BOUNDED = (
+    Mutation(
+        "the memory that starts leave available",
+        "whisper_tui.supervisor.runs.scheduling.Workers.obstacle",
+        "self._memory.problem()",
+        '""',
+        (STARTING + "TestMemory::test_no_command_starts_while_too_little_memory_is_available",),
+    ),
+    Mutation(
+        "the reserve for commands that have just started",
+        "whisper_tui.supervisor.runs.scheduling.MemoryGauge.problem",
+        "self._found - RESERVE * len(self._starts)",
+        "self._found",
+        (STARTING + "TestMemory::test_calls_that_are_approved_at_once_do_not_all_count_on_the_same_memory",),
+    ),
+    Mutation(
+        "the number of unasked commands that run",
+        "whisper_tui.supervisor.runs.scheduling.Workers.obstacle",
+        "count < most",
+        "True",
+        (STARTING + "TestWorkers::test_long_unasked_commands_of_all_sessions_have_a_limit",),
+    ),
+    Mutation(
+        "the half of them that one session gets",
+        "whisper_tui.supervisor.runs.scheduling.StartQueue._may_start",
+        "self._workers.obstacle_of(session_id) is None",
+        "True",
+        (STARTING + "TestWorkers::test_a_long_run_frees_its_worker",),
+    ),
+    Mutation(
+        "the second judgement of a call that is started anyway",
+        "whisper_tui.supervisor.runs.pool.Pool.start_anyway",
+        "await self._launch((record,))",
+        "await self._start((record,))",
+        (STARTING + "TestMemory::test_a_queued_call_that_has_changed_is_asked_about_again_instead_of_started",),
+    ),
+    Mutation(
+        "the wake-ups of calls that are queued behind recovered runs",
+        "whisper_tui.supervisor.runs.pool.Pool._work",
+        "asyncio.timeout(RECHECK_S if len(self._queue) else None)",
+        "asyncio.timeout(None)",
+        (STARTING + "TestWorkers::test_after_a_restart_ages_are_right_and_queued_calls_start",),
+    ),
     Mutation(
         "the number of connections",
         "whisper_tui.wire.server.ConnectionLimits.taken",

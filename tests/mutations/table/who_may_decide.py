@@ -168,6 +168,13 @@ WHO_MAY_DECIDE = (
         (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
     ),
     Mutation(
+        "the guard of starting a queued call anyway",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.start_anyway, "decides")',
+        "_operation(Supervision.start_anyway)",
+        (WHO + "test_every_operation_is_one_that_decides_or_one_that_only_looks", FROM_COMMAND),
+    ),
+    Mutation(
         "the guard of dropping a preview",
         "whisper_tui.wire.operations.OPERATIONS",
         '_operation(Supervision.drop_preview, "decides")',

@@ -76,9 +76,21 @@ def _list(options: Options) -> int:
         sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
     for sentence in status["unguarded"]:
         sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
-    if any(row["state"] == "queued" for row in rows) and status["paused_since"] is None and status.get("busy"):
-        sys.stderr.write(f"whisper-tui: queued commands wait for a worker: {status['busy']}\n")
+    _say_why_queued(rows)
     return _print(options, LISTED, _listed, rows)
+
+
+def _say_why_queued(rows: list[Row]) -> None:
+    """Write each reason for which calls are queued, with the first of these calls."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        if row["state"] == "queued" and row["reason"]:
+            first.setdefault(row["reason"], row)
+    for reason, row in first.items():
+        sys.stderr.write(
+            f"whisper-tui: call {row['id']} is queued: {visible(reason)} (whisper-tui start {row['id']} starts it "
+            "anyway)\n"
+        )
 
 
 UNUSUAL = (
@@ -214,8 +226,6 @@ def _show_one(options: Options) -> int:
         if supervisor is None:
             raise UnknownCall(f"there is no call {options.id}", hint="No call has been recorded here")
         (row,) = supervisor.ask("rows", kind="show", call_id=options.id, unmasked=options.unmasked)
-        if row["state"] == "queued" and row["reason"] is None:
-            row["reason"] = supervisor.ask("status").get("busy") or None
         row["effects"] = _effects(supervisor, row, unmasked=options.unmasked)
     if options.json:
         print_json(row)

@@ -262,6 +262,25 @@ def add_signal(verbs: Subcommands) -> None:
     kill.add_argument("--now", action="store_true", help="send SIGKILL at once")
 
 
+def add_start(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    started = verbs.add(
+        "start",
+        "start queued calls at once, whatever runs and however little memory is left",
+        _start,
+        details="A call is queued while all workers are busy, or while little memory is available. list says why.",
+    )
+    started.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
+
+
+def _start(options: Options) -> int:
+    with supervisor_of(options) as supervisor:
+        for call_id in dict.fromkeys(options.ids):
+            supervisor.ask("start_anyway", call_id=call_id, by=decider())
+            sys.stdout.write(f"Started call {call_id}\n")
+    return 0
+
+
 def _signal(options: Options) -> int:
     number = number_of(options.signal)
     with supervisor_of(options) as supervisor:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from whisper_tui.model.board import advance
 from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall
 from whisper_tui.model.ending import FailedToStart, Lost
-from whisper_tui.model.errors import JournalFailed, NotRunning, Unavailable
+from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
 from whisper_tui.model.event import (
     ORDER,
     AttemptRefused,
@@ -37,7 +37,7 @@ from whisper_tui.supervisor.runs.executor import (
     RunKey,
 )
 from whisper_tui.supervisor.runs.previews import Previews
-from whisper_tui.supervisor.runs.scheduling import LONG_S, StartQueue, Workers
+from whisper_tui.supervisor.runs.scheduling import RECHECK_S, MemoryGauge, StartQueue, Workers
 from whisper_tui.supervisor.runs.start_order import StartOrders
 
 ReportedFact = Spawned | BackgroundSeen | Finished | Settled
@@ -115,7 +115,7 @@ _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Starts commands while workers are free, and records their progress and endings."""
+    """Starts commands while nothing keeps them, and records their progress and endings."""
 
     def __init__(
         self,
@@ -138,8 +138,9 @@ class Pool:
         self._clock = clock
         self._requeue_for_approval = requeue
         self._fail = fail
-        self.workers = Workers(store.board, orders.workers)
-        self._queue = StartQueue(store.board, lambda taken, for_human: self._has_room(taken, for_human=for_human))
+        self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
+        self._queue = StartQueue(store.board, self.workers, lambda: self._starting)
+        self.queue_reasons = self._queue.reasons
         self._undispatched: deque[str] = deque()
         """Ids of the calls whose start is journaled but not yet ordered from the executor."""
         self._wake = asyncio.Event()
@@ -190,7 +191,7 @@ class Pool:
         """
         if call.ticket is not None or isinstance(call.spec.command, CarriedOut):
             return None
-        if not self._has_room(0, for_human=False):
+        if not self._queue.has_room(call.session_id):
             return None
         board = self._store.board
         # A call must not overtake calls that are already queued.
@@ -213,8 +214,6 @@ class Pool:
         record = self._store.board.calls[call_id]
         if record.function is None:
             self.workers.take(record)
-            # A run that becomes a long one frees its worker, and no event says so.
-            asyncio.get_running_loop().call_later(LONG_S, self._wake.set)
             self._undispatched.append(call_id)
 
     def on_over(self, call_id: str) -> None:
@@ -229,7 +228,9 @@ class Pool:
 
     async def _work(self) -> None:
         while True:
-            await self._wake.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RECHECK_S if len(self._queue) else None):
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self.dispatch_started()
@@ -245,13 +246,19 @@ class Pool:
             await self._launch(ready)
         except JournalFailed:
             for record in ready:
+                self.workers.free(record.id)
                 self._queue.add(record)
             raise
 
-    def _has_room(self, taken: int, *, for_human: bool) -> bool:
-        """True if one more command may start now, in addition to `taken` others that are about to start."""
-        may = self._starting and self._store.board.paused is None
-        return may and self.workers.has_room(taken, for_human=for_human)
+    async def start_anyway(self, record: CallRecord) -> None:
+        """Start a queued call whatever the limits say. Raises `Refused`."""
+        if not isinstance(record.state, Queued) or record.function is not None:
+            raise Refused(f"call {record.id} is not queued for a worker", hint="whisper-tui list shows the calls")
+        if closed := self._queue.closed():
+            raise Refused(f"call {record.id} cannot start: {closed}", hint="whisper-tui resume ends a pause")
+        await self._launch((record,))
+        if isinstance(self._store.call(record.id).state, Waiting):
+            raise Refused(f"call {record.id} waits for a decision again", hint=f"whisper-tui show {record.id} says why")
 
     async def _launch(self, records: Sequence[CallRecord]) -> None:
         """Start these calls, except those whose second judgement differs from the first."""

@@ -2,29 +2,43 @@
 
 import asyncio
 import logging
+import re
 import signal
+import sys
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import NamedTuple
 
 from whisper_tui.model.board import Board
+from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Lost
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.event import Paused, Resumed
-from whisper_tui.model.run import ProcessIdentity, RunProcess
-from whisper_tui.model.state import CallRecord, Ended, Queued, Running
+from whisper_tui.model.run import ProcessIdentity, QueueReason, QueueReasons, RunProcess, shortened_command
+from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
-from whisper_tui.system.processes import Descendants, boot_id, find_process, is_stopped, send_to
+from whisper_tui.system.processes import LINUX, Descendants, boot_id, find_process, is_stopped, send_to
 
 LONG_S = 10.0
 """Seconds after which a run no longer occupies a worker."""
 
 MOST = 8
 """How many unasked commands may run at once per worker, including long ones, because nobody sees them start."""
+
+RECHECK_S = 1.0
+"""Seconds between two looks at the queue while calls are in it: no event says that a run has become a long one, or
+that there is memory again."""
+
+SETTLES_AFTER_S, MEASURE_EVERY_S = 1.0, 0.1
+"""Seconds after which a command has taken the memory that it needs, and between two measurements."""
+
+RESERVE = 4 << 20
+"""Bytes of memory that a command which has just started, and its keeper, will have taken at least."""
 
 ANSWER_AFTER_S = 10.0
 """Seconds that a request to pause waits for all keepers. It is answered then, and the rest are told afterwards."""
@@ -48,11 +62,12 @@ class FairQueue:
             self._members.add(call_id)
             self._sessions.setdefault(session_id, deque()).append(call_id)
 
-    def take(self) -> str | None:
-        """Remove and return the next call. None: the queue is empty."""
-        if not self._sessions:
+    def take(self, may_start: Callable[[str], bool] = lambda _session_id: True) -> str | None:
+        """Remove and return the next call of a session that may start one. None: there is none."""
+        session_id = next(filter(may_start, self._sessions), None)
+        if session_id is None:
             return None
-        session_id, calls = next(iter(self._sessions.items()))
+        calls = self._sessions[session_id]
         call_id = calls.popleft()
         self._members.discard(call_id)
         if calls:
@@ -63,74 +78,205 @@ class FairQueue:
         return call_id
 
 
+def available_memory() -> int:
+    """Return how many bytes of memory programs can still get without pushing others out."""
+    if LINUX:
+        with suppress(OSError, ValueError), open("/proc/meminfo", "rb") as facts:  # noqa: PTH123 faster than a Path
+            found = re.search(rb"^MemAvailable: +([0-9]+) kB$", facts.read(), re.MULTILINE)
+            return int(found[1]) * 1024 if found else sys.maxsize
+        return sys.maxsize
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+class MemoryGauge:
+    """Says if enough memory is available for one more command.
+
+    A command that has just started has not taken its memory yet. So each of the last second counts with a reserve:
+    otherwise a thousand approvals at once would all see the same free memory.
+    """
+
+    def __init__(
+        self,
+        least: int,
+        clock: Callable[[], float] = time.monotonic,
+        available: Callable[[], int] = available_memory,
+    ) -> None:
+        """`least`: bytes that stay available; 0 for no limit."""
+        self._least = least
+        self._clock = clock
+        self._available = available
+        self._found, self._measured_at = 0, -inf
+        self._starts: deque[float] = deque()
+
+    def note_start(self) -> None:
+        """Count a command that starts now."""
+        self._starts.append(self._clock())
+
+    def problem(self) -> str:
+        """Return why no command may start, as a clause. Empty: one may."""
+        if not self._least:
+            return ""
+        now = self._clock()
+        while self._starts and self._starts[0] <= now - SETTLES_AFTER_S:
+            self._starts.popleft()
+        if now - self._measured_at >= MEASURE_EVERY_S:
+            self._found, self._measured_at = self._available(), now
+        if self._found - RESERVE * len(self._starts) >= self._least:
+            return ""
+        return f"{_mebibytes(self._found)} of memory are available, and commands start above {_mebibytes(self._least)}"
+
+
 class _CountedRun(NamedTuple):
     """The facts about a run that decide whether it occupies a worker."""
 
     began: float
     """Monotonic seconds."""
-    by_human: bool
+    session_id: str
+    asked: bool
+    """True if a human approved it."""
     background: bool
 
 
-class Workers:
-    """The commands that are starting or running, and whether there is a free worker for one more.
+class _Obstacle(NamedTuple):
+    """An obstacle to the start of a command, cheap to make: it is asked for at every start."""
 
-    A worker is a slot for a command that somebody waits for. A server would keep its slot for ever. So a run that has
-    lasted `LONG_S`, or that its agent runs in the background, occupies none. Calls that a human approved only compete
-    with each other. Tools that their callers execute need no worker.
+    why: str
+    runs: tuple[str, ...] = ()
+    """Ids of the runs that are in the way."""
+
+
+class Workers:
+    """The commands that are starting or running, and what keeps one more from starting (decision 15).
+
+    A worker is a slot for a command that nobody was asked about and that somebody waits for. A server would keep its
+    slot for ever. So a run that has lasted `LONG_S`, or that its agent runs in the background, occupies none. A call
+    that a human approved needs no worker, but memory. Tools that their callers execute need neither.
     """
 
-    def __init__(self, board: Board, workers: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        board: Board,
+        workers: int,
+        memory: MemoryGauge,
+        wall: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`wall`: returns seconds since the epoch, as the journal has them."""
         self._board = board
         self._workers = workers
+        self._memory = memory
+        self._wall = wall
         self._clock = clock
         self._runs: dict[str, _CountedRun] = {}
+        self._unasked: Counter[str] = Counter()
+        """Number of commands that run unasked, by session."""
+        self._occupying: dict[str, None] = {}
+        """Ids of the runs that occupied a worker when they started; some may have become long since."""
 
     def __bool__(self) -> bool:
         """True while any command runs."""
         return bool(self._runs)
 
     def take(self, record: CallRecord) -> None:
-        """Count a command that starts."""
-        self._runs.setdefault(record.id, _CountedRun(self._clock(), record.decided_by_human, record.call.background))
+        """Count a command that starts, or that an earlier supervisor has started."""
+        if record.id in self._runs:
+            return
+        session_id, asked = record.call.session_id, record.decided_by_human
+        now = self._wall()
+        age = max(0.0, now - _started_at(record, now))
+        self._runs[record.id] = _CountedRun(self._clock() - age, session_id, asked, record.call.background)
+        if not asked:
+            self._unasked[session_id] += 1
+            if not record.call.background:
+                self._occupying[record.id] = None
+        if age < SETTLES_AFTER_S:
+            self._memory.note_start()
 
     def free(self, call_id: str) -> None:
         """Forget a command that has ended."""
-        self._runs.pop(call_id, None)
+        run = self._runs.pop(call_id, None)
+        self._occupying.pop(call_id, None)
+        if run is not None and not run.asked:
+            self._unasked[run.session_id] -= 1
+            if not self._unasked[run.session_id]:
+                del self._unasked[run.session_id]
 
-    def has_room(self, taken: int, *, for_human: bool) -> bool:
-        """True if one more command may start, in addition to `taken` others that are about to start."""
+    def obstacle(self, *, asked: bool) -> _Obstacle | None:
+        """Return what keeps one more command from starting. `asked`: a human approved it. None: nothing does."""
+        if memory := self._memory.problem():
+            return _Obstacle(memory)
+        if asked:
+            return None
+        since = self._clock() - LONG_S
+        for call_id in [each for each in self._occupying if self._runs[each].began <= since]:
+            del self._occupying[call_id]
+        if len(self._occupying) >= self._workers:
+            return _Obstacle(f"{len(self._occupying)} of {self._workers} workers busy", tuple(self._occupying))
         # Long unasked commands occupy no worker either. Without this second limit an agent could accumulate
         # any number of them.
-        if not for_human and len(self._runs) + taken >= MOST * self._workers:
-            return False
-        since = self._clock() - LONG_S
-        counted = sum(
-            run.began > since and not run.background and (run.by_human or not for_human) for run in self._runs.values()
-        )
-        return counted + taken < self._workers
+        most, count = MOST * self._workers, self._unasked.total()
+        if count < most:
+            return None
+        unasked = (call_id for call_id, run in self._runs.items() if not run.asked)
+        return _Obstacle(f"{count} of {most} commands that nobody was asked about run", tuple(unasked))
 
-    @property
-    def sentence(self) -> str:
-        """Return why a command has to wait, for people: how many run, and which one has run longest."""
-        count = len(self._runs)
-        oldest = min(self._runs, key=lambda call_id: self._runs[call_id].began, default=None)
-        record = self._board.calls.get(oldest) if oldest is not None else None
-        running = f"{_count(count, 'command')} {'runs' if count == 1 else 'run'} on {_count(self._workers, 'worker')}"
-        if record is None:
-            return running
-        return f"{running}; longest: call {record.id}, for {_age(self._clock() - self._runs[record.id].began)}"
+    def obstacle_of(self, session_id: str) -> _Obstacle | None:
+        """Return what keeps the unasked commands of this session alone from starting."""
+        # Half, so that one agent cannot fill the second limit with long commands and lock out all others.
+        most, count = max(1, MOST * self._workers // 2), self._unasked[session_id]
+        if count < most:
+            return None
+        own = (call_id for call_id, run in self._runs.items() if not run.asked and run.session_id == session_id)
+        return _Obstacle(f"{count} of {most} unasked commands of its session run", tuple(own))
+
+    def obstacles_of_sessions(self) -> dict[str, _Obstacle]:
+        """Return the same for all sessions that it keeps from starting more."""
+        found = ((session_id, self.obstacle_of(session_id)) for session_id in tuple(self._unasked))
+        return {session_id: obstacle for session_id, obstacle in found if obstacle is not None}
+
+    def reason(self, obstacle: _Obstacle) -> QueueReason:
+        """Return an obstacle as people are told, with the longest of its runs."""
+        if not obstacle.runs:
+            return QueueReason(why=obstacle.why)
+        oldest = min(obstacle.runs, key=lambda call_id: self._runs[call_id].began)
+        record, lasts = self._board.calls.get(oldest), self._clock() - self._runs[oldest].began
+        # Secrets of another agent's command, and its long lines, are none of anybody else's business.
+        command = masked_command(record.spec.command).text if record is not None else ""
+        return QueueReason(
+            why=obstacle.why, call_id=oldest, command=shortened_command(command), lasts_s=max(0.0, lasts)
+        )
+
+
+def _started_at(record: CallRecord, now: float) -> float:
+    """Return when a run started, in seconds since the epoch; now, if it is about to start."""
+    match record.state:
+        case Running(process=process):
+            return process.started_at
+        case Starting(since=since):
+            return since
+        case _:
+            return now
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size >> 20:,} MiB"
 
 
 class StartQueue:
-    """The calls that may start once a worker is free: one queue for human approvals, one for all others."""
+    """The calls that may start once nothing keeps them: one queue for human approvals, one for all others."""
 
-    def __init__(self, board: Board, has_room: Callable[[int, bool], bool]) -> None:
-        """`has_room(taken, for_human)`: true if one more may start in addition to `taken` others."""
+    def __init__(self, board: Board, workers: Workers, is_open: Callable[[], bool]) -> None:
+        """`is_open`: returns False once nothing may start any more."""
         self._board = board
-        self._has_room = has_room
+        self._workers = workers
+        self._is_open = is_open
         self._approved = FairQueue()
         self._unasked = FairQueue()
+
+    def __len__(self) -> int:
+        return len(self._approved) + len(self._unasked)
 
     def add(self, record: CallRecord) -> None:
         """Queue a call."""
@@ -138,27 +284,46 @@ class StartQueue:
         queue.add(record.call.session_id, record.id)
 
     def take_ready(self) -> list[CallRecord]:
-        """Remove and return all calls for which there is a worker now."""
+        """Remove and return all calls that may start now. Each of them has its worker already."""
         ready: list[CallRecord] = []
-        for queue, for_human in ((self._approved, True), (self._unasked, False)):
-            while self._has_room(len(ready), for_human):
-                call_id = queue.take()
+        for queue, asked in ((self._approved, True), (self._unasked, False)):
+            while self._obstacle(asked=asked) is None:
+                call_id = queue.take(lambda _session_id: True) if asked else queue.take(self._may_start)
                 if call_id is None:
                     break
                 record = self._board.calls.get(call_id)
                 # It may have been withdrawn, or returned to the human, since it was queued.
                 if record is not None and isinstance(record.state, Queued):
+                    self._workers.take(record)
                     ready.append(record)
         return ready
 
+    def closed(self) -> str:
+        """Return why nothing at all may start, as a clause. Empty: something may."""
+        if not self._is_open():
+            return "the supervisor ends all runs"
+        return "everything is paused" if self._board.paused is not None else ""
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    def has_room(self, session_id: str) -> bool:
+        """True if an unasked command of this session may start now, ahead of nobody."""
+        return self._obstacle(asked=False) is None and self._may_start(session_id)
 
+    def reasons(self) -> QueueReasons:
+        """Return why calls are queued."""
+        approved, unasked = self._obstacle(asked=True), self._obstacle(asked=False)
+        sessions = self._workers.obstacles_of_sessions()
+        return QueueReasons(
+            approved=self._workers.reason(approved) if approved else None,
+            unasked=self._workers.reason(unasked) if unasked else None,
+            sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions.items()},
+        )
 
-def _age(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h"
+    def _obstacle(self, *, asked: bool) -> _Obstacle | None:
+        closed = self.closed()
+        return _Obstacle(closed) if closed else self._workers.obstacle(asked=asked)
+
+    def _may_start(self, session_id: str) -> bool:
+        return self._workers.obstacle_of(session_id) is None
 
 
 class Pause:

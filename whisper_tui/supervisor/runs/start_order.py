@@ -47,7 +47,7 @@ class StartOrders:
     ) -> None:
         """`private`: directories that no sandbox opens."""
         self.limits = limits
-        self.workers = settings.workers
+        self.workers, self.min_memory_bytes = settings.workers, settings.min_memory_bytes
         self._board = board
         self._environments = environments
         self._settings = settings

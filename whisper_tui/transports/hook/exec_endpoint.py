@@ -324,8 +324,10 @@ class _RunConnection:
         try:
             done, _ = await asyncio.wait({started}, timeout=QUEUED_S)
             if not done:
-                busy = (await self._supervision.status()).busy
-                note = f"queued, and not running yet: {busy}" if busy else "queued, and not running yet"
+                queue, session_id = (await self._supervision.status()).queue, self._record.call.session_id
+                reason = queue.of(session_id, by_human=self._record.decided_by_human)
+                why = f": {reason.words_for_agents()}" if reason is not None else ""
+                note = f"queued, and not running yet{why}"
                 self._writer.write(frame(NOTE, note.encode()))
                 await started
                 self._writer.write(frame(NOTE, b"it runs now"))

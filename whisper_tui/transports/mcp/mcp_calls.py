@@ -24,6 +24,9 @@ from whisper_tui.tools.wait import own_call, pending, pending_text, request_of
 COUNTED_EVERY_S = 1.0
 """The shortest interval in seconds at which positions in the queue are counted."""
 
+QUEUED = "approved, about to start"
+"""The words about a queued call that nothing keeps."""
+
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Sends one progress notification: progress, total, message."""
 
@@ -68,7 +71,10 @@ class ProgressReporter:
         last = 0.0
         while True:
             last = max(last + 0.001, round(self._clock() - record.call.submitted_at, 3))
-            await report(last, None, self.words(call_id, record))
+            words = self.words(call_id, record)
+            if words == QUEUED:
+                words = await self._why_queued(record) or words
+            await report(last, None, words)
             await asyncio.sleep(interval_s)
 
     def words(self, call_id: str, otherwise: CallRecord) -> str:
@@ -85,7 +91,7 @@ class ProgressReporter:
             case Held():
                 return "approved, waiting for its ticket"
             case Queued():
-                return "approved, waiting for a free worker"
+                return QUEUED
             case Starting():
                 return "starting"
             case Running(process=process):
@@ -93,6 +99,12 @@ class ProgressReporter:
                 return f"running, pid {process.leader.pid}, {seconds} s"
             case Ended():
                 return "ended"
+
+    async def _why_queued(self, otherwise: CallRecord) -> str:
+        record = self._board.calls.get(otherwise.id) or otherwise
+        queue = (await self._supervision.status()).queue
+        reason = queue.of(record.call.session_id, by_human=record.decided_by_human)
+        return f"queued: {reason.words_for_agents()}" if reason is not None else ""
 
     def _ahead(self, call_id: str) -> int:
         now = asyncio.get_running_loop().time()

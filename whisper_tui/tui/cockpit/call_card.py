@@ -303,11 +303,16 @@ class CallCard:
         cockpit: CockpitContext,
         changed: Callable[[], object],
         standing_still: Callable[[CallRecord], tuple[bool, float | None]],
+        why_queued: Callable[[CallRecord], str],
     ) -> None:
-        """`changed` draws the card again; `standing_still`: whether a run is paused, and since when it is silent."""
+        """`changed` draws the card again; `standing_still`: whether a run is paused, and since when it is silent.
+
+        `why_queued`: why a call is queued, as a clause.
+        """
         self._cockpit = cockpit
         self._changed = changed
         self._standing_still = standing_still
+        self._why_queued = why_queued
         self.facts = CardFacts(cockpit, changed)
         """Asks for the effects of the selected call."""
         self._answers = AnswerFacts(cockpit, changed)
@@ -343,6 +348,7 @@ class CallCard:
             ),
             still=still,
             silent_since=silent,
+            queued=self._why_queued(record),
         )
 
     def _keys(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import card, describe, further_details, heading
 from whisper_tui.present.quantities import count
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Span
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.command_definition import available, in_force
 from whisper_tui.tui.lines import LineView, width_of
@@ -21,7 +21,7 @@ from whisper_tui.tui.screens.command_screen import ButtonBar, label
 BUTTONS = (
     *("approve", "apply-preview", "approve-session", "edit", "preview", "deny", "deny-session", "approve-scope"),
     *("mark", "mark-alike", "deny-class", "approve-undoable", "rerun-unconfined"),
-    *("type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
+    *("start-anyway", "type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
     *("talk", "details", "background", "history", "rules", "export", "copy-command"),
 )
 SOME_STATES_ONLY = frozenset({"deny-class"})
@@ -170,11 +170,12 @@ class CallPanel(Vertical):
         parts: CardParts = NO_PARTS,
         still: bool = False,
         silent_since: float | None = None,
+        queued: str = "",
     ) -> None:
         """Show a call as it is now, with other calls of its session. None: there is no call.
 
         `drawn` is the call with its secrets masked, `parts` is what was found out about it; `still` and `silent_since`
-        are as for `heading`.
+        are as for `heading`; `queued`: why it is queued, as a clause.
         """
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
@@ -184,7 +185,12 @@ class CallPanel(Vertical):
         if record is not None:
             paragraphs, spare = self._text(drawn or record, session, now, recent, parts)
             self.guidance.hints.about(self, record, offers_rule=bool(parts.offer))
-        self._heading = heading(record, now, still=still, silent_since=silent_since) if record is not None else NOTHING
+        self._heading = NOTHING
+        if record is not None and queued:
+            # The reason names the command of another call, which is an agent's text (decision 21).
+            self._heading = (*heading(record, now)[:3], Span(", queued: ", "muted"), *said(queued, "waiting"))
+        elif record is not None:
+            self._heading = heading(record, now, still=still, silent_since=silent_since)
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
         self.query_one(ActionBar).show(record, still=still)
         self._draw_heading()

@@ -99,7 +99,7 @@ class CockpitScreen(KeyedScreen):
         self._roster = CallRoster(self._follower.board)
         self.run_watch = StallWatch(self, self._stands_still)
         """Finds runs that are paused or need input."""
-        self.card = CallCard(self, self.refresh_call, self.run_watch.standing_still)
+        self.card = CallCard(self, self.refresh_call, self.run_watch.standing_still, self.run_watch.why_queued)
         self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card)
         """Sends decisions, and holds the approvals that can still be undone."""
         self._marks = MarkCommands(self, self.decisions)

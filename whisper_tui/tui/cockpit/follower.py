@@ -23,8 +23,8 @@ from whisper_tui.model.event import (
     SessionResumed,
     Settled,
 )
-from whisper_tui.model.run import NO_STALL, Stall, StallNews
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.run import NO_STALL, NOT_QUEUED, Stall, StallNews
+from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.model.text import visible
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import BoardChanged, CockpitContext, Connected, EventsLost
@@ -126,13 +126,14 @@ STALLS_EVERY_S = 1.0
 
 
 class StallWatch:
-    """Asks the supervisor every second, and keeps what it answered by the ids of the calls."""
+    """Asks the supervisor every second which runs get no further, and why calls are queued."""
 
     def __init__(self, cockpit: CockpitContext, changed: Callable[[dict[str, StallNews]], object]) -> None:
         """`changed` is told of the calls that began to need input, after every answer that is another one."""
         self._cockpit = cockpit
         self._changed = changed
         self._found: dict[str, Stall] = {}
+        self._queue = NOT_QUEUED
         self._busy = False
 
     def begin(self) -> None:
@@ -158,9 +159,17 @@ class StallWatch:
         """Return True for a paused run, and the time since which it has needed input."""
         return self.is_still(record), self.of(record.id).silent_since
 
+    def why_queued(self, record: CallRecord) -> str:
+        """Return why a call is queued, as a clause. Empty: it is not, or the supervisor has not said it yet."""
+        if not isinstance(record.state, Queued) or record.function is not None:
+            return ""
+        reason = self._queue.of(record.call.session_id, by_human=record.decided_by_human)
+        return reason.words() if reason is not None else ""
+
     def look(self) -> None:
         """Ask now, unless an answer is still awaited."""
-        if not self._busy and (self._cockpit.board.running or self._found):
+        board = self._cockpit.board
+        if not self._busy and (board.running or board.queued or self._found):
             self._busy = True
             self._cockpit.screen.run_worker(self._look(), name="stalls")
 
@@ -169,6 +178,9 @@ class StallWatch:
         try:
             with suppress(WhisperError):  # The banner reports a lost connection.
                 found = await self._cockpit.supervision.stalls()
+                if self._cockpit.board.queued:
+                    # The card is drawn every second anyway, and says it then.
+                    self._queue = (await self._cockpit.supervision.status()).queue
         finally:
             self._busy = False
         self._found = found

@@ -44,6 +44,14 @@ INPUT: tuple[Command, ...] = (
 
 SIGNALS: tuple[Command, ...] = (
     Command(
+        "start-anyway",
+        "Q",
+        "Start anyway",
+        "Start a queued call at once, whatever runs and however little memory is left.",
+        "Run",
+        "queued",
+    ),
+    Command(
         "pause",
         "p",
         "Pause",
@@ -156,7 +164,23 @@ class SignalCommands:
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
-        return {"signal": self.signal, "kill": self.kill, "pause": self.pause, "background": self.background}
+        return {
+            "start-anyway": self.start_anyway,
+            "signal": self.signal,
+            "kill": self.kill,
+            "pause": self.pause,
+            "background": self.background,
+        }
+
+    async def start_anyway(self) -> None:
+        """Start the queued call that is shown."""
+        record = self._cockpit.shown
+        if record is None:
+            return
+        try:
+            await self._cockpit.supervision.start_anyway(record.id, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
 
     def signal(self) -> None:
         """Ask for a signal, and send it."""

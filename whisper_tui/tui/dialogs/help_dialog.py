@@ -21,7 +21,7 @@ from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("◆", "waiting", "Waiting for your decision."),
-    ("◇", "running", "Approved; waiting for a free worker."),
+    ("◇", "running", "Approved; waiting for a worker, for memory or for its agent."),
     ("▶", "running", "Running."),
     ("●", "behind", "Ended, but a process that it started is still alive."),
     ("✔", "success", "Ended with exit code 0."),
