@@ -1,15 +1,18 @@
 """For every test."""
 
+import asyncio
 import gc
 import os
 import resource
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.agent_process import AgentProcess
+from whisper_tui.supervisor.runs.previews import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,6 +47,14 @@ def pytest_sessionfinish() -> None:
     """Collect garbage once, as pytest does five times at the end to find what nobody closed, in each process."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def overlays(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip where commands cannot run on overlays of the files, as in containers without namespaces."""
+    found = asyncio.run(preview_support(str(tmp_path_factory.mktemp("probe")), str(Path.home()), "overlay"))
+    if not found.ways:
+        pytest.skip(f"no previews on overlays here: {found.words}")
 
 
 _MARK = pytest.StashKey[tuple[int, int]]()

@@ -7,5 +7,7 @@ from whisper_tui.wire.peers import why_supervised_here
 
 outside_only = pytest.mark.skipif(why_supervised_here() is not None, reason="inside a supervised command")
 """For tests that decide: a supervised command may not, so they cannot pass in one."""
+needs_overlays = pytest.mark.usefixtures("overlays")
+"""For tests whose commands run on overlays of the files: a fixture skips them where the system has none."""
 needs_sandbox = pytest.mark.skipif(bool(sandbox_problem()), reason=f"no sandbox here: {sandbox_problem()}")
 """For tests whose commands the kernel has to confine."""

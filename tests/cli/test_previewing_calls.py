@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Instance
-from tests.outside import outside_only
-from whisper_tui.supervisor.preview.preview_probe import preview_support
+from tests.outside import needs_overlays, outside_only
 
-pytestmark = outside_only
+pytestmark = [outside_only, needs_overlays]
 TIDY = "sed -i s/two/zwei/ a.txt; mkdir new; cp a.txt new/b.txt; echo tidied"
 
 
@@ -24,10 +23,8 @@ def files(instance: Instance) -> Path:
 
 
 def previewed(instance: Instance) -> str:
-    """The preview of call 1, as it is printed; where the system cannot preview, the test is skipped."""
+    """The preview of call 1, as it is printed."""
     shown = instance.run("preview", "1", "--diff")
-    if "cannot be previewed here" in shown.stdout:
-        pytest.skip(shown.stdout)
     assert shown.returncode == 0, shown.stderr
     return shown.stdout
 
@@ -101,14 +98,21 @@ def test_the_doctor_says_how_commands_are_previewed_or_why_not(instance: Instanc
     examined = instance.run("doctor", "gemini")
     told = json.loads(instance.run("doctor", "gemini", "--json").stdout)
     assert (told["previews"] is None) != (told["previews_problem"] is None)
-    if told["previews"] is not None:
-        assert f"previews: {told['previews']}" in examined.stdout
-    else:
-        assert f"cannot be previewed here: {told['previews_problem']}" in examined.stdout
+    assert f"previews: {told['previews']}" in examined.stdout
+    instance.run("restart")
+    assert f"Previews: {told['previews']}\n" in instance.run("status").stdout
 
 
-def test_a_probe_that_cannot_begin_says_why_and_leaves_nothing(tmp_path: Path) -> None:
-    found = preview_support(str(tmp_path / "missing" / "probe"), str(tmp_path))
-    assert found.how == ""
-    assert "No such file or directory" in found.problem
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.slow
+def test_status_and_doctor_say_why_commands_are_not_previewed(instance: Instance) -> None:
+    Path(instance.home.config).mkdir(parents=True, exist_ok=True)
+    Path(instance.home.config, "config.toml").write_text('[supervisor]\npreviews = "none"\n')
+    Path(instance.home.config, "config.toml").chmod(0o600)
+    assert "cannot be previewed here" in instance.run("doctor", "gemini").stdout
+    instance.run("restart")
+    assert "Previews: not possible (the configuration says so: [supervisor] previews)" in instance.run("status").stdout
+    instance.call("run_shell_command", command=TIDY)
+    shown = instance.run("preview", "1")
+    assert shown.returncode == 1
+    assert "commands cannot be previewed here" in shown.stdout.lower()
+    assert instance.rows("show", "1")["state"] == "waiting"

@@ -10,7 +10,7 @@ import pytest
 from tests.crash.previews import PreviewKills
 from tests.crash.previews import Result as PreviewResult
 from tests.crash.run import Result, crash, table
-from tests.outside import outside_only
+from tests.outside import needs_overlays, outside_only
 
 KILLS = 12
 
@@ -30,7 +30,7 @@ def test_nothing_is_lost_and_nothing_runs_twice_whatever_is_killed(tmp_path: Pat
 @outside_only
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="previews need Linux")
+@needs_overlays
 def test_previewed_changes_are_real_as_a_whole_or_not_at_all_whatever_is_killed(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         result = process.submit(previewed, tmp_path / "crash").result()

@@ -4,8 +4,8 @@ from tests.tui.preview_scenes import ME, REPORT, applied, cannot_be_applied
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.export.document import call_report
 from whisper_tui.model.event import Decided, PreviewEnded, PreviewStarted, UndoEnded, UndoStarted
-from whisper_tui.model.preview import ChangeCounts
-from whisper_tui.present.preview_text import counts_text
+from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewSupport
+from whisper_tui.present.preview_text import blocked_text, counts_text, way_text
 
 
 def test_watch_reads_a_preview_out_with_everything_that_was_refused() -> None:
@@ -48,3 +48,38 @@ async def test_a_report_says_that_a_call_was_applied_and_taken_back() -> None:
     report = await call_report(play.stage, play.stage.known("1"), None)
     assert "Applied from its preview: it did not run again" in report
     assert "by `cockpit me`" in report and "Taken back" in report
+
+
+def test_a_way_that_is_not_exact_says_what_it_cannot_show_and_why_it_was_used() -> None:
+    assert list(way_text(REPORT)) == []
+    refused = (("overlay", "the system gives it no namespaces"), ("bubblewrap", "it is not installed"))
+    copied = list(way_text(REPORT.model_copy(update={"way": "copy", "instead": refused})))
+    assert copied[0] == "Previewed with a copy of the workspace, in the sandbox."
+    assert "Absolute paths into the workspace" in copied[1]
+    assert copied[2:] == [
+        "Not with namespaces and overlayfs: the system gives it no namespaces.",
+        "Not with bubblewrap: it is not installed.",
+    ]
+    assert "It could write nothing" in " ".join(way_text(REPORT.model_copy(update={"way": "read-only"})))
+
+
+def test_refusals_are_named_as_what_a_real_run_would_do_or_as_what_was_tried() -> None:
+    write, change = BlockedAccess(what="write", target="/a"), BlockedAccess(what="change", target="/b", times=2)
+    assert blocked_text(write, "read-only") == "It would write to /a."
+    assert blocked_text(write, "copy") == "It tried to write to /a: refused."
+    assert blocked_text(change, "read-only") == "It would change the attributes of /b (2 times)."
+    reach = BlockedAccess(what="reach", target="/work/a")
+    assert blocked_text(reach, "copy") == "It tried to use /work/a by this path, which its copy does not have: refused."
+    nameless = BlockedAccess(what="network", target="")
+    assert blocked_text(nameless, "copy") == "It tried to reach another machine, over the network: refused."
+
+
+def test_the_ways_of_a_machine_are_named_with_the_reasons_against_better_ones() -> None:
+    assert PreviewSupport(ways=("overlay", "copy", "read-only")).words == "with namespaces and overlayfs"
+    found = PreviewSupport(
+        ways=("copy", "read-only"), refused=(("overlay", "no namespaces"), ("bubblewrap", "too old"))
+    )
+    assert found.words == (
+        "with a copy of the workspace, in the sandbox (namespaces and overlayfs: no namespaces; bubblewrap: too old)"
+    )
+    assert PreviewSupport(problem="previews need Linux").words == "not possible (previews need Linux)"

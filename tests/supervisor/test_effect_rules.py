@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
 from whisper_tui.model.decision import Approve
@@ -13,6 +14,8 @@ from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.rules.rule import Rule, Rules
+
+pytestmark = needs_overlays
 
 
 def rules(condition: PreviewCondition | None, name: str = "build", **more: object) -> Rules:

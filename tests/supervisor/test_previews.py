@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
-from whisper_tui.model.preview import PreviewReport
+from whisper_tui.model.preview import PreviewReport, PreviewSetting
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
@@ -19,14 +20,16 @@ from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.tools.agent_text import agent_note
 
+pytestmark = needs_overlays
+
 PATIENCE_S = 60.0
 
 
 class LiveBench(Bench):
     """A supervisor with real keepers."""
 
-    async def open(self, rules: Rules = NO_RULES, workers: int = 4) -> None:
-        settings = SupervisorSettings(workers=workers)
+    async def open(self, rules: Rules = NO_RULES, workers: int = 4, previews: PreviewSetting = "auto") -> None:
+        settings = SupervisorSettings(workers=workers, previews=previews)
         executor = LocalExecutor(Path(self.home.state) / "runs")
         self.supervisor = Supervisor(self.home, executor, rules=rules, settings=settings)
         await self.supervisor.open()

@@ -181,6 +181,7 @@ ABOUT: dict[str, tuple[Restart, str]] = {
     "supervisor.unasked_timeout_s": ("supervisor", "Seconds that a read-only command may run without approval."),
     "supervisor.unasked_output_bytes": ("supervisor", "Bytes that are kept of each stream of such a command."),
     "supervisor.when_agent_cancels": ("supervisor", "What happens to a running command whose agent cancels it."),
+    "supervisor.previews": ("supervisor", "How commands are previewed; auto: in the most exact way that works here."),
     "retention.days": ("supervisor", "Days after which the output of a run is removed."),
     "retention.gigabytes": ("supervisor", "Gigabytes of output that are kept; the oldest goes first."),
     "limits.cpu_s": ("supervisor", "Seconds of processor time that a run may use; empty: any."),

@@ -99,6 +99,8 @@ class SupervisorStatus(Value):
     """The sandbox of commands that run without approval. Empty: not reported."""
     sandbox_problem: str | None = None
     """Why there is none, as a clause. None: there is one."""
+    previews: str = ""
+    """How commands are previewed, or why they cannot be, as a clause. Empty: that is being found out."""
     notify_problem: str = ""
     """Why the last notification failed, as a clause. Empty: it did not."""
     unguarded: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """Previews: what a command changed in a copy-on-write view of the files, before anybody let it run."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -20,6 +21,52 @@ ChangeAction = Literal["creates", "changes", "replaces", "deletes", "attributes"
 """
 
 ChangedKind = Literal["file", "directory", "link", "special"]
+
+
+PreviewWay = Literal["overlay", "bubblewrap", "copy", "read-only"]
+"""How a command is previewed, from the most exact way to the last (decision 16)."""
+
+PreviewSetting = Literal["auto", "overlay", "bubblewrap", "copy", "read-only", "none"]
+"""The way that a user wants. `auto`: the most exact one that works."""
+
+EXACT_WAYS: tuple[PreviewWay, ...] = ("overlay", "bubblewrap")
+"""Those in which a command finds all of its files under their own names, and may write to them."""
+
+WAY_NAMES: Mapping[PreviewWay, str] = {
+    "overlay": "namespaces and overlayfs",
+    "bubblewrap": "bubblewrap",
+    "copy": "a copy of the workspace, in the sandbox",
+    "read-only": "a read-only run in the sandbox",
+}
+
+
+class PreviewSupport(Value):
+    """The ways in which commands can be previewed on a machine."""
+
+    ways: tuple[PreviewWay, ...] = ()
+    """Those that work, the most exact first. None: commands cannot be previewed."""
+    refused: tuple[tuple[PreviewWay, str], ...] = ()
+    """Those that do not work, each with the reason as a clause."""
+    problem: str = ""
+    """Why none works, as a clause, if that is about none of them."""
+    memory: bool = False
+    """True if changes on overlays are held in memory: the disk of the recorded output cannot hold them."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the better ways, or all of them, do not work, each as a clause that names the way."""
+        said = tuple(f"{WAY_NAMES[way]}: {reason}" for way, reason in self.refused)
+        return (self.problem, *said) if self.problem else said
+
+    @property
+    def words(self) -> str:
+        """How commands are previewed, as a clause."""
+        if not self.ways:
+            return f"not possible ({'; '.join(self.reasons)})"
+        better = [reason for reason in self.reasons if not reason.startswith(f"{WAY_NAMES['read-only']}:")]
+        because = f" ({'; '.join(better)})" if better and self.ways[0] not in EXACT_WAYS[:1] else ""
+        in_memory = ", with the changes in memory" if self.memory else ""
+        return f"with {WAY_NAMES[self.ways[0]]}{in_memory}{because}"
 
 
 class PreviewChange(Value):
@@ -67,9 +114,10 @@ class ChangeCounts(Value):
 class BlockedAccess(Value):
     """Something outside of its view that a command tried to reach."""
 
-    what: Literal["network", "socket", "device"]
+    what: Literal["network", "socket", "device", "write", "change", "reach"]
+    """`write`: it would have written a file; `change`: its mode, owner or times; `reach`: it would have used it."""
     target: str
-    """`host:port`, or a path."""
+    """`host:port`, or a path. Empty: it is not known."""
     times: Count = 1
 
 
@@ -91,6 +139,10 @@ class PreviewReport(Value):
     """Why it was ended early: its time or its space was used up, or it waited for a refused connection."""
     problem: str = ""
     """Why its changes cannot be applied, as a clause. Empty: they can."""
+    way: PreviewWay = "overlay"
+    """How it was previewed."""
+    instead: tuple[tuple[PreviewWay, str], ...] = ()
+    """The better ways that did not work, each with the reason as a clause."""
     beyond_rule: tuple[str, ...] = ()
     """Of a command whose rule allows it by its effects: what goes beyond that rule, as clauses, so that a human
     decides. Empty: nothing does, or there is no such rule."""

@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from whisper_tui.model.ending import FailedToStart
-from whisper_tui.model.preview import BlockedAccess, ChangeAction, ChangeCounts, Preview, PreviewChange, PreviewReport
+from whisper_tui.model.preview import (
+    WAY_NAMES,
+    BlockedAccess,
+    ChangeAction,
+    ChangeCounts,
+    Preview,
+    PreviewChange,
+    PreviewReport,
+    PreviewWay,
+)
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.ending_text import ending_word, went_well
@@ -19,6 +28,13 @@ STOPPED: Mapping[str, str] = {
     "space": "It was ended because its changes took too much of the disk.",
     "network": "It waited for a refused connection and was ended: the changes are as far as it came.",
 }
+WAY_LIMITS: Mapping[PreviewWay, str] = {
+    "bubblewrap": "Names of other machines could not be looked up: attempts to do so are named by their server.",
+    "copy": "Absolute paths into the workspace, files outside of it, the network and local services were closed to it.",
+    "read-only": "It could write nothing, so it may have ended early; files outside the workspace and your home, "
+    "the network and local services were closed to it.",
+}
+"""How a command had less in a preview than it will have, for each way that is not exact."""
 SIGNS: Mapping[ChangeAction, tuple[str, Role]] = {
     "creates": ("A", "good"),
     "links": ("A", "good"),
@@ -74,9 +90,11 @@ def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
         if began
         else ()
     )
+    way = way_text(report) if began else ()
     edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
     return (
         Paragraph((title, *edited, *facts), margin=(Span(" "),), decides=True),
+        *(Paragraph(said(text, "muted"), margin=(Span("   "),), decides=True) for text in way),
         *(_warning(text) for text in warnings(report)),
     )
 
@@ -85,7 +103,7 @@ def warnings(report: PreviewReport) -> Iterator[str]:
     """Yield what a person must know of a preview beside its changes, as sentences."""
     if report.counts.outside:
         yield f"{count(report.counts.outside, 'change')} outside the workspace."
-    yield from map(_blocked, report.blocked)
+    yield from (blocked_text(each, report.way) for each in report.blocked)
     if report.more_blocked:
         yield f"It tried to reach {report.more_blocked:,} more, which were refused."
     for line in report.left:
@@ -98,10 +116,29 @@ def warnings(report: PreviewReport) -> Iterator[str]:
         yield f"It cannot be applied: {visible(report.problem)}."
 
 
-def _blocked(access: BlockedAccess) -> str:
+def way_text(report: PreviewReport) -> Iterator[str]:
+    """Yield how a command was previewed, and what that way cannot show, as sentences. Nothing: on overlays."""
+    if report.way == "overlay":
+        return
+    yield f"Previewed with {WAY_NAMES[report.way]}."
+    if limits := WAY_LIMITS.get(report.way):
+        yield limits
+    yield from (f"Not with {WAY_NAMES[way]}: {visible(reason)}." for way, reason in report.instead)
+
+
+def blocked_text(access: BlockedAccess, way: PreviewWay = "overlay") -> str:
+    """Return what a command tried in vain, as a sentence."""
     times = f" ({access.times:,} times)" if access.times > 1 else ""
-    what = {"network": "over the network", "socket": "a local service", "device": "a device"}[access.what]
-    return f"It tried to reach {visible(access.target)}{times}, {what}: refused."
+    target = f"{visible(access.target)}{times}" if access.target else f"another machine{times}"
+    match access.what:
+        case "write" | "change":
+            verb = "write to" if access.what == "write" else "change the attributes of"
+            return f"It would {verb} {target}." if way == "read-only" else f"It tried to {verb} {target}: refused."
+        case "reach":
+            return f"It tried to use {target} by this path, which its copy does not have: refused."
+        case _:
+            what = {"network": "over the network", "socket": "a local service", "device": "a device"}[access.what]
+            return f"It tried to reach {target}, {what}: refused."
 
 
 def _warning(text: str) -> Paragraph:

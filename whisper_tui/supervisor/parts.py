@@ -32,8 +32,9 @@ from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.live_runs import StallMonitor
 from whisper_tui.supervisor.runs.pool import Pool
-from whisper_tui.supervisor.runs.previews import Previews
+from whisper_tui.supervisor.runs.previews import Previews, preview_support
 from whisper_tui.supervisor.runs.retention import Retention
+from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import Environments, Sessions
@@ -149,7 +150,7 @@ def assemble(
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
     unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
-    pool = _pool(store, executor, judge, orders, home=home, clock=clock, queue=queue, fail=fail)
+    pool = _pool(store, executor, judge, orders, home=home, clock=clock, queue=queue, settings=settings, fail=fail)
     return Parts(
         store=store,
         executor=executor,
@@ -178,6 +179,7 @@ def _pool(
     home: Directories,
     clock: Callable[[], float],
     queue: ApprovalQueue,
+    settings: SupervisorSettings,
     fail: Callable[[], None],
 ) -> Pool:
     """Make the worker pool, with the previews whose changes it makes real."""
@@ -191,6 +193,7 @@ def _pool(
         changes=changes,
         clock=clock,
         decide=queue.decide,
+        probe=lambda: preview_support(str(home.state), home_of_user(), settings.previews),
     )
     return Pool(
         store=store,

@@ -321,6 +321,10 @@ class StatusReport:
     retention: Retention
     unguarded: UnguardedAgents
 
+    def _previews(self) -> str:
+        found = self.pool.previews.support
+        return "" if found is None else found.words
+
     def now(self, notify_problem: str) -> SupervisorStatus:
         """Return the status as it is now; `notify_problem`: why the last notification failed, if it did."""
         board = self.store.board
@@ -347,6 +351,7 @@ class StatusReport:
             counts=self.executor.counts,
             sandbox=sandbox_description(),
             sandbox_problem=sandbox_problem() or None,
+            previews=self._previews(),
             notify_problem=notify_problem,
             unguarded=self.unguarded.sentences(),
         )

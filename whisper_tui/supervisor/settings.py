@@ -7,6 +7,7 @@ from pydantic import Field
 
 from whisper_tui.model.api import SettingList
 from whisper_tui.model.errors import Refused
+from whisper_tui.model.preview import PreviewSetting
 from whisper_tui.model.value import Value
 
 
@@ -33,6 +34,8 @@ class SupervisorSettings(Value):
     """Below this much free disk, only the tail of further output is kept."""
     when_agent_cancels: Literal["keep", "stop"] = "keep"
     """Treatment of a running command whose agent no longer waits for it."""
+    previews: PreviewSetting = "auto"
+    """How commands are previewed. `auto`: in the most exact way that works on this machine."""
 
 
 class RetentionSettings(Value):

@@ -5,6 +5,8 @@ from tests.mutations.mutation import Mutation
 TRANSITION = "tests/supervisor/preview/test_transition.py::"
 TREES = "tests/supervisor/preview/test_file_trees.py::"
 DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
+LADDER = "tests/supervisor/test_preview_ladder.py::"
+WAYS = "tests/supervisor/preview/test_preview_ways.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
@@ -72,7 +74,7 @@ PREVIEWS = (
     ),
     Mutation(
         "changes of others while the command ran",
-        "whisper_tui.supervisor.preview.overlay_diff._UpperReader.plan",
+        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader.plan",
         "_changed_since(changes, began)",
         "()",
         (DIFF + "test_what_somebody_else_changed_during_the_preview_is_named",),
@@ -128,7 +130,7 @@ PREVIEWS = (
     ),
     Mutation(
         "no more entries than a preview lists",
-        "whisper_tui.supervisor.preview.overlay_diff._UpperReader._count",
+        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader._count",
         "self._entries > file_trees.MOST_ENTRIES",
         "False",
         (DIFF + "test_more_changes_than_a_preview_lists_are_refused",),
@@ -167,6 +169,41 @@ PREVIEWS = (
         "not self._is_within(row, condition.writes_within, workspace)",
         "False",
         (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
+    ),
+    Mutation(
+        "changes of a copy are applied only if nothing was refused",
+        "whisper_tui.supervisor.runs.preview_changes._problem",
+        "access.what in _ONLY_IN_COPIES",
+        "False",
+        (LADDER + "test_what_a_copy_refused_keeps_its_changes_from_being_applied",),
+    ),
+    Mutation(
+        "no file that names the copy becomes real",
+        "whisper_tui.supervisor.runs.preview_changes._problem",
+        "(leaks := leaks_of(store.directory))",
+        "False",
+        (LADDER + "test_a_file_that_names_the_copy_keeps_the_changes_from_being_applied",),
+    ),
+    Mutation(
+        "rules on effects trust exact previews alone",
+        "whisper_tui.supervisor.runs.preview_changes.beyond_rule",
+        "report.way not in EXACT_WAYS",
+        "False",
+        (LADDER + "test_a_rule_on_effects_leaves_a_preview_in_a_copy_to_the_human",),
+    ),
+    Mutation(
+        "the workspace is closed to a command in its copy",
+        "whisper_tui.supervisor.keeper.seccomp.SeccompNotifications._judge",
+        "self._is_apart(call, path)",
+        "False",
+        (WAYS + "test_paths_into_the_workspace_are_refused_and_named_in_a_copy",),
+    ),
+    Mutation(
+        "nothing runs on after a preview in a copy",
+        "whisper_tui.supervisor.preview.confined._ConfinedHost._made",
+        "_end_children()",
+        "pass",
+        (WAYS + "test_nothing_outside_changes_in_a_sandbox",),
     ),
     Mutation(
         "effects beyond a rule are left to a human",

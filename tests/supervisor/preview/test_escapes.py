@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.preview.trees import as_nobody, described, public_directory
-from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.spawn import ProcessLimits, fork_limited
+from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, start
+
+pytestmark = needs_overlays
 
 BASH = "/bin/bash"
 MARK = "PREVIEW_ESCAPE_TEST"
@@ -252,13 +254,8 @@ def tried(world: Outside, directory: Path, attempt: str, number: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     files = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in range(3)]
 
-    def run(restrict: object) -> tuple[int, int]:
-        argv = ["bash", "-c", attempt]
-        return fork_limited(
-            BASH, argv, environment, files=files, limits=ProcessLimits(None, None), group=RunCgroup(), restrict=restrict
-        )
-
-    pid = start(PreviewStart(str(directory / f"s{number}"), options, str(workspace), None, run))
+    command = PreviewedCommand(BASH, ["bash", "-c", attempt], environment, files)
+    pid = start(PreviewStart(str(directory / f"s{number}"), options, str(workspace), None, command))
     os.close(null)
     os.waitpid(pid, 0)
     assert (directory / f"s{number}" / "report.json").exists(), attempt

@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.preview import kills
 from whisper_tui.supervisor.preview import transition
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, tick
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.preview import file_trees
@@ -17,7 +18,7 @@ from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes, save_outside
 from whisper_tui.supervisor.preview.transition import apply
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
 
 class Workshop:

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended
 
 pytestmark = [
+    needs_overlays,
     pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux"),
     pytest.mark.slow,
     pytest.mark.timeout(300),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.outside import needs_overlays
 from tests.supervisor.preview.kills import LARGE, Scene, change_all_kinds, make_all_kinds
 from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
@@ -30,7 +31,7 @@ from whisper_tui.supervisor.preview.transition import (
 )
 from whisper_tui.supervisor.preview.undo_records import KeptContents
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
+pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
 SAME, OTHER = "same file system", "other file system"
 

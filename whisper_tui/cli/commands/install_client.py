@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.output_format import cannot_work, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
-from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
 from whisper_tui.wire.rendezvous import home_options
 
 if TYPE_CHECKING:
     from whisper_tui.agents.client_files import Change, InstallRequest, Launch
     from whisper_tui.agents.findings import Check, DoctorContext, Report
-    from whisper_tui.supervisor.preview.preview_probe import PreviewSupport
+    from whisper_tui.model.preview import PreviewSupport
 
 
 def add_install(verbs: Subcommands) -> None:
@@ -220,7 +220,8 @@ def _examine(options: Options) -> int:
     if options.json:
         clients = [report.as_json() for report in reports]
         about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
-        about |= {"previews": previews.how or None, "previews_problem": previews.problem or None}
+        about |= {"previews": previews.words if previews.ways else None}
+        about |= {"previews_problem": None if previews.ways else "; ".join(previews.reasons)}
         print_json({"proved": proved, "problem": problem, **about, "clients": clients})
     return DONE if proved else REFUSED
 
@@ -267,21 +268,36 @@ def _print_supervisor(status: dict[str, Any] | None) -> None:
 
 def _previews(options: Options) -> "PreviewSupport":
     """Return how commands can be previewed: one that does nothing is, where the changes of others are collected."""
+    import asyncio
     import tempfile
 
-    from whisper_tui.supervisor.preview.preview_probe import preview_support
+    from whisper_tui.config.configuration import read
+    from whisper_tui.supervisor.runs.previews import preview_support
 
-    state = Path(home_of(options).state)
+    home = home_of(options)
+    try:
+        wanted = read(home).supervisor.previews
+    except BadConfiguration:
+        # The supervisor's own check reports it.
+        wanted = "auto"
+    state = Path(home.state)
     with tempfile.TemporaryDirectory(prefix="preview-", dir=state if state.is_dir() else None) as place:
-        return preview_support(str(Path(place, "probe")), str(Path.home()))
+        return asyncio.run(preview_support(place, str(Path.home()), wanted))
 
 
 def _print_previews(found: "PreviewSupport") -> None:
-    if found.how:
-        sys.stdout.write(f"  {SIGNS['good']}  previews: {found.how}\n")
+    """Print how commands are previewed, and why better ways do not work."""
+    from whisper_tui.model.preview import EXACT_WAYS, WAY_NAMES
+
+    if not found.ways:
+        sys.stdout.write(f"  {SIGNS['note']}  commands cannot be previewed here. See docs/preview.md\n")
     else:
-        words = f"commands cannot be previewed here: {visible(found.problem)}. See docs/preview.md"
-        sys.stdout.write(f"  {SIGNS['note']}  {words}\n")
+        sign = SIGNS["good" if found.ways[0] in EXACT_WAYS else "note"]
+        memory = ", its changes in memory" if found.memory else ""
+        sys.stdout.write(f"  {sign}  previews: with {WAY_NAMES[found.ways[0]]}{memory}\n")
+    better = 0 if not found.ways else len(found.refused) if found.ways[0] not in EXACT_WAYS[:1] else 0
+    for reason in found.reasons if not found.ways else found.reasons[:better]:
+        sys.stdout.write(f"     not with {visible(reason)}\n" if found.ways else f"     {visible(reason)}\n")
 
 
 def _about_groups(counts: list[str] | None) -> str:

@@ -113,15 +113,25 @@ def _print_report(report: dict[str, Any]) -> None:
     sys.stdout.write(f"{', '.join(parts) or 'No file changes'}. {_ending(report['ending'])}\n")
     if counts["outside"]:
         sys.stdout.write(f"! {count(counts['outside'], 'change')} outside the workspace\n")
-    for each in report["blocked"]:
-        times = f", {each['times']} times" if each["times"] > 1 else ""
-        sys.stdout.write(f"! it tried to reach {visible(each['target'])} ({each['what']}{times}), which was refused\n")
+    if report["blocked"] or report["way"] != "overlay":
+        _print_way(report)
     for line in report["left"]:
         sys.stdout.write(f"! it left behind: {visible(line)}; a preview ends it\n")
     if report["stopped"]:
         sys.stdout.write(f"! {_STOPPED[report['stopped']]}\n")
     if report["problem"]:
         sys.stdout.write(f"! Its changes cannot be applied: {visible(report['problem'])}.\n")
+
+
+def _print_way(report: dict[str, Any]) -> None:
+    """Print how it was previewed, and what it tried in vain."""
+    # The values of calls load slowly, and most previews need no such words.
+    from whisper_tui.model.preview import PreviewReport
+    from whisper_tui.present.preview_text import blocked_text, way_text
+
+    found = PreviewReport.model_validate(report)
+    sys.stdout.writelines(f"{sentence}\n" for sentence in way_text(found))
+    sys.stdout.writelines(f"! {blocked_text(access, found.way)}\n" for access in found.blocked)
 
 
 def _ending(ending: dict[str, Any]) -> str:

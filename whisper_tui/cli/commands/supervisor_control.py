@@ -15,6 +15,9 @@ from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Unavai
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
 
+PROBE_S, PROBE_POLL_S = 10.0, 0.05
+"""Seconds for which `status` waits until it is known how commands are previewed, and between two looks."""
+
 if TYPE_CHECKING:
     from whisper_tui.system.state_directory import Directories
     from whisper_tui.wire.light_client import LightClient
@@ -91,6 +94,10 @@ def _status(options: Options) -> int:
         return _short(options)
     with supervisor_of(options, start=False) as supervisor:
         status = supervisor.ask("status")
+        until = time.monotonic() + PROBE_S
+        while status.get("previews") == "" and time.monotonic() < until:
+            time.sleep(PROBE_POLL_S)
+            status = supervisor.ask("status")
     if options.json:
         print_json(status)
         return 0
@@ -101,6 +108,8 @@ def _status(options: Options) -> int:
         f"{status['workers']} workers\n"
     )
     sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
+    if status.get("previews"):  # An older supervisor does not say.
+        sys.stdout.write(f"Previews: {visible(status['previews'])}\n")
     if status.get("keeps"):  # An older supervisor does not say.
         sys.stdout.write(f"{status['keeps'][0].upper()}{status['keeps'][1:]}\n")
     if status["problem"] is not None:

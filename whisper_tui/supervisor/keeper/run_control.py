@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.spawn import LAST_CPU_S
+from whisper_tui.supervisor.keeper.sandbox import LAST_CPU_S
 from whisper_tui.system.processes import (
     Descendants,
     ProcessEntry,

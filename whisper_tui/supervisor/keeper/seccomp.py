@@ -62,6 +62,8 @@ NOTIFIED = (
 """Calls that change files. The filter asks the keeper about each."""
 _OPENING_FLAGS = {"open": 1, "openat": 2}
 """Calls that change files with certain flags, with the index of the flags."""
+_READING = ("chdir", "execve")
+"""Calls that use a file without changing it. Some filters tell about them as well."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NAMESPACES = 0x7E020000
 """The CLONE_NEW* flags of clone()."""
@@ -71,8 +73,11 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 
 
-def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
-    """Return the filter. Calls that it does not name are allowed: Landlock restricts files."""
+def filter_instructions(*, network: bool, version: int, watched: bool = False) -> list[Instruction]:
+    """Return the filter. Calls that it does not name are allowed: Landlock restricts files.
+
+    `watched`: it also tells about files that are only read, and about directories that are entered.
+    """
     # Another ABI has other numbers, so 32-bit calls and x32 calls (numbers from 0x40000000 on) are refused.
     found = [
         Instruction(_LOAD, 0, 0, _ARCH),
@@ -82,7 +87,7 @@ def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
     ]
     if syscalls.MACHINE == "x86_64":
         found += [Instruction(_AT_LEAST, 0, 1, 0x40000000), Instruction(_RETURN, 0, 0, _MISSING)]
-    for name, index in _OPENING_FLAGS.items():
+    for name, index in () if watched else _OPENING_FLAGS.items():
         found += _if_call(name, _if_bits(index, _WRITING, syscalls.RET_USER_NOTIF))
     found += _if_call("clone", _if_bits(0, _NAMESPACES, _REFUSED))
     found += _if_call("ioctl", [each for trick in _TERMINAL_REQUESTS for each in _if_equal(1, trick, _REFUSED)])
@@ -91,6 +96,8 @@ def filter_instructions(*, network: bool, version: int) -> list[Instruction]:
     found += _if_call("socket", _sockets(network=network))
     answers = dict.fromkeys(NOTIFIED, syscalls.RET_USER_NOTIF) | dict.fromkeys(_FORBIDDEN, _REFUSED)
     answers |= dict.fromkeys(_ABSENT, _MISSING)
+    if watched:
+        answers |= dict.fromkeys((*_OPENING_FLAGS, *_READING), syscalls.RET_USER_NOTIF)
     if version < syscalls.SIGNALS_ABI:
         answers |= dict.fromkeys(_SIGNALS, _REFUSED)
     for name, answer in answers.items():
@@ -141,9 +148,8 @@ def _unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
 
 MOST_NOTED = 20
 """How many different attempts are reported. Further ones are counted."""
-LONGEST = 300
-"""How many characters of a path a report contains."""
-LONGEST_LINE = 300
+LONGEST, LONGEST_LINE = 300, 300
+"""How many characters of a path, and of a line of output, a report contains."""
 MOST_LINES = 3
 """How many lines of the error output about a refusal are reported beside the attempts."""
 TAIL = 4096
@@ -155,10 +161,10 @@ _NOTICE = struct.Struct("=QIIiIQ6Q")
 """`struct seccomp_notif`: id, pid, flags; number, architecture, instruction, arguments."""
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
-_EACCES, _EPERM = 13, 1
+_EACCES, _EPERM = errno.EACCES, errno.EPERM
 _AT_FDCWD = -100
 """AT_FDCWD: relative to the working directory."""
-_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
+_NOFOLLOW = 0x100
 _LONGEST_PATH, _LONGEST_VALUE = 4096, 65_536
 _NOW, _OMIT = 0x3FFFFFFF, 0x3FFFFFFE
 """UTIME_NOW and UTIME_OMIT, in place of nanoseconds."""
@@ -171,6 +177,8 @@ class _Call(NamedTuple):
     pid: int
     name: str
     arguments: tuple[int, ...]
+    is_previewed: bool = False
+    """True if what it changes is a copy that only this user reaches."""
 
 
 class _FileArguments(NamedTuple):
@@ -183,17 +191,10 @@ class _FileArguments(NamedTuple):
 
 
 _NAMED = {
-    "open": (_FileArguments(None, 0),),
-    "openat": (_FileArguments(0, 1),),
-    "openat2": (_FileArguments(0, 1),),
-    "creat": (_FileArguments(None, 0),),
-    "mkdir": (_FileArguments(None, 0, follows=False),),
-    "mkdirat": (_FileArguments(0, 1, follows=False),),
-    "mknod": (_FileArguments(None, 0, follows=False),),
-    "mknodat": (_FileArguments(0, 1, follows=False),),
-    "unlink": (_FileArguments(None, 0, follows=False),),
-    "unlinkat": (_FileArguments(0, 1, follows=False),),
-    "rmdir": (_FileArguments(None, 0, follows=False),),
+    **dict.fromkeys(("open", "creat", "chdir", "execve"), (_FileArguments(None, 0),)),
+    **dict.fromkeys(("openat", "openat2"), (_FileArguments(0, 1),)),
+    **dict.fromkeys(("mkdir", "mknod", "unlink", "rmdir"), (_FileArguments(None, 0, follows=False),)),
+    **dict.fromkeys(("mkdirat", "mknodat", "unlinkat"), (_FileArguments(0, 1, follows=False),)),
     "rename": (_FileArguments(None, 0, follows=False), _FileArguments(None, 1, follows=False)),
     "renameat": (_FileArguments(0, 1, follows=False), _FileArguments(2, 3, follows=False)),
     "renameat2": (_FileArguments(0, 1, follows=False), _FileArguments(2, 3, follows=False)),
@@ -202,7 +203,7 @@ _NAMED = {
     "symlink": (_FileArguments(None, 1, follows=False),),
     "symlinkat": (_FileArguments(1, 2, follows=False),),
 }
-"""Calls that Landlock checks, and the names that they change."""
+"""Calls that Landlock checks, and the names that they change or use."""
 
 _CHANGED = {
     "truncate": _FileArguments(None, 0),
@@ -231,10 +232,12 @@ _CHANGED = {
 class SeccompNotifications:
     """Answers the filter of one sandbox, and records the refusals."""
 
-    def __init__(self, listener: int, writable: tuple[str, ...]) -> None:
+    def __init__(self, listener: int, writable: tuple[str, ...], apart: str | None = None) -> None:
+        """`apart`: a directory whose files are refused by name, also to readers, except for those that are writable."""
         self.listener = listener
         """Its descriptor. -1: no process is left to ask."""
         self._writable = tuple(os.path.realpath(path) for path in writable)
+        self._apart = apart
         self._noted: dict[tuple[str, str], None] = {}
         self._more = 0
 
@@ -249,7 +252,7 @@ class SeccompNotifications:
             self.close()
             return False
         call_id, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
-        call = _Call(call_id, pid, syscalls.NAMES.get(number, ""), tuple(arguments))
+        call = _Call(call_id, pid, syscalls.NAMES.get(number, ""), tuple(arguments), self._apart is not None)
         try:
             error, flags = self._judge(call)
         except (OSError, ValueError, OverflowError):
@@ -284,7 +287,11 @@ class SeccompNotifications:
         if call.name in _NAMED:
             for target in _NAMED[call.name]:
                 path = _path(call, target)
-                if not self._may_write(path):
+                if self._is_apart(call, path):
+                    return _EACCES, 0
+                if self._may_write(path):
+                    continue
+                if _writes(call):
                     self._note("write", path)
             return 0, _CONTINUE
         if call.name in _CHANGED:
@@ -302,17 +309,35 @@ class SeccompNotifications:
                 return _EACCES
             found = os.fstat(fd)
             if found.st_uid != os.geteuid():
-                return _EPERM  # As for any process without capabilities; the keeper may have some.
+                return self._refused(path)  # As for any process without capabilities; the keeper may have some.
             # Checked after the arguments were read, because the pid may have been reused by then.
             if not _is_valid(self, call):
                 return _EACCES
             if stat.S_ISLNK(found.st_mode):
                 return 0 if call.name in {"utimensat", "lchown", "fchownat"} else _EPERM
-            return _EMULATED[call.name](call, own)
+            error = _EMULATED[call.name](call, own)
+            return self._refused(path) if error == _EPERM else error
         except OSError as problem:
             return problem.errno or _EACCES
         finally:
             os.close(fd)
+
+    def _refused(self, path: str) -> int:
+        # In a preview, a refusal that is not named would be taken for what the command does.
+        if self._apart is not None:
+            self._note("change", path)
+        return _EPERM
+
+    def _is_apart(self, call: _Call, path: str) -> bool:
+        """True if a call reaches into the directory that is apart, or starts a script whose interpreter is there."""
+        if self._apart is None:
+            return False
+        if self._may_write(path):
+            path = _interpreter(path) if call.name == "execve" else ""
+        found = f"{path}/".startswith(f"{self._apart.rstrip('/')}/")
+        if found:
+            self._note("write" if _writes(call) else "reach", path)
+        return found
 
     def _may_write(self, path: str) -> bool:
         return any(path == own or path.startswith(own.rstrip("/") + "/") for own in self._writable)
@@ -325,6 +350,26 @@ class SeccompNotifications:
             self._noted[key] = None
         else:
             self._more += 1
+
+
+def _interpreter(path: str) -> str:
+    """Return the program that the first line of a script names. Empty: it names none."""
+    if not os.path.isfile(path):
+        return ""
+    with open(path, "rb") as file:
+        words = file.readline(LONGEST_LINE)[2:].split() if file.peek(2)[:2] == b"#!" else []
+    return os.fsdecode(words[0]) if words else ""
+
+
+def _writes(call: _Call) -> bool:
+    """True if a call of `_NAMED` changes what it names."""
+    if call.name == "openat2":
+        flags = struct.unpack("=Q", _memory(call, call.arguments[2], 8))[0]
+    elif call.name in _OPENING_FLAGS:
+        flags = call.arguments[_OPENING_FLAGS[call.name]]
+    else:
+        return call.name not in _READING
+    return bool(flags & _WRITING)
 
 
 def _is_valid(notifications: SeccompNotifications, call: _Call) -> bool:
@@ -388,7 +433,7 @@ def _open_target(call: _Call, target: _FileArguments) -> int:
 
 def _mode(call: _Call, own: str) -> int:
     mode = call.arguments[1 if call.name in {"chmod", "fchmod"} else 2] & 0o7777
-    if mode & (stat.S_ISUID | stat.S_ISGID):
+    if mode & (stat.S_ISUID | stat.S_ISGID) and not call.is_previewed:
         return _EPERM  # A setuid file would give this user's rights to others. Nobody has approved that.
     os.chmod(own, mode)
     return 0
@@ -429,7 +474,7 @@ def _times(call: _Call, own: str) -> int:
 
 def _attribute(call: _Call, own: str) -> int:
     name = _text(call, call.arguments[1])
-    if not name.startswith("user."):
+    if not name.startswith(("user.", "system.posix_acl_") if call.is_previewed else "user."):
         return _EPERM  # Capabilities, ACLs and labels of files belong to the system.
     if "remove" in call.name:
         os.removexattr(own, name)

@@ -2,151 +2,20 @@
 
 import errno
 import os
-import resource
 import shlex
-import signal
-import socket
-import sys
 import tempfile
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from whisper_tui.supervisor.keeper import sandbox
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.run_files import stamp
-from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-
-_ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-_MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-"""Linux counts private writable memory. Elsewhere it is the address space, of which garbage collectors reserve more."""
-_LISTENER_PASSED = b"L"
-"""The message that passes a sandbox's descriptor. A message of digits is an error number."""
-LAST_CPU_S = 5
-"""Seconds of processor time between the signal that can be handled and the one that cannot."""
-
-
-class ProcessLimits(NamedTuple):
-    """The limits that the system enforces for each process of a run. None: no limit."""
-
-    cpu_s: int | None
-    memory_bytes: int | None
+from whisper_tui.supervisor.keeper.sandbox import ALL_SIGNALS, PreviewedCommand, ProcessLimits, Sandboxes, fork_limited
 
 
 def limits_of(spec: dict[str, Any]) -> ProcessLimits | None:
     """Return the limits of an attempt. None: the system has none to enforce."""
     limits = ProcessLimits(spec["cpu"], spec["memory"])
     return None if limits == (None, None) else limits
-
-
-def fork_limited(
-    program: str,
-    argv: list[str],
-    environment: dict[str, str],
-    *,
-    files: list[tuple[Any, ...]],
-    limits: ProcessLimits,
-    group: RunCgroup,
-    restrict: Callable[[], int] | None = None,
-) -> tuple[int, int]:
-    """Start a process like `os.posix_spawn` with a new session and with limits. Raises `OSError` and `ValueError`.
-
-    `restrict` puts the child into its sandbox. Returns its pid and the descriptor of the notifications, or -1.
-    """
-    # posix_spawn cannot set limits, and the keeper could not raise its own again. The socket closes at the
-    # exec. An error number on it means that the exec failed.
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        pid = os.fork()
-        if not pid:
-            _exec(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
-        theirs.close()
-        told, passed = b"", [-1]
-        while piece := _receive(ours, passed):
-            told += piece
-    problem = told.replace(_LISTENER_PASSED, b"")
-    if problem:
-        os.waitpid(pid, 0)
-        if passed[0] >= 0:
-            os.close(passed[0])
-        raise _error_of(int(problem))
-    return pid, passed[0]
-
-
-def _receive(ours: socket.socket, passed: list[int]) -> bytes:
-    """Receive the child's next message, and the descriptor that may be attached to it."""
-    piece, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
-    if descriptors:
-        passed[0] = descriptors[0]
-        os.set_inheritable(passed[0], False)
-    return piece
-
-
-def _exec(
-    connection: socket.socket,
-    program: str,
-    argv: list[str],
-    environment: dict[str, str],
-    *,
-    files: list[tuple[Any, ...]],
-    limits: ProcessLimits,
-    group: RunCgroup,
-    restrict: Callable[[], int] | None,
-) -> None:
-    """Become the command, in the forked child. Never returns: errors are sent as their numbers."""
-    number = 0
-    try:
-        os.setsid()
-        group.take(0)
-        for action in files:
-            _apply_file_action(action)
-        # A signal before the exec must not wake the keeper through the shared descriptor.
-        signal.set_wakeup_fd(-1)
-        for each in _ALL_SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if limits.cpu_s is not None:
-            _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
-        if limits.memory_bytes is not None:
-            _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
-        if restrict is not None:
-            socket.send_fds(connection, [_LISTENER_PASSED], [restrict()])
-        os.execve(program, argv, environment)
-    except OSError as error:
-        number = error.errno or errno.EIO
-    except MemoryError:
-        number = errno.ENOMEM
-    except ValueError:
-        number = errno.EINVAL
-    finally:
-        connection.send(str(number).encode())
-        os._exit(127)
-
-
-def _apply_file_action(action: tuple[Any, ...]) -> None:
-    """Apply one file action as posix_spawn does."""
-    if action[0] == os.POSIX_SPAWN_DUP2:
-        os.dup2(action[1], action[2])
-        return
-    _, target, path, flags, mode = action
-    fd = os.open(path, flags, mode)
-    os.dup2(fd, target)
-    if fd != target:
-        os.close(fd)
-
-
-def _set(kind: int, soft: int, hard: int) -> None:
-    """Set a limit, unless it is lower already."""
-    # A process may lower its hard limit, but not raise it again.
-    _, most = resource.getrlimit(kind)
-    if most != resource.RLIM_INFINITY:
-        soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(kind, (soft, hard))
-
-
-def _error_of(number: int) -> OSError | ValueError:
-    if number == errno.EINVAL:
-        return ValueError("an argument or a variable contains a null byte")
-    return OSError(number, os.strerror(number))
 
 
 _SCRIPT, _REPORT = 240, 241
@@ -307,7 +176,7 @@ def spawn(
         raise _no_sandbox(program, sandboxes.support.problem)
     limits = limits_of(order)
     if order.get("preview") is not None:
-        return _start_preview(order, program, environment, files), -1
+        return _start_preview(order, program, environment, files, sandboxes), -1
     try:
         if limits is not None:
             restrict = sandboxes.restriction(profile) if profile is not None else None
@@ -315,7 +184,7 @@ def spawn(
 
         def start() -> int:
             return os.posix_spawn(
-                program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=_ALL_SIGNALS
+                program, argv, environment, file_actions=files, setsid=True, setsigmask=(), setsigdef=ALL_SIGNALS
             )
 
         return (start(), -1) if profile is None else sandboxes.start(profile, start)
@@ -327,38 +196,31 @@ def spawn(
 
 
 def _start_preview(
-    order: dict[str, Any], program: str, environment: dict[str, str], files: list[tuple[Any, ...]]
+    order: dict[str, Any],
+    program: str,
+    environment: dict[str, str],
+    files: list[tuple[Any, ...]],
+    sandboxes: Sandboxes,
 ) -> int:
     """Start the command in a view of the files. Returns the pid of the process that ends as the command does."""
     # Loaded for previews alone: keepers of other runs stay small.
-    from whisper_tui.supervisor.preview import overlay_mounts, preview_process
+    from whisper_tui.supervisor.preview import overlay_mounts, preview_process, preview_ways
 
-    limits = limits_of(order) or ProcessLimits(None, None)
     terminal = next((action[2] for action in files if action[0] == os.POSIX_SPAWN_OPEN), None)
-    inside = [_at_console(action, overlay_mounts.TERMINAL) for action in files]
-
-    def run(restrict: Callable[[], int]) -> tuple[int, int]:
-        return fork_limited(
-            program, order["argv"], environment, files=inside, limits=limits, group=RunCgroup(), restrict=restrict
-        )
-
+    limits = limits_of(order) or ProcessLimits(None, None)
+    command = PreviewedCommand(program, order["argv"], environment, files, limits)
+    options, cwd = order["preview"], order["real_cwd"] or order["cwd"]
     try:
-        cwd = order["real_cwd"] or order["cwd"]
-        return preview_process.start(
-            preview_process.PreviewStart(order["preview"]["store"], order["preview"], cwd, terminal, run)
-        )
+        start = preview_process.PreviewStart(options["store"], options, cwd, terminal, command)
+        return preview_ways.start(start, sandboxes)
     except overlay_mounts.NoPreview as problem:
-        raise StartFailed("other", program, f"Commands cannot be previewed here: {problem}.") from None
+        what = "run reversibly" if options["network"] else "be previewed"
+        raise StartFailed("other", program, f"Commands cannot {what} here: {problem}.") from None
     except OSError as error:
         raise _failure(program, error) from None
     except ValueError as error:
         message = f"The command cannot be passed to the system: {_reason(error)}."
         raise StartFailed("other", program, message) from None
-
-
-def _at_console(action: tuple[Any, ...], console: str) -> tuple[Any, ...]:
-    """Return a file action that opens the terminal under its name in the view."""
-    return (*action[:2], console, *action[3:]) if action[0] == os.POSIX_SPAWN_OPEN else action
 
 
 def _no_sandbox(program: str, problem: str) -> StartFailed:

@@ -35,7 +35,7 @@ shmat 30 196|shmctl 31 195|semget 64 190|semop 65 193|semctl 66 191|semtimedop 2
 msgrcv 70 188|msgctl 71 187|mq_open 240 180|mq_unlink 241 181|io_uring_setup 425 425|io_uring_enter 426 426
 io_uring_register 427 427|memfd_create 319 279|memfd_secret 447 447|seccomp 317 277|capset 126 91
 connect 42 203|sendto 44 206|syncfs 306 267|landlock_create_ruleset 444 444|landlock_add_rule 445 445
-landlock_restrict_self 446 446
+landlock_restrict_self 446 446|chdir 80 49|execve 59 221
 """
 _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 

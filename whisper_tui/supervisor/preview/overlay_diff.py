@@ -177,7 +177,7 @@ def read_changes(store: str) -> Plan:
     if os.path.exists(os.path.join(store, PLAN)):
         return load_plan(store)
     found = run_files.read_json(os.path.join(store, LAYERS))
-    reader = _UpperReader()
+    reader = ChangeReader()
     for layer in found["layers"]:
         if layer["kind"] == "overlay":
             reader.read_overlay(layer["upper"], layer["path"])
@@ -218,8 +218,8 @@ def _copied_base(base: dict[str, int | None], source: str, target: str) -> dict[
     return renewed
 
 
-class _UpperReader:
-    """Collects the changes of all layers of a preview."""
+class ChangeReader:
+    """Collects the changes of a preview."""
 
     def __init__(self) -> None:
         self._found: list[FileChange] = []
@@ -239,10 +239,10 @@ class _UpperReader:
                 continue
             is_top = False
             names = set()
-            for entry in _entries(above):
+            for entry in entries_of(above):
                 names.add(entry.name)
                 new, real = entry.path, os.path.join(below, entry.name)
-                after, before = _present(new), stamp(real)
+                after, before = present_stamp(new), stamp(real)
                 if stat.S_ISCHR(after.mode) and os.lstat(new).st_rdev == 0:
                     if before is not None:
                         self._delete(real, before)
@@ -262,9 +262,9 @@ class _UpperReader:
         if parent is None:
             self._gone.append(lower)
             return
-        for entry in _entries(upper):
+        for entry in entries_of(upper):
             present.add(entry.name)
-            real, after = os.path.join(lower, entry.name), _present(entry.path)
+            real, after = os.path.join(lower, entry.name), present_stamp(entry.path)
             ctime = base.get(entry.name, 1)
             if ctime is not None and ctime > 0 and ctime != after.ctime:
                 self._file(entry.path, real, stamp(real), after)
@@ -274,11 +274,11 @@ class _UpperReader:
             if ctime is not None and ctime > 0 and before is not None:
                 self._delete(real, before)
         if len(self._found) > found_before:
-            self._directories[lower] = _unchanged(lower, parent)._replace(new_mtime=_present(upper).mtime)
+            self._directories[lower] = _unchanged(lower, parent)._replace(new_mtime=present_stamp(upper).mtime)
 
     def _read_state(self, upper: str, lower: str, *, is_top: bool) -> bool:
         """Note how a directory itself changed. False: the real one is gone, or is no directory any more."""
-        after, before = _present(upper), stamp(lower)
+        after, before = present_stamp(upper), stamp(lower)
         if before is None or not before.is_directory:
             self._gone.append(lower)
             return False
@@ -297,15 +297,16 @@ class _UpperReader:
             )
         return True
 
-    def _file(self, new: str, real: str, before: Stamp | None, after: Stamp) -> None:
-        """Note anything in an upper directory that is neither a whiteout nor a directory over a directory."""
+    def _file(self, new: str, real: str, before: Stamp | None, after: Stamp, *, copied_up: bool | None = None) -> None:
+        """Note anything that is neither a whiteout nor a directory over a directory. `copied_up`: it is no new file."""
         if before is None:
             self._add(FileChange(ADD, real, None, after, new))
             return
         if stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
             self._add(FileChange(REPLACE, real, before, after, new))
             return
-        copied_up = overlay_mark(new, "origin") is not None
+        if copied_up is None:
+            copied_up = overlay_mark(new, "origin") is not None
         equal = _equal(new, real, after, before, copied_up=copied_up)
         # A file that was moved over another one bears the mark as well. Hard links of the real file are not written.
         written = after.is_file and copied_up and not equal and before.links == 1
@@ -355,7 +356,7 @@ class _UpperReader:
             if change.before is not None:
                 changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
             link = FileChange(LINK, change.path, after=change.after, content=change.content)
-            links.append(replace(link, target=target, targets={target: _present(target)}))
+            links.append(replace(link, target=target, targets={target: present_stamp(target)}))
         touched = {os.path.dirname(change.path) for change in changes + links}
         for path in touched - self._directories.keys():
             parent = stamp(path)
@@ -382,7 +383,7 @@ class _UpperReader:
         if change.op in (ADD, REPLACE) and change.after is not None and change.after.is_directory:
             inside = self._inside(change.content, forced=True)
             relinks = self._relinks(inside)
-            targets = {target: _present(target) for _, target in relinks}
+            targets = {target: present_stamp(target) for _, target in relinks}
             change = replace(change, new_inside=inside, relinks=relinks, targets=targets or None)
         links = _outside_links(change)
         return replace(change, links=links) if links else change
@@ -410,7 +411,7 @@ def _outside_links(change: FileChange) -> int:
     return max((found.links for found in several if inside[found.inode] < found.links), default=0)
 
 
-def _entries(directory: str) -> list[os.DirEntry[str]]:
+def entries_of(directory: str) -> list[os.DirEntry[str]]:
     """Return the entries of an upper directory, sorted. It may be one that the command made unreadable."""
     mode = stat.S_IMODE(os.lstat(directory).st_mode)
     if mode & 0o700 != 0o700:
@@ -420,7 +421,7 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         return sorted(found, key=lambda entry: entry.name)
 
 
-def _present(path: str) -> Stamp:
+def present_stamp(path: str) -> Stamp:
     """Return the stamp of a file that must exist. Raises `FileNotFoundError`."""
     found = stamp(path)
     if found is None:

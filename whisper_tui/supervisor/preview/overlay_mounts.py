@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -167,6 +167,26 @@ def _fill(store: str, path: str, upper: str, held: dict[str, int | None]) -> lis
     return below
 
 
+_RESTRICTIONS = (
+    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor gives them only to programs it knows"),
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone is 0"),
+    ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces is 0"),
+)
+"""Settings by which a system gives ordinary users no namespaces, with the value that does so."""
+
+
+def why_no_namespaces() -> str:
+    """Return what may keep this process from namespaces of its own, as a clause. Empty: nothing that is known."""
+    for path, value, clause in _RESTRICTIONS if os.geteuid() else ():
+        with suppress(OSError), open(path, encoding="ascii") as file:
+            if file.read().strip() == value:
+                return clause
+    with suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        if "\nSeccomp:\t0\n" not in file.read():
+            return "a filter of system calls is in force, as in containers"
+    return ""
+
+
 def mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str | None = None) -> None:
     """Mount. Raises `NoPreview`."""
     given = [None if each is None else os.fsencode(each) for each in (source, target, kind)]
@@ -296,3 +316,42 @@ def write_report(store: str, content: dict[str, Any]) -> None:
     """Write what happened in the view, as the last file of a preview."""
     data = json.dumps(content, separators=(",", ":")).encode()
     run_files.write_whole(os.path.join(store, "report.json"), data)
+
+
+def bwrap_arguments(
+    store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None, *, network: bool
+) -> Iterator[str]:
+    """Yield the arguments with which bwrap mounts the view that `build` mounts."""
+    yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--as-pid-1")
+    if not network:
+        yield "--unshare-net"
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    if terminal is not None:
+        yield from ("--dev-bind", terminal, TERMINAL)
+    covered = [layer["path"] for layer in layers]
+    for path in _SERVICES:
+        if os.path.isdir(path) and not os.path.islink(path) and path not in covered:
+            yield from _dead_by_bwrap(store, path)
+    for layer in layers:
+        if layer["kind"] == "split":
+            yield from ("--bind", layer["upper"], layer["path"])
+        else:
+            yield from ("--overlay-src", layer["path"], "--overlay", layer["upper"], layer["work"], layer["path"])
+    for layer in layers:
+        for name in (name for name, ctime in layer["base"].items() if ctime == -1):
+            yield from ("--ro-bind", *[os.path.join(layer["path"], name)] * 2)
+    for path in (*hide, store):
+        if os.path.isdir(path):
+            yield from ("--perms", "0000", "--tmpfs", path)
+        elif os.path.lexists(path) and not os.path.islink(path):
+            yield from ("--ro-bind", os.path.join(store, "closed"), path)
+
+
+def _dead_by_bwrap(store: str, path: str) -> Iterator[str]:
+    if not any(mount.startswith(f"{path}/") for mount in mount_points()):
+        yield from ("--overlay-src", os.path.join(store, "empty"), "--overlay-src", path, "--ro-overlay", path)
+        return
+    yield from ("--tmpfs", path)
+    servers = os.path.realpath("/etc/resolv.conf")
+    if servers.startswith(f"{path}/") and os.path.isfile(servers):
+        yield from ("--ro-bind", servers, servers)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
 from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.preview.overlay_diff import save_outside
 from whisper_tui.supervisor.preview.overlay_mounts import (
@@ -26,6 +27,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     PRIVATE,
     RDONLY,
     REC,
+    TERMINAL,
     Layer,
     NoPreview,
     build,
@@ -34,6 +36,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     plan_layers,
     prepare,
     time_of_file_system,
+    why_no_namespaces,
     write_layers,
     write_report,
 )
@@ -46,23 +49,18 @@ from whisper_tui.supervisor.preview.watched_calls import (
 )
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-_SET_PDEATHSIG, _CAPBSET_DROP = 1, 24
+SET_PDEATHSIG, _CAPBSET_DROP = 1, 24
 _JOIN_SESSION_KEYRING = 1
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 31})
 """Of root in the view: owners, modes, links, signals and users. No mounts, devices, modules or network."""
 _MOST_CAPABILITIES = 64
-_STARTED, _MAP_USERS = b"started", b"map"
+STARTED, _MAP_USERS = b"started", b"map"
 _ALL_USERS = "0 0 4294967295"
 PATIENCE_S = 2.0
 """Seconds after which a command is ended that tried to reach another machine: pip retries for 8 s, npm for minutes."""
-_SIZE_CHECK_S = 1.0
+CHECK_S = 1.0
+"""Seconds between two checks of the time and of the space that a preview takes."""
 _MOST_LEFT, _LONGEST_LINE = 50, 200
-
-Run = Callable[[Callable[[], int]], tuple[int, int]]
-"""Starts the command; its argument is called in the new process just before, and returns a descriptor to pass back.
-
-Returns the pid and that descriptor. Raises `OSError`, `ValueError`.
-"""
 
 
 class PreviewStart(NamedTuple):
@@ -71,15 +69,15 @@ class PreviewStart(NamedTuple):
     store: str
     """The directory for the view and for what the command changes. It does not exist yet."""
     options: dict[str, Any]
-    """`roots`, `hide`, `network` and `max_bytes`, as `executor.PreviewOptions` explains them."""
+    """As `executor.PreviewOptions` explains them; `instead`: the better ways that do not work, with their reasons."""
     cwd: str
     terminal: str | None
     """The device of its terminal. None: it has none."""
-    run: Run
+    command: PreviewedCommand
 
 
 def start(order: PreviewStart) -> int:
-    """Start a command in a view of the files. Returns the pid of the host. Raises `NoPreview`, `OSError`."""
+    """Start a command on overlays of the files. Returns the pid of the host. Raises `NoPreview`, `OSError`."""
     first: NoPreview | None = None
     for memory in (False, True):
         try:
@@ -87,7 +85,8 @@ def start(order: PreviewStart) -> int:
         except NoPreview as problem:
             remove_tree(order.store)
             first = first or problem
-    raise first or NoPreview("it was not tried")
+    because = why_no_namespaces()
+    raise NoPreview(f"{first} ({because})" if because else str(first))
 
 
 def _start(order: PreviewStart, *, memory: bool) -> int:
@@ -97,12 +96,23 @@ def _start(order: PreviewStart, *, memory: bool) -> int:
     began = time_of_file_system(order.store)
     layers = [] if memory else plan_layers(order.store, order.options["roots"], memory=False)
     prepare(order.store, layers, began, memory=memory)
+    return fork_host(lambda connection: _OverlayHost(order, connection, layers, began, memory=memory))
+
+
+def fork_host(make: Callable[[socket.socket], "Host"]) -> int:
+    """Fork a host, and wait until the command has started. Returns the pid of the host. Raises the command's error.
+
+    `make` is called in the new process, with the connection on which it reports the start.
+    """
     ours, theirs = socket.socketpair()
     with ours, theirs:
         pid = os.fork()
         if not pid:
-            ours.close()
-            _Host(order, theirs, layers, began, memory=memory).serve()
+            try:
+                ours.close()
+                make(theirs).serve()
+            finally:
+                os._exit(1)
         theirs.close()
         try:
             _wait_for_start(ours, pid)
@@ -126,7 +136,7 @@ def _wait_for_start(connection: socket.socket, pid: int) -> None:
                     file.write(_ALL_USERS)
             connection.send(b"!")
             told = b""
-    if told == _STARTED:
+    if told == STARTED:
         return
     try:
         problem = json.loads(told)
@@ -139,19 +149,18 @@ def _wait_for_start(connection: socket.socket, pid: int) -> None:
     raise OSError(problem["errno"], os.strerror(problem["errno"]))
 
 
-class _Host:
+class Host:
     """The process that the keeper watches. It sees the real files, and ends as the command has ended."""
 
-    def __init__(
-        self, order: PreviewStart, connection: socket.socket, layers: list[Layer], began: int, *, memory: bool
-    ) -> None:
+    way = ""
+    """The way in which it previews, for the report."""
+
+    def __init__(self, order: PreviewStart, connection: socket.socket) -> None:
         self._order = order
         self._store = order.store
         self._options = order.options
         self._connection = connection
-        self._layers = layers
-        self._began = began
-        self._memory = memory
+        self._began_at = time.monotonic()
         # Opened before there are namespaces: root's view hides the store, and is read-only around it.
         self._store_fd = os.open(order.store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -165,33 +174,76 @@ class _Host:
                 signal.signal(number, signal.SIG_IGN)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            syscalls.prctl(_SET_PDEATHSIG, signal.SIGKILL)
-            status = self._serve()
+            syscalls.prctl(SET_PDEATHSIG, signal.SIGKILL)
+            report = self._report()
+            seconds = time.monotonic() - self._began_at
+            report |= {"way": self.way, "seconds": seconds, "instead": self._options.get("instead", ())}
+            write_report(f"/proc/self/fd/{self._store_fd}", report)
+            status = _status_of(report)
         except BaseException as error:  # noqa: BLE001 (whatever it is, the keeper is told)
             with suppress(OSError):
-                self._connection.send(_told(error))
+                self._connection.send(error_message(error))
         finally:
             if status < 0:
                 _die_of(-status)
             os._exit(status & 0xFF)
 
-    def _serve(self) -> int:
-        began = time.monotonic()
+    def _report(self) -> dict[str, Any]:
+        """Have the command run to its end. Returns what happened."""
+        raise NotImplementedError
+
+    def _over(self) -> str:
+        """Return why the command has to be ended now. Empty: it need not."""
+        timeout, limit = self._options.get("timeout"), self._options.get("max_bytes")
+        if timeout is not None and time.monotonic() - self._began_at > timeout:
+            return "time"
+        return "space" if limit is not None and bytes_below(f"/proc/self/fd/{self._store_fd}") > limit else ""
+
+    def _wait(self, pid: int, reading: int) -> dict[str, Any]:
+        """Wait for the end of the init of the view. Returns its report."""
+        raw, over = b"", ""
+        while True:
+            if select.select([reading], [], [], CHECK_S)[0]:
+                piece = os.read(reading, 65_536)
+                if not piece:
+                    break
+                raw += piece
+            elif not over and (over := self._over()):
+                os.kill(pid, signal.SIGUSR1)
+        os.waitpid(pid, 0)
+        try:
+            report: dict[str, Any] = json.loads(raw)
+        except ValueError:
+            report = {"code": None, "signal": int(signal.SIGKILL)}
+        return {**report, "over": over or report.get("over", "")}
+
+
+class _OverlayHost(Host):
+    """The host of a command on overlays that this process mounts."""
+
+    way = "overlay"
+
+    def __init__(
+        self, order: PreviewStart, connection: socket.socket, layers: list[Layer], began: int, *, memory: bool
+    ) -> None:
+        super().__init__(order, connection)
+        self._layers = layers
+        self._began = began
+        self._memory = memory
+
+    def _report(self) -> dict[str, Any]:
         self._enter_namespaces()
         reading, writing = os.pipe()
         pid = os.fork()
         if not pid:
             os.close(reading)
-            _Init(self._order, self._connection, writing).serve([] if os.geteuid() == 0 else self._layers)
+            Init(self._order, self._connection, writing).serve([] if os.geteuid() == 0 else self._layers)
         os.close(writing)
         self._connection.close()
-        report, over = self._wait(pid, reading)
+        report = self._wait(pid, reading)
         if self._memory:
             save_outside(self._store)
-        report |= {"seconds": time.monotonic() - began, "over": over or report.get("over", "")}
-        write_report(f"/proc/self/fd/{self._store_fd}", report)
-        code, number = report.get("code"), report.get("signal")
-        return int(code) if code is not None else -int(number or signal.SIGKILL)
+        return report
 
     def _enter_namespaces(self) -> None:
         other = NEWPID | NEWIPC | NEWUTS | (0 if self._options.get("network") else NEWNET)
@@ -222,26 +274,8 @@ class _Host:
             self._layers = plan_layers(self._store, outermost(self._options["roots"]), memory=True)
             write_layers(self._store, self._layers, self._began, memory=True)
 
-    def _wait(self, pid: int, reading: int) -> tuple[dict[str, Any], str]:
-        """Wait for the end of the view. Returns its report, and why it was ended early."""
-        raw, over, limit = b"", "", self._options.get("max_bytes")
-        while True:
-            if select.select([reading], [], [], _SIZE_CHECK_S)[0]:
-                piece = os.read(reading, 65_536)
-                if not piece:
-                    break
-                raw += piece
-            elif limit is not None and not over and _bytes_below(f"/proc/self/fd/{self._store_fd}") > limit:
-                over = "space"
-                os.kill(pid, signal.SIGUSR1)
-        os.waitpid(pid, 0)
-        try:
-            return json.loads(raw), over
-        except ValueError:
-            return {"code": None, "signal": int(signal.SIGKILL)}, over
 
-
-class _Init:
+class Init:
     """PID 1 of the view: nothing outlives it."""
 
     def __init__(self, order: PreviewStart, connection: socket.socket, result: int) -> None:
@@ -262,12 +296,22 @@ class _Init:
             status = 0
         except BaseException as error:  # noqa: BLE001 (whatever it is, the keeper is told)
             with suppress(OSError):
-                self._connection.send(_told(error))
+                self._connection.send(error_message(error))
         finally:
             os._exit(status)
 
     def _serve(self, layers: Sequence[Layer]) -> dict[str, Any]:
-        syscalls.prctl(_SET_PDEATHSIG, signal.SIGKILL)
+        syscalls.prctl(SET_PDEATHSIG, signal.SIGKILL)
+        self._mount(layers)
+        os.chdir(self._order.cwd)
+        server = self._network()
+        wake = wakeups()
+        pid, listener = self._order.command.start(self._restrict, TERMINAL)
+        self._connection.send(STARTED)
+        self._connection.close()
+        return self._watch(pid, CallWatcher(listener, self._targets), server, wake)
+
+    def _mount(self, layers: Sequence[Layer]) -> None:
         # The host keeps its own /proc, and an ordinary user's host the real files.
         _unshare(NEWNS)
         if layers:
@@ -275,26 +319,13 @@ class _Init:
         flags = NOSUID | NODEV | NOEXEC | (RDONLY if os.geteuid() == 0 else 0)
         # As root even /proc/sys could be written.
         mount("proc", "/proc", "proc", flags)
-        os.chdir(self._order.cwd)
-        server = None
-        if not self._options.get("network"):
-            close_network()
-            server = NameServer(self._targets)
-        wake = self._wake()
-        pid, listener = self._order.run(self._restrict)
-        self._connection.send(_STARTED)
-        self._connection.close()
-        return self._watch(pid, CallWatcher(listener, self._targets), server, wake)
 
-    def _wake(self) -> int:
-        """Return a descriptor that has the number of each signal."""
-        reading, writing = os.pipe()
-        for fd in (reading, writing):
-            os.set_blocking(fd, False)
-        for number in (signal.SIGCHLD, signal.SIGUSR1):
-            signal.signal(number, lambda *_: None)
-        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        return reading
+    def _network(self) -> NameServer | None:
+        """Close the network, unless it is open to the command. Returns what answers questions about names."""
+        if self._options.get("network"):
+            return None
+        close_network()
+        return NameServer(self._targets)
 
     def _restrict(self) -> int:
         """Take from the command, in its own process, what it must not have. Returns the descriptor of its calls."""
@@ -305,6 +336,8 @@ class _Init:
                     with suppress(OSError):
                         syscalls.prctl(_CAPBSET_DROP, capability)
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        if os.geteuid() != 0:
+            syscalls.drop_capabilities()
         return watching_filter().install()
 
     def _watch(self, pid: int, watcher: CallWatcher, server: NameServer | None, wake: int) -> dict[str, Any]:
@@ -315,7 +348,7 @@ class _Init:
         until: float | None = None
         over = ""
         while self._ended is None:
-            if until is None and self._targets.outside and server is not None:
+            if until is None and self._targets.outside and not self._options.get("network"):
                 until = time.monotonic() + PATIENCE_S
             if until is not None and time.monotonic() > until:
                 over, until = "network", float("inf")
@@ -362,6 +395,23 @@ class _Init:
         }
 
 
+def _status_of(report: dict[str, Any]) -> int:
+    """Return the exit code of the command, or the negative number of the signal that ended it."""
+    code, number = report.get("code"), report.get("signal")
+    return int(code) if code is not None else -int(number or signal.SIGKILL)
+
+
+def wakeups() -> int:
+    """Return a descriptor that has the number of each signal about a child, or about a limit."""
+    reading, writing = os.pipe()
+    for fd in (reading, writing):
+        os.set_blocking(fd, False)
+    for number in (signal.SIGCHLD, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    return reading
+
+
 def _die_of(number: int) -> None:
     """End this process by a signal, as the command has ended."""
     if number != signal.SIGKILL:
@@ -377,7 +427,7 @@ def _unshare(flags: int) -> None:
         raise NoPreview(f"the system gives it no namespaces: {error.strerror}") from None
 
 
-def _told(error: BaseException) -> bytes:
+def error_message(error: BaseException) -> bytes:
     """Return an error as a message for the keeper."""
     if isinstance(error, NoPreview):
         return json.dumps({"clause": str(error)}).encode()
@@ -396,17 +446,18 @@ def _end_all() -> None:
 
 def _command_lines() -> list[str]:
     """Return the command lines of the processes that are left."""
-    found: list[str] = []
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and name != "1" and len(found) < _MOST_LEFT:
-            with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
-                line = file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()
-                if line:
-                    found.append(line[:_LONGEST_LINE])
-    return found
+    pids = (int(name) for name in os.listdir("/proc") if name.isdecimal() and name != "1")
+    return [line for line in map(command_line, pids) if line][:_MOST_LEFT]
 
 
-def _bytes_below(store: str) -> int:
+def command_line(pid: int) -> str:
+    """Return the beginning of the command line of a process. Empty: it has none, or has ended."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()[:_LONGEST_LINE]
+    return ""
+
+
+def bytes_below(store: str) -> int:
     """Return about how many bytes of the disk the changes take."""
     total, left = 0, [store]
     while left:

@@ -1,4 +1,4 @@
-"""What undo needs of a transition: the contents of the files that it overwrites, and the stamps of what it made.
+"""The records of a transition for undo: the contents of the files that it overwrites, and the stamps of what it made.
 
 A small file costs far more to create and to remove than to write, so the contents of small ones lie one after the other
 in a single file of the store. Others are files of their own there, under the number of their change.

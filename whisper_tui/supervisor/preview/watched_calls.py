@@ -79,6 +79,8 @@ class BlockedTargets:
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         """The name for which each made-up address was given out."""
+        self.answers_names = True
+        """False: names are asked of servers outside, in vain, so that only those are known."""
         self.outside = False
         """True once it tried to reach another machine."""
         self._noted: dict[tuple[str, str], int] = {}
@@ -108,7 +110,12 @@ class BlockedTargets:
 
     def _note_host(self, host: str, port: int) -> None:
         # The name server notes the questions; getaddrinfo connects to port 0 only to sort addresses.
-        if port in {DNS, ANY_PORT} or host.startswith(("127.", "0.")) or host in {"::", "::1"}:
+        if (
+            port == ANY_PORT
+            or (port == DNS and self.answers_names)
+            or host.startswith(("127.", "0."))
+            or host in {"::", "::1"}
+        ):
             return
         self.outside = True
         self.note("network", f"{self.names.get(host, host)}:{port}")

@@ -63,6 +63,16 @@ class PreviewOptions:
     """Seconds after which it is ended. None: only its own timeout counts."""
     max_bytes: int | None = None
     """Bytes that its changes may take of the disk."""
+    ways: tuple[str, ...] = ("overlay", "bubblewrap")
+    """The ways to be tried, one after the other, until one works."""
+    instead: tuple[tuple[str, str], ...] = ()
+    """The better ways that are known not to work, each with the reason."""
+    workspace: str = ""
+    """The directory that may be copied, links resolved."""
+    inside: tuple[str, ...] = ()
+    """The paths of the workspace that a command may read in a sandbox, unless it runs in a copy."""
+    readable: tuple[str, ...] = ()
+    """The paths that it may read beside the workspace and the system."""
 
 
 @dataclass(frozen=True)

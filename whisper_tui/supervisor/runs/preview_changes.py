@@ -16,7 +16,9 @@ from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileV
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import (
+    EXACT_WAYS,
     MOST_LISTED,
+    WAY_NAMES,
     BlockedAccess,
     ChangeAction,
     ChangeCounts,
@@ -30,6 +32,7 @@ from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import overlay_diff, transition
+from whisper_tui.supervisor.preview.confined import leaks_of
 from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.undo_records import KeptContents
@@ -249,6 +252,8 @@ class PreviewStore:
             transition.undo(self.directory)
 
 
+_ONLY_IN_COPIES = ("write", "change", "reach")
+"""Refusals that a preview on overlays does not have: without them the command would have done something else."""
 _COUNTED: dict[ChangeAction, str] = {"replaces": "changes", "links": "creates"}
 
 
@@ -256,32 +261,47 @@ def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewRe
     """Return what a preview has found. Raises `OSError`, `ValueError`."""
     with open(os.path.join(store.directory, REPORT), encoding="utf-8") as file:
         said: dict[str, Any] = json.load(file)
+    way, is_read = said.get("way", "overlay"), store.exists
     network = [
         BlockedAccess(what="network", target=_named(each), times=times) for each, times in said.get("network", ())
     ]
     blocked = network + [
         BlockedAccess(what="socket", target=_named(each), times=times) for each, times in said.get("sockets", ())
     ]
-    meanwhile = [printable(path) for path in store.plan.meanwhile]
-    problem = f"{', '.join(meanwhile[:3])} changed while it ran" if meanwhile else ""
+    blocked += [BlockedAccess(what=what, target=_named(path)) for what, path in said.get("refused", ())]
     return PreviewReport(
         ending=ended.ending,
         output=ended.output,
         seconds=max(0.0, float(said.get("seconds", 0.0))),
-        digest=store.digest(),
-        counts=store.counts(workspace),
+        digest=store.digest() if is_read else "",
+        counts=store.counts(workspace) if is_read else ChangeCounts(),
         blocked=tuple(blocked[:MOST_LISTED]),
-        more_blocked=max(0, len(blocked) - MOST_LISTED),
+        more_blocked=max(0, len(blocked) - MOST_LISTED) + int(said.get("more_refused", 0)),
         left=tuple(_named(each) for each in said.get("left", ())[:MOST_LISTED]),
         stopped=said.get("over", ""),
-        problem=problem,
+        problem=_problem(store, blocked) if is_read else "it ran without writing, so there is nothing to apply",
+        way=way,
+        instead=tuple((each, _named(reason)) for each, reason in said.get("instead", ())),
     )
+
+
+def _problem(store: PreviewStore, blocked: Sequence[BlockedAccess]) -> str:
+    """Return why changes cannot be applied, as a clause. Empty: they can."""
+    meanwhile = [printable(path) for path in store.plan.meanwhile]
+    if meanwhile:
+        return f"{', '.join(meanwhile[:MOST_NAMED])} changed while it ran"
+    if leaks := leaks_of(store.directory):
+        return f"{printable(leaks[0])} has the path of the copy in it"
+    refused = [access.target or "another machine" for access in blocked if access.what in _ONLY_IN_COPIES]
+    return f"its copy of the workspace kept it from {refused[0]}" if refused else ""
 
 
 def beyond_rule(
     report: PreviewReport, condition: PreviewCondition, store: PreviewStore, workspace: str
 ) -> Iterator[str]:
     """Yield why the changes of a preview are not made real by a rule, as clauses. Nothing: they are."""
+    if report.way not in EXACT_WAYS:
+        yield f"it was previewed with {WAY_NAMES[report.way]}, which shows less than a rule needs"
     if report.problem or report.stopped:
         yield "it was ended early" if report.stopped else report.problem
     elif not isinstance(report.ending, Exited):

@@ -5,28 +5,64 @@ running, and the next one reads what it changed.
 """
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from whisper_tui.model.call import CarriedOut, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
 from whisper_tui.model.event import PreviewDropped, PreviewEnded, PreviewStarted
-from whisper_tui.model.preview import PreviewReport
+from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.preview.confined import is_copy, read_copy
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.supervisor.preview.overlay_diff import LAYERS, read_changes
+from whisper_tui.supervisor.preview.preview_ways import WAYS
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
 from whisper_tui.supervisor.runs.preview_changes import beyond_rule, report_of
 from whisper_tui.supervisor.runs.start_order import StartOrders
 
 _log = logging.getLogger(__name__)
+
+
+PROBE_PATIENCE_S = 20.0
+"""Seconds after which the probe counts as failed: usually it takes a tenth of one."""
+
+
+async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto") -> PreviewSupport:
+    """Return how commands can be previewed: one that does nothing is, in each way, with its changes below `state`."""
+    if sys.platform != "linux":
+        return PreviewSupport(problem="previews need Linux")
+    if wanted == "none":
+        return PreviewSupport(problem="the configuration says so: [supervisor] previews")
+    ways = [wanted] if wanted != "auto" else list(WAYS)
+    store = f"{state}/preview-probe-{os.getpid()}"
+    words = ["-m", "whisper_tui.supervisor.preview.preview_ways", store, home, *ways]
+    pipe = asyncio.subprocess.PIPE
+    try:
+        probe = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)
+        try:
+            told, failed = await asyncio.wait_for(probe.communicate(), PROBE_PATIENCE_S)
+        finally:
+            if probe.returncode is None:
+                probe.kill()
+        found = json.loads(told or b"{}")
+        if "ways" in found:
+            return PreviewSupport.model_validate(found)
+        return PreviewSupport(problem=f"the probe failed: {failed[-200:].decode(errors='replace').strip()}")
+    except (OSError, ValueError, TimeoutError) as error:
+        return PreviewSupport(problem=f"the probe failed: {error or 'it took too long'}")
 
 
 class Previews:
@@ -42,8 +78,9 @@ class Previews:
         changes: KeptChanges,
         clock: Callable[[], float],
         decide: Callable[[str, Decision, Decider, str], None],
+        probe: Callable[[], Coroutine[Any, Any, PreviewSupport]],
     ) -> None:
-        """`decide` records the decision of a rule on effects."""
+        """`decide` records the decision of a rule on effects; `probe` finds out how commands can be previewed."""
         self.changes = changes
         """The changes that they have found."""
         self._store = store
@@ -52,6 +89,8 @@ class Previews:
         self._orders = orders
         self._clock = clock
         self._decide = decide
+        self._probe = probe
+        self._probing: asyncio.Task[PreviewSupport] | None = None
         self._applying = set[RunKey]()
         """Runs that have ended and whose changes are just becoming real."""
         self._tasks = BackgroundTasks()
@@ -71,11 +110,28 @@ class Previews:
 
     async def close(self) -> None:
         """Stop. Previews go on under their keepers."""
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.gather(self._probing, return_exceptions=True)
         await self._tasks.close()
         await self.changes.close()
 
+    @property
+    def support(self) -> PreviewSupport | None:
+        """How commands can be previewed. None: that is being found out, from now on at the latest."""
+        probing = self._begin_probe()
+        return probing.result() if probing.done() and not probing.cancelled() else None
+
+    def _begin_probe(self) -> "asyncio.Task[PreviewSupport]":
+        # Once for each supervisor, and not before somebody asks: most never need it.
+        if self._probing is None:
+            self._probing = asyncio.get_running_loop().create_task(self._probe())
+        return self._probing
+
     async def start(self, call_id: str, by: Decider, edited: CommandSpec | None) -> int:
         """Start a preview of a waiting call. Returns its attempt. Raises `Refused`."""
+        self._previewable(call_id)
+        support = await asyncio.shield(self._begin_probe())
         record = self._previewable(call_id)
         if edited == record.call.spec:
             edited = None
@@ -85,8 +141,12 @@ class Previews:
         attempt = record.attempts + 1
         event = PreviewStarted(at=self._clock(), call_id=call_id, attempt=attempt, by=by, edited=edited)
         self._store.record(event, durable=True)
+        if not support.ways:
+            self._ended(call_id, attempt, not_started(spec, f"commands cannot be previewed here: {support.words}"))
+            return attempt
+        order = self._orders.of_preview(record, spec, resolved, attempt=attempt, support=support)
         try:
-            await self._executor.start(self._orders.of_preview(record, spec, resolved, attempt))
+            await self._executor.start(order)
         except Unavailable as error:
             self._ended(call_id, attempt, not_started(spec, error.sentence()))
         return attempt
@@ -223,7 +283,7 @@ class Previews:
         if isinstance(ended.ending, FailedToStart):
             return PreviewReport(ending=ended.ending, problem=ended.ending.message.rstrip("."))
         try:
-            read_changes(directory)
+            _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)
             report = report_of(store, ended, workspace)
             conditions = record.verdict.allow_if_preview if record.verdict is not None else ()
@@ -252,6 +312,14 @@ class Previews:
             decision, by = Approve(preview=report.digest), Decider(surface="rule", who=verdict.rule or "")
             seen = record.seen_digest()
             self._store.retry_until_journaled(lambda: self._decide(record.id, decision, by, seen))
+
+
+def _read_changes(directory: str) -> None:
+    """Find out what a command has changed, if it could write at all."""
+    if is_copy(directory):
+        read_copy(directory)
+    elif Path(directory, LAYERS).exists():
+        read_changes(directory)
 
 
 def not_started(spec: CommandSpec, why: str) -> PreviewReport:

@@ -86,6 +86,11 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
     )
 
 
+def readable_paths(top: str, hidden: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths below a directory that a previewed command may read in a sandbox: all that are not hidden."""
+    return tuple(_without(os.path.realpath(top), {os.path.realpath(path) for path in hidden}))
+
+
 def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None) -> dict[str, str]:
     """Return the environment of an unasked command."""
     # An allow list, because no list of dangerous variables is complete.

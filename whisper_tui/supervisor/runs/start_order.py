@@ -12,6 +12,7 @@ from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
+from whisper_tui.model.preview import EXACT_WAYS, PreviewSupport
 from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
@@ -22,6 +23,7 @@ from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOr
 from whisper_tui.supervisor.runs.sandbox_profile import (
     home_of_user,
     minimal_environment,
+    readable_paths,
     sandbox_profile_of,
     secret_paths,
 )
@@ -60,11 +62,19 @@ class StartOrders:
         root = session.root if session is not None else ""
         order = start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
         if isinstance(record.decision, Approve) and record.decision.undoable:
-            return replace(order, preview=self._view(record.call.session_id, order.spec, network=True))
+            return replace(order, preview=self._view(record.call.session_id, order.spec, None))
         return order
 
-    def of_preview(self, record: CallRecord, spec: CommandSpec, resolved: Resolved | None, attempt: int) -> StartOrder:
-        """Return the order to run the command of a waiting call in a view of the files."""
+    def of_preview(
+        self,
+        record: CallRecord,
+        spec: CommandSpec,
+        resolved: Resolved | None,
+        *,
+        attempt: int,
+        support: PreviewSupport,
+    ) -> StartOrder:
+        """Return the order to run the command of a waiting call in a view of the files. Looks at directories."""
         # A preview has nobody who could type into it.
         spec = spec.model_copy(update={"accepts_input": False})
         return StartOrder(
@@ -81,22 +91,33 @@ class StartOrders:
             min_free_bytes=self._settings.min_free_bytes,
             limits=self.limits,
             real_cwd=resolved.cwd if resolved else None,
-            preview=self._view(record.call.session_id, spec, network=False),
+            preview=self._view(record.call.session_id, spec, support),
         )
 
-    def _view(self, session_id: str, spec: CommandSpec, *, network: bool) -> PreviewOptions:
+    def _view(self, session_id: str, spec: CommandSpec, support: PreviewSupport | None) -> PreviewOptions:
+        """Return the view of a command. `support`: of a preview; None: it runs for real, to be taken back later."""
         session = self._board.sessions.get(session_id)
         home = self._environments.of(session_id).get("HOME") or home_of_user()
         roots = {
             os.path.realpath(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path
         }
-        return PreviewOptions(
-            roots=tuple(sorted(roots)),
-            # A command that runs for real may use what it needs; in a preview secrets have no purpose.
-            hide=(*self._private, *(() if network else secret_paths(home, roots))),
-            network=network,
-            timeout=None if network else PREVIEW_TIMEOUT_S,
-            max_bytes=MOST_PREVIEWED_BYTES,
+        options = PreviewOptions(tuple(sorted(roots)), hide=self._private, max_bytes=MOST_PREVIEWED_BYTES)
+        if support is None:
+            wanted = self._settings.previews
+            ways = tuple(way for way in EXACT_WAYS if wanted in ("auto", way))
+            return replace(options, network=True, ways=ways)
+        # A command that runs for real may use what it needs; in a preview secrets have no purpose.
+        hidden = (*self._private, *secret_paths(home, roots))
+        workspace = os.path.realpath(session.root if session is not None and session.root else spec.cwd)
+        return replace(
+            options,
+            hide=hidden,
+            timeout=PREVIEW_TIMEOUT_S,
+            ways=support.ways,
+            instead=support.refused if support.ways[:1] != ("overlay",) else (),
+            workspace=workspace,
+            inside=readable_paths(workspace, hidden),
+            readable=readable_paths(home, (*hidden, workspace)),
         )
 
 

@@ -1,0 +1,397 @@
+"""Each way to preview a command, with real processes, as root and as an ordinary user.
+
+What it shows is what a real run makes, nothing outside changes, and what cannot be shown keeps it from being applied.
+"""
+
+import codecs
+import json
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.outside import needs_overlays, needs_sandbox
+from tests.supervisor.preview.trees import as_nobody, described, public_directory
+from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
+from whisper_tui.supervisor.preview import confined, preview_ways, transition
+from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
+from whisper_tui.supervisor.preview.overlay_diff import Plan, read_changes
+from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
+from whisper_tui.supervisor.preview.preview_process import PreviewStart
+from whisper_tui.supervisor.preview.preview_ways import BUBBLEWRAP, COPY, OVERLAY, READ_ONLY, start
+
+pytestmark = needs_sandbox
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""A Python that an ordinary user can start, unlike one in the home of root."""
+NEWNS, PRIVATE_ALL, NOSUID = 0x20000, 16384 | (1 << 18), 2
+FILES = """
+mkdir -p 'with space/deep' plain; echo one > plain/a; echo two > 'with space/deep/b'; echo gone > gone; seq 9999 > long
+printf x > "$(printf 'line\\nbreak')"; ln -s plain/a link; echo hard > h1; ln h1 h2; chmod 640 long; mkfifo fifo
+touch -d 2020-01-01 plain/a long
+"""
+WORK = """
+echo more >> plain/a; sed -i s/two/zwei/ 'with space/deep/b'; rm gone; mkdir -p new/er; echo n > 'new/er/a b'
+printf y >> "$(printf 'line\\nbreak')"; chmod 600 long; ln -sf long link; rm h2; truncate -s 10 long; mkfifo new/fifo
+echo x > new/hard; ln new/hard new/hard2; touch -d 2021-01-01 'new/er/a b' plain
+head -c 100000 /dev/zero > zeros; chmod 4755 zeros
+/usr/bin/python3 -c 'import os; os.setxattr("plain/a", "user.key", b"value")'
+mv 'with space' moved; rm -r moved/deep && mkdir moved/deep; echo said; exit 3
+"""
+
+
+class Bench:
+    """A workspace in a directory that all users reach, and previews of commands in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.workspace = directory / "work\nspace of mine"
+        self.workspace.mkdir()
+        self.store = str(directory / "store")
+        self.hide: tuple[str, ...] = ()
+        self.more: dict[str, Any] = {}
+
+    def files(self, text: str) -> None:
+        subprocess.run(["/bin/bash", "-c", text], cwd=self.workspace, check=True)
+
+    def preview(self, text: str, way: str, *, timeout: float | None = 60.0) -> dict[str, Any]:
+        """Run a command to its end, and return the report. Raises `NoPreview`."""
+        options: dict[str, Any] = {
+            "roots": [str(self.workspace)],
+            "hide": self.hide,
+            "network": False,
+            "max_bytes": 1 << 30,
+            "timeout": timeout,
+            "workspace": str(self.workspace),
+            "inside": [str(self.workspace)],
+            "readable": [],
+            "ways": [way],
+        } | self.more
+        out = os.open(self.directory / "out", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        files = [(os.POSIX_SPAWN_DUP2, out, stream) for stream in (1, 2)]
+        environment = {"PATH": "/usr/bin:/bin", "WORKSPACE": str(self.workspace)}
+        command = PreviewedCommand("/bin/bash", ["bash", "-c", text], environment, files)
+        try:
+            pid = start(PreviewStart(self.store, options, str(self.workspace), None, command), Sandboxes())
+        finally:
+            os.close(out)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        report: dict[str, Any] = json.loads(Path(self.store, "report.json").read_text())
+        assert code == report["code"] or report["code"] is None
+        return report
+
+    @property
+    def output(self) -> str:
+        return (self.directory / "out").read_text()
+
+    def changes(self) -> Plan:
+        return read_copy(self.store) if is_copy(self.store) else read_changes(self.store)
+
+    def paths(self) -> dict[str, str]:
+        return {os.path.relpath(change.path, self.workspace): change.op for change in self.changes().changes}
+
+
+@contextmanager
+def as_user_nobody() -> Iterator[Any]:
+    """Run the body in a child that is an ordinary user, with a Python that this user can read."""
+    for name in ("ascii", "idna", "utf-8"):
+        codecs.lookup(name)  # loads its module while this is possible
+    with as_nobody() as status:
+        if status.child and Path(SYSTEM_PYTHON).exists():
+            sys.executable = SYSTEM_PYTHON
+        yield status
+
+
+def as_user(user: str, work: Callable[[Bench], None]) -> None:
+    """Do something as root or as an ordinary user, in a directory of its own."""
+    with public_directory() as directory:
+        directory.chmod(0o777)
+        if user == "root" and os.getuid() == 0:
+            work(Bench(directory))
+            return
+        if os.getuid() != 0:
+            if user == "root":
+                pytest.skip("only root can be root")
+            work(Bench(directory))
+            return
+        with as_user_nobody() as status:
+            if status.child:
+                work(Bench(directory))
+        assert status.code == 0
+
+
+@pytest.fixture
+def bwrap() -> None:
+    """Skip where there is no bubblewrap that can do it, also for the user that the tests become."""
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    with public_directory() as directory:
+        directory.chmod(0o777)
+        problem = directory / "problem"
+        with as_user_nobody() as status:
+            if status.child:
+                try:
+                    Bench(directory).preview("true", BUBBLEWRAP)
+                except NoPreview as error:
+                    problem.write_text(str(error))
+        if problem.exists():
+            pytest.skip(f"bubblewrap cannot preview here: {problem.read_text()}")
+
+
+def applied_like_a_real_run(bench: Bench, way: str) -> None:
+    """Preview, apply and undo, and compare each with what a real run makes of a copy."""
+    bench.files(FILES)
+    real = bench.directory / "real"
+    subprocess.run(["/bin/cp", "-a", str(bench.workspace), str(real)], check=True)
+    os.utime(real, ns=(bench.workspace.stat().st_atime_ns, bench.workspace.stat().st_mtime_ns))
+    before = described(bench.workspace, inodes=True)
+    report = bench.preview(WORK, way)
+    assert described(bench.workspace, inodes=True) == before
+    assert (report["way"], report["code"], report["over"]) == (way, 3, "") and bench.output == "said\n"
+    assert not report.get("refused")
+    plan = bench.changes()
+    assert not plan.meanwhile and described(bench.workspace, inodes=True) == before
+    transition.apply(bench.store)
+    subprocess.run(["/bin/bash", "-c", WORK], cwd=real, check=False, stdout=subprocess.DEVNULL)
+    timed = {".", "new", "new/er", "moved", "moved/deep", "link"}
+    assert _without_times(described(bench.workspace), timed) == _without_times(described(real), timed)
+    transition.undo(bench.store)
+    assert described(bench.workspace, inodes=True) == before
+
+
+WRITTEN_NOW = {
+    "with space/deep/b",
+    "line\nbreak",
+    "zeros",
+    "long",
+    "plain/a",
+    "h1",
+    "new/hard",
+    "new/hard2",
+    "new/fifo",
+}
+
+
+def _without_times(found: dict[str, tuple[object, ...]], timed: set[str]) -> dict[str, tuple[object, ...]]:
+    """Leave out the times of what the command has just written: two runs differ in them."""
+    return {name: (*each[:3], None, *each[4:]) if name in timed | WRITTEN_NOW else each for name, each in found.items()}
+
+
+@needs_overlays
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_changes_on_overlays_become_what_a_real_run_makes(user: str) -> None:
+    as_user(user, lambda bench: applied_like_a_real_run(bench, OVERLAY))
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_changes_in_a_copy_become_what_a_real_run_makes(user: str) -> None:
+    as_user(user, lambda bench: applied_like_a_real_run(bench, COPY))
+
+
+def test_changes_by_bubblewrap_become_what_a_real_run_makes(bwrap: None) -> None:
+    as_user("nobody", lambda bench: applied_like_a_real_run(bench, BUBBLEWRAP))
+
+
+def closed_to_others(bench: Bench, way: str) -> None:
+    """Try to reach outside, and look if anything there has changed."""
+    outside = bench.directory / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("x")
+    secret = bench.directory / "secret"
+    secret.write_text("hidden")
+    bench.hide = (str(secret),)
+    before = described(outside)
+    text = f"""
+    (setsid sleep 60 >/dev/null 2>&1 &); exec 2>/dev/null
+        echo y > {outside}/file; rm {outside}/file; chmod 777 {outside}/file; touch {outside}/new
+    echo y > ../outside/file; kill -9 {os.getpid()}; cat {secret}; cat {bench.store}/*
+    exec 3<>/dev/tcp/198.51.100.1/80
+    """
+    report = bench.preview(text, way)
+    assert described(outside) == before
+    assert "hidden" not in bench.output
+    assert [line for line in report["left"] if "sleep 60" in line] or report["over"] == "network"
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+@pytest.mark.parametrize("way", [COPY, READ_ONLY])
+def test_nothing_outside_changes_in_a_sandbox(user: str, way: str) -> None:
+    as_user(user, lambda bench: closed_to_others(bench, way))
+
+
+def test_nothing_outside_changes_by_bubblewrap(bwrap: None) -> None:
+    as_user("nobody", lambda bench: closed_to_others(bench, BUBBLEWRAP))
+
+
+def test_paths_into_the_workspace_are_refused_and_named_in_a_copy() -> None:
+    def work(bench: Bench) -> None:
+        bench.files("echo one > a; mkdir b")
+        top = bench.workspace
+        text = f"""
+        exec 2>/dev/null; cat '{top}/a'; echo x > '{top}/new'; cd '{top}/b'; chmod 600 '{top}/a'
+        printf '#!{top}/tool\\n' > s; chmod +x s; ./s; echo y > /usr/y; cat "$WORKSPACE/a"
+        """
+        before = described(bench.workspace)
+        report = bench.preview(text, COPY)
+        refused = {(what, path.removeprefix(f"{top}/")) for what, path in report["refused"]}
+        assert refused >= {("reach", "a"), ("write", "new"), ("reach", "b"), ("change", "a"), ("write", "/usr/y")}
+        assert bench.output == "one\n"  # by a variable, which names the copy
+        assert described(bench.workspace) == before
+
+    as_user("root" if os.getuid() == 0 else "nobody", work)
+
+
+def test_a_file_with_the_path_of_the_copy_in_it_is_found() -> None:
+    def work(bench: Bench) -> None:
+        bench.preview('pwd > here; mkdir d; ln -s "$PWD/d" d/link; echo other > there', COPY)
+        assert bench.paths() == {"here": "add", "d": "add", "there": "add"}
+        assert sorted(os.path.relpath(path, bench.workspace) for path in leaks_of(bench.store)) == ["d/link", "here"]
+
+    as_user("nobody", work)
+
+
+def test_a_read_only_run_names_what_it_would_write_and_changes_nothing() -> None:
+    def work(bench: Bench) -> None:
+        bench.files("echo one > a; mkdir b")
+        before = described(bench.workspace)
+        report = bench.preview("cat a; echo x > new; rm -f a; chmod 700 b; mkdir c; exit 0", READ_ONLY)
+        assert described(bench.workspace) == before
+        assert bench.output.startswith("one\n")
+        refused = {(what, os.path.relpath(path, bench.workspace)) for what, path in report["refused"]}
+        assert refused == {("write", "new"), ("write", "a"), ("change", "b"), ("write", "c")}
+        assert not is_copy(bench.store) and not Path(bench.store, "plan.json").exists()
+
+    as_user("nobody", work)
+
+
+LIMITS = [
+    ("MOST_COPIED", 3, "seq 9 | xargs touch", "more than 3 files"),
+    ("MOST_COPIED_BYTES", 5, "echo 123456789 > a", "GiB to copy"),
+    ("LONGEST_COPY_S", -1.0, "touch a", "takes more than"),
+]
+
+
+@pytest.mark.parametrize(("name", "limit", "files", "words"), LIMITS, ids=[name for name, *_ in LIMITS])
+def test_a_workspace_beyond_a_limit_is_not_copied(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: float, files: str, words: str
+) -> None:
+    monkeypatch.setattr(confined, name, limit)
+
+    def work(bench: Bench) -> None:
+        bench.files(files)
+        with pytest.raises(NoPreview, match=words):
+            bench.preview("true", COPY)
+        assert not os.path.exists(bench.store)
+        bench.more = {"ways": [COPY, READ_ONLY]}
+        report = bench.preview("true", COPY)
+        assert report["way"] == READ_ONLY
+        assert report["instead"][0][0] == COPY and words in report["instead"][0][1]
+
+    as_user("nobody", work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [OVERLAY, COPY, READ_ONLY])
+def test_a_preview_is_ended_when_its_time_is_over(way: str, request: pytest.FixtureRequest) -> None:
+    if way == OVERLAY:
+        request.getfixturevalue("overlays")
+
+    def work(bench: Bench) -> None:
+        report = bench.preview("trap '' TERM; sleep 600 & sleep 600", way, timeout=0.5)
+        assert report["over"] == "time"
+
+    as_user("nobody", work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [OVERLAY, COPY])
+def test_a_preview_is_ended_when_it_takes_too_much_space(way: str, request: pytest.FixtureRequest) -> None:
+    if way == OVERLAY:
+        request.getfixturevalue("overlays")
+
+    def work(bench: Bench) -> None:
+        bench.more = {"max_bytes": 100_000}
+        report = bench.preview("head -c 500000 /dev/urandom > a; sleep 600", way)
+        assert report["over"] == "space"
+
+    as_user("nobody", work)
+
+
+def test_a_file_that_cannot_be_read_keeps_a_workspace_from_being_copied() -> None:
+    def work(bench: Bench) -> None:
+        bench.files("echo x > closed; chmod 000 closed")
+        with pytest.raises(NoPreview, match="closed cannot be read"):
+            bench.preview("true", COPY)
+        assert (bench.workspace / "closed").stat().st_mode & 0o777 == 0
+
+    as_user("nobody", work)
+
+
+def test_what_somebody_else_changes_while_a_copy_is_used_is_named() -> None:
+    def work(bench: Bench) -> None:
+        bench.files("echo one > a; echo one > b")
+        bench.preview("echo two > a; rm b", COPY)
+        (bench.workspace / "a").write_text("mine")
+        assert bench.changes().meanwhile == (str(bench.workspace / "a"),)
+        with pytest.raises(transition.Conflict):
+            transition.apply(bench.store)
+        assert (bench.workspace / "a").read_text() == "mine" and (bench.workspace / "b").exists()
+
+    as_user("nobody", work)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("way", [OVERLAY, COPY])
+def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: pytest.FixtureRequest) -> None:
+    if way == OVERLAY:
+        request.getfixturevalue("overlays")
+    with public_directory() as directory:
+        bench = Bench(directory)
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                syscalls.call("unshare", NEWNS)
+                syscalls.call("mount", None, b"/", None, PRIVATE_ALL, None)
+                (bench.workspace / "disk").mkdir()
+                syscalls.call("mount", b"tmpfs", os.fsencode(bench.workspace / "disk"), b"tmpfs", NOSUID, None)
+                bench.files("echo one > a; echo one > disk/b; mkdir disk/d")
+                bench.preview("echo two > a; echo two >> disk/b; mkdir disk/new; rmdir disk/d", way)
+                assert set(bench.paths()) == {"a", "disk/b", "disk/new", "disk/d"}
+                before = described(bench.workspace)
+                transition.apply(bench.store)
+                assert (bench.workspace / "disk" / "b").read_text() == "one\ntwo\n"
+                transition.undo(bench.store)
+                assert described(bench.workspace) == before
+                code = 0
+            except BaseException:  # noqa: BLE001 - the child must never return into pytest
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [("bubblewrap 0.8.0", "is bubblewrap 0.8.0, and overlays need 0.11"), ("", "of an unknown version")],
+)
+def test_an_old_bubblewrap_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, words: str) -> None:
+    (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho {says}\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoPreview, match=words):
+        preview_ways.bubblewrap()
+
+
+def test_a_bubblewrap_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoPreview, match="not installed"):
+        preview_ways.bubblewrap()
