@@ -33,6 +33,8 @@ class Stage:
         (self.home / "config" / "rules.toml").write_text("read_only = false\n")
         self.options: tuple[str, ...] = ()
         """More options for the client."""
+        self.variables: dict[str, str] = {}
+        """More variables for the client."""
         self._directory = directory
         self._model_url = model_url
         program.configure(self.user_home, model_url)
@@ -44,7 +46,7 @@ class Stage:
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
         proxies = {name: NOWHERE for given in names for name in (given, given.lower())}
         near = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
-        return plain | proxies | near | self.program.environment(self._model_url)
+        return plain | proxies | near | self.program.environment(self._model_url) | self.variables
 
     def start_client(self, prompt: str) -> "subprocess.Popen[bytes]":
         """The client at its work, in a process group of its own; what it writes goes to files."""

@@ -74,7 +74,7 @@ from whisper_tui.model.run import (
     UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, ShellReport, Starting, Waiting
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
 
 BATCH = 1000
@@ -126,7 +126,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Wait until the call is decided."""
         return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
         """Start the command for any ticket."""
         self.check()
         self.happen(Claimed(at=self.clock(), call_id=call_id, claim=claim))

@@ -12,7 +12,7 @@ from whisper_tui.model.call import Argv
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.state import Ended
+from whisper_tui.model.state import Ended, ShellReport
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.journal.store import AT_ONCE
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -211,6 +211,16 @@ async def test_another_process_that_names_the_same_session_is_asked(bench: Bench
     assert await bench.session(key="claude 1", pid=processes[1]) == session
     await bench.state(await bench.submit(session, "true"), "waiting")
     assert await bench.supervisor.grants() == ()
+
+
+async def test_another_process_gets_no_variables_of_the_shell_before_it(bench: Bench, processes) -> None:
+    session = await bench.session(key="claude 1", pid=processes[0])
+    report = ShellReport(names=("PATH",), environment={"PATH": "/other"}, profile="/profile")
+    environments = bench.supervisor.queries._environment_of.__self__  # type: ignore[attr-defined]
+    for comes, expected in ((0, "/profile"), (1, "")):
+        environments.learn(session, report)
+        await bench.session(key="claude 1", pid=processes[comes])
+        assert environments.profile_of(session) == expected
 
 
 @pytest.mark.parametrize("comes_back", [0, 1])

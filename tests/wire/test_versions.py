@@ -24,7 +24,7 @@ from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 from whisper_tui.transports.shell_call import ShellCallEndpoint
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.light_client import light_client
-from whisper_tui.wire.peers import descends
+from whisper_tui.wire.peers import descends, starter_words
 from whisper_tui.wire.protocol import SOCKET, greeting, hello
 from whisper_tui.wire.rendezvous import START_LOCK, stopped_on_purpose
 from whisper_tui.wire.server import serve
@@ -175,7 +175,7 @@ async def listening_with_all(supervisor, home):
     shell_directory = ShellDirectory(Path(home.runtime) / "directories", last, may_change_directory)
     endpoints = {
         "hook": HookEndpoint(supervisor, shell_directory),
-        "exec": ExecEndpoint(supervisor, descends, lambda _call: None, shell_directory),
+        "exec": ExecEndpoint(supervisor, descends, starter_words, lambda _call: None, shell_directory),
         "mcp": McpEndpoint(supervisor),
         "call": ShellCallEndpoint(supervisor, standard_registry),
     }

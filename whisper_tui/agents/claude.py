@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -461,6 +461,20 @@ def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
         yield RuleSource(path, own_rules_in)
 
 
+def _shell(environment: Mapping[str, str]) -> str:
+    return environment.get("CLAUDE_CODE_SHELL") or environment.get("SHELL", "")
+
+
+def _shell_profile(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return the snapshot that Claude Code has made of the user's functions and aliases: its shell reads it first."""
+    text = words[2] if len(words) == 3 and words[1] == "-c" else ""
+    home = environment.get("CLAUDE_CONFIG_DIR") or f"{environment.get('HOME', '')}/.claude"
+    read = literal_words(text.partition(" 2>/dev/null")[0]) or ()
+    found = read[1] if len(read) == 2 and read[0] == "source" else ""
+    # No other file: a project could have Claude Code read one of its own.
+    return found if found.startswith(f"{home.rstrip('/')}/shell-snapshots/snapshot-") and "/../" not in found else ""
+
+
 PROFILE = ClientProfile(
     name=NAME,
     title=TITLE,
@@ -473,6 +487,8 @@ PROFILE = ClientProfile(
     find=find,
     server_tables=server_tables,
     own_rules=_own_rules,
+    shell=_shell,
+    shell_profile=_shell_profile,
     directory_variables=("CLAUDE_CONFIG_DIR",),
     rule_formats=(RuleFormat("claude", TITLE, ".json", rules_in),),
 )

@@ -38,6 +38,7 @@ from whisper_tui.agents.codex_programs import (
     hooks_of,
     is_supported,
     isolated_configuration,
+    login_shell,
     trust_check,
 )
 from whisper_tui.agents.file_entries import FileEntry, Handler, Key, Member, WrongShape, handlers, value_at
@@ -491,6 +492,7 @@ PROFILE = ClientProfile(
     find=find,
     server_tables=server_tables,
     own_rules=_own_rules,
+    shell=login_shell,
     directory_variables=("CODEX_HOME",),
     rule_formats=(RuleFormat("codex", TITLE, ".rules", rules_in),),
 )

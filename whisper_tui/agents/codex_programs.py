@@ -1,5 +1,7 @@
 """The programs that are asked about Codex: its app server, and the environment in which it runs everything."""
 
+import os
+import pwd
 import re
 import secrets
 import shutil
@@ -32,6 +34,14 @@ class ListedHook:
     hash: str
     trusted: bool
     enabled: bool
+
+
+def login_shell(_: Mapping[str, str]) -> str:
+    """Return the user's login shell, in which Codex runs commands, whatever `SHELL` says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_shell
+    except KeyError:
+        return ""
 
 
 class NoAnswer(Exception):

@@ -1,6 +1,6 @@
 """The structure of a client's profile: everything that whisper_tui knows about one agent client."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -120,6 +120,11 @@ class ClientProfile:
     """The tables of MCP servers in the files that the client reads. None: they are not known."""
     own_rules: "Callable[[RuleDirectories], Iterable[RuleSource]] | None" = None
     """The files with the client's own rules."""
+    shell: "Callable[[Mapping[str, str]], str] | None" = None
+    """Returns the absolute path of the shell in which the client runs commands, from its environment. None: bash."""
+    shell_profile: "Callable[[Sequence[str], Mapping[str, str]], str] | None" = None
+    """Returns the file of functions and aliases that its shell has read, from the shell's command line and variables.
+    Empty: none. None: it has none."""
     directory_variables: tuple[str, ...] = ()
     """Variables that change the directory of the client's files."""
     rule_formats: tuple[RuleFormat, ...] = ()

@@ -30,7 +30,7 @@ from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.runs.local_executor import Cgroups, LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
-from whisper_tui.wire.peers import descends, why_supervised_here
+from whisper_tui.wire.peers import descends, starter_words, why_supervised_here
 from whisper_tui.wire.rendezvous import release
 from whisper_tui.wire.server import Endpoint, keep_listening, serve
 
@@ -225,7 +225,7 @@ def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home:
     )
     return {
         "hook": HookEndpoint(supervisor, shell_directory),
-        "exec": ExecEndpoint(supervisor, descends, supervisor.queries.input_file, shell_directory),
+        "exec": ExecEndpoint(supervisor, descends, starter_words, supervisor.queries.input_file, shell_directory),
         "call": ShellCallEndpoint(supervisor, partial(_registry, configuration)),
         "executor": ExecutorEndpoint(supervisor),
     }

@@ -43,7 +43,12 @@ from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
 from whisper_tui.present.preview_text import counts_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
-from whisper_tui.present.security_text import not_inspected_sentences, refused_sentence, rules_sentence
+from whisper_tui.present.security_text import (
+    not_inspected_sentences,
+    own_shell_paragraphs,
+    refused_sentence,
+    rules_sentence,
+)
 from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.words import decided_by_text, session_label
 from whisper_tui.tui.dialogs.drafts import Draft, checked
@@ -193,6 +198,7 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     yield f"Call {record.id} waits for you. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
     yield from command_lines(record)
     yield f"It runs in {visible(record.spec.cwd)}."
+    yield from lines(own_shell_paragraphs(record))
     for risk in record.verdict.risks if record.verdict else ():
         yield f"{'Severe risk' if is_grave(risk) else 'Risk'}: {visible(risk.sentence)}."
     for sentence in not_inspected_sentences(record):

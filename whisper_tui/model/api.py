@@ -23,7 +23,7 @@ from whisper_tui.model.run import (
     UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended
+from whisper_tui.model.state import CallRecord, Claim, Ended, ShellReport
 from whisper_tui.model.value import Count, Value, Whole
 
 LARGEST_PAGE = 10_000
@@ -202,10 +202,10 @@ class Supervision(Protocol):
         """Wait until a call is decided. May take as long as a human takes."""
         ...
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
         """Show the ticket of an approved call, which starts it. `Refused` for any but the first claimer.
 
-        `names`: the variables that the claimer has; the session's others are kept from the run. None: it has all.
+        `shell`: what the agent's shell gives its commands, from this one on. None: what the session has.
         """
         ...
 

@@ -325,6 +325,8 @@ class SessionHello(Value):
     """Environment of the agent's commands. Kept in a private file, never in the journal (decision 2)."""
     resume: str | None = None
     """The id of a session that this connection continues, after a supervisor went away."""
+    shell: str = Field(default="", max_length=LONGEST_PATH)
+    """Absolute path of the agent's own shell. Empty: bash, or one in which no command is run."""
     key: str | None = Field(default=None, max_length=LONGEST_NAME)
     """The agent's own name of its session, where it connects anew for every call: the same key is the same session."""
     hears: bool = False
@@ -343,6 +345,8 @@ class Session(Value):
     pid: int | None = None
     trust: Trust = "untrusted_external"
     key: str | None = None
+    shell: str = ""
+    """Its own shell, in which the commands run that a human has approved (decision 42). Empty: they run in bash."""
     hears: bool = False
     edits: EditMode = "rules"
     """How its edits of files are judged."""

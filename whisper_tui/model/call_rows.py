@@ -358,7 +358,10 @@ class _Hidden:
         commands = tuple(self._meaning(meaning) for meaning in resolved.commands)
         variables = masked_environment(resolved.variables)
         code = tuple(each.model_copy(update={"name": self._text(each.name)}) for each in resolved.code)
-        facts = {"problem": problem, "commands": commands, "variables": variables, "code": code}
+        own = resolved.own_shell
+        defines = {self._text(word): self._text(text) for word, text in own.defines.items()} if own else {}
+        shown = own and own.model_copy(update={"defines": defines})
+        facts = {"problem": problem, "commands": commands, "variables": variables, "code": code, "own_shell": shown}
         return resolved.model_copy(update=facts)
 
     def process(self, process: BackgroundProcess) -> BackgroundProcess:

@@ -95,6 +95,20 @@ class Ended(Value):
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
 
 
+class ShellReport(Value):
+    """The variables and the profile of the agent's own shell, as the process that shows a ticket has them.
+
+    They may be secret, so they are kept in the private file of the session and never in the journal (decision 3).
+    """
+
+    names: tuple[str, ...]
+    """Names of all its variables."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Their values, as far as they are reported."""
+    profile: str = ""
+    """Absolute path of the file of functions and aliases that the shell has read. Empty: none is known."""
+
+
 class Claim(Value):
     """Claim of an approved call by the process that shows its ticket."""
 

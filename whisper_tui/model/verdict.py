@@ -202,6 +202,19 @@ class RunCode(Value):
     """Why its commands were not read, as a clause. Empty: they were, and their risks are among those of the call."""
 
 
+class OwnShell(Value):
+    """The agent's own shell, in which a command runs if a human approves it (decision 42)."""
+
+    program: str = ""
+    """Absolute path of the shell. Empty: bash, as whom the command was read."""
+    profile: str = ""
+    """The file of functions and aliases that it reads first. Empty: it reads none."""
+    defines: dict[str, str] = Field(default_factory=dict)
+    """The words of the command that the profile defines, each with the beginning of the definition."""
+    only_there: tuple[str, ...] = ()
+    """Those of them that are no programs, so that the command needs the profile."""
+
+
 class Resolved(Value):
     """Programs, files and values that the words of a command mean on this machine at this moment."""
 
@@ -239,6 +252,8 @@ class Resolved(Value):
     """Code that it runs and that is no part of it."""
     edits: tuple[EditedFile, ...] = ()
     """The files that an edit changes."""
+    own_shell: OwnShell | None = None
+    """The shell in which it runs if a human approves it. None: the shell that it was read as, without a profile."""
     literal: str | None = None
     """Its commands in literal words, with its expansions as they are now. None: it has none, or one is uncertain."""
     literal_places: tuple[Place, ...] = ()

@@ -128,6 +128,10 @@ def _conditions(
 def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
     if question.resolved.problem:
         return question.resolved.problem
+    own = question.resolved.own_shell
+    if own is not None and own.only_there:
+        word = visible(own.only_there[0])
+        return f"{word} is defined in your shell's profile, which only commands get that you have approved"
     for risk in risks:
         if risk.id in ALWAYS_ASKED:
             return risk.sentence

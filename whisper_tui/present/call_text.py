@@ -22,6 +22,7 @@ from whisper_tui.present.quantities import age, clock_time, count, duration, lim
 from whisper_tui.present.security_text import (
     blocked_paragraphs,
     not_inspected_sentences,
+    own_shell_paragraphs,
     risk_role,
     risk_sign,
     sandbox_paragraphs,
@@ -216,7 +217,7 @@ def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]
         found = resolved.program if resolved is not None else None
         if resolved is not None and (found is None or resolved.problem or not found.startswith(SYSTEM_PROGRAMS)):
             yield _program(record)
-        yield from (row for row in _environment(record.spec) if row.decides)
+        yield from (*own_shell_paragraphs(record), *(row for row in _environment(record.spec) if row.decides))
         yield from _input(record.spec)
     if session is not None and session.trust != "untrusted_external":
         words, role = TRUST[session.trust]
@@ -427,8 +428,7 @@ def _ending(record: CallRecord, state: Ended) -> list[Paragraph]:
 def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
     if record.function is not None:
         return (_directory(spec, record),)
-    found = [_directory(spec, record), _program(record)]
-    found += _environment(spec)
+    found = [_directory(spec, record), _program(record), *own_shell_paragraphs(record), *_environment(spec)]
     timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
     found.append(labelled("Timeout", (Span(timeout),)))
     return (*found, *_input(spec))

@@ -11,7 +11,7 @@ from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import GRAVE, Risk, is_grave
+from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text, error_text, toast_text
@@ -181,3 +181,28 @@ def refused_sentence(attempt: AttemptRefused) -> str:
     who = f"pid {attempt.pid}{program}{inside}" if attempt.pid else "an unknown process"
     others = f" {count(attempt.left_out, 'other')} before it went unrecorded." if attempt.left_out else ""
     return f"Refused: {who} tried to {tried}; {visible(attempt.why)}.{others}"
+
+
+def own_shell_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return the agent's own shell, its profile, and the words of the command that this defines (decision 42)."""
+    own = _own_shell(record)
+    if own is None:
+        return ()
+    found: list[Paragraph] = []
+    if own.program:
+        words = (*said(own.program, "risk"), Span(", not bash: read it as a text of that shell", "risk"))
+        found.append(labelled("Shell", words, decides=True))
+    if own.profile:
+        found.append(labelled("Profile", (Span("with your shell's profile: "), *said(own.profile)), decides=True))
+    for number, (word, definition) in enumerate(own.defines.items()):
+        line = (*said(word, "strong"), Span(" is ", "muted"), *said(definition, "command"))
+        found.append(labelled("" if number else "It defines", line, at_words=False, decides=True))
+    return tuple(found)
+
+
+def _own_shell(record: CallRecord) -> OwnShell | None:
+    """Return the agent's own shell, as far as the call runs in it, or would if a human approved it."""
+    resolved = record.resolved
+    # Commands that nobody is asked about, or that run in a sandbox, run in bash and without a profile.
+    decided = record.decided_by is not None and not record.decided_by_human
+    return None if resolved is None or decided or record.sandbox is not None else resolved.own_shell

@@ -8,6 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from whisper_tui.model.api import PRESENCE_LASTS_S, Presence
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
@@ -22,6 +25,7 @@ from whisper_tui.model.event import (
     SessionResumed,
     SessionSaid,
 )
+from whisper_tui.model.state import ShellReport
 from whisper_tui.policy.rules.grants import grant_is_over
 from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
 from whisper_tui.supervisor.journal.journal import check_storable
@@ -61,66 +65,127 @@ class CockpitPresences:
         return (presence for presence, at in self._reports.values() if at > after)
 
 
+SHELL = ".shell.json"
+"""The end of the name of the file about a session's shell."""
+
 KNOWN = 50
 """Limit of environments that are held in memory."""
 
 
+NOT_LEARNED = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+"""Variables that a shell sets for each command."""
+
+NO_SHELL = ShellReport(names=())
+
+
+class _SessionEnvironment(NamedTuple):
+    """The environment of one session."""
+
+    given: dict[str, str]
+    """The agent's own."""
+    shell: ShellReport
+    """The changes that its shell makes, as far as a ticket has shown them."""
+
+    def merged(self) -> dict[str, str]:
+        """Return the environment of the agent's shell."""
+        if not self.shell.names:
+            return self.given
+        names = {*self.shell.names, *NOT_LEARNED}
+        return {name: value for name, value in self.given.items() if name in names} | self.shell.environment
+
+
 class Environments:
-    """One file for each session that still needs one, readable by the user alone."""
+    """Two files for each session that still needs them, readable by the user alone."""
 
     def __init__(self, directory: Path, own: Mapping[str, str]) -> None:
         self._directory = directory
         self._own = dict(own)
         """Environment of sessions that have none of their own."""
-        self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._known: OrderedDict[str, _SessionEnvironment] = OrderedDict()
         """LRU cache; the other environments are read from their files when they are needed."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def keep(self, session_id: str, environment: Mapping[str, str]) -> None:
         """Write a session's environment to its file. Raises `Unavailable`."""
-        self._know(session_id, dict(environment) or self._own)
-        if not environment:
-            return
-        path = self._path(session_id)
-        unfinished = path.with_suffix(".new")
-        try:
-            # The mode is set at creation: a chmod afterwards would leave a moment in which others can read the tokens.
-            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                json.dump(dict(environment), file)
-            # Atomic, so that a crash leaves the old environment or the new one.
-            unfinished.replace(path)
-        except (OSError, UnicodeEncodeError) as error:
-            raise Unavailable(f"the environment of session {session_id} cannot be kept: {error}") from error
+        self._know(session_id, _SessionEnvironment(dict(environment) or self._own, self._kept(session_id).shell))
+        if environment:
+            self._write(self._path(session_id), dict(environment))
+
+    def learn(self, session_id: str, shell: ShellReport) -> None:
+        """Take over the variables and the profile of the agent's shell (decision 42). Raises `Unavailable`."""
+        kept = self._kept(session_id)
+        known = {name: value for name, value in shell.environment.items() if name not in NOT_LEARNED}
+        # Not every ticket is shown by a shell: some clients start simple commands without one.
+        learned = ShellReport(names=shell.names, environment=known, profile=shell.profile or kept.shell.profile)
+        if learned != kept.shell:
+            _check_environment(learned.environment)
+            self._know(session_id, kept._replace(shell=learned))
+            self._write(self._path(session_id, SHELL), learned.model_dump())
+
+    def unlearn(self, session_id: str) -> None:
+        """Forget the shell of an agent's process that is another one by now."""
+        self._know(session_id, self._kept(session_id)._replace(shell=NO_SHELL))
+        with suppress(OSError):
+            self._path(session_id, SHELL).unlink(missing_ok=True)
 
     def of(self, session_id: str) -> dict[str, str]:
         """Return the environment of a session; the supervisor's own if it has none. Raises `Unavailable`."""
-        return self._know(session_id, self._known.get(session_id) or self._read(session_id))
+        return self._kept(session_id).merged()
+
+    def profile_of(self, session_id: str) -> str:
+        """Return the file of functions and aliases that the agent's shell has read. Empty: none is known."""
+        return self._kept(session_id).shell.profile
 
     def forget(self, session_id: str) -> None:
         """Remove the environment of a closed session that has nothing left to start."""
         self._known.pop(session_id, None)
-        with suppress(OSError):
-            self._path(session_id).unlink(missing_ok=True)
+        for path in (self._path(session_id), self._path(session_id, SHELL)):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
-    def _know(self, session_id: str, environment: dict[str, str]) -> dict[str, str]:
-        self._known[session_id] = environment
+    def _know(self, session_id: str, kept: _SessionEnvironment) -> _SessionEnvironment:
+        self._known[session_id] = kept
         self._known.move_to_end(session_id)
         if len(self._known) > KNOWN:
             self._known.popitem(last=False)
-        return environment
+        return kept
 
-    def _read(self, session_id: str) -> dict[str, str]:
+    def _kept(self, session_id: str) -> _SessionEnvironment:
+        return self._know(session_id, self._known.get(session_id) or self._read(session_id))
+
+    def _read(self, session_id: str) -> _SessionEnvironment:
+        given = self._load(session_id, self._path(session_id))
         try:
-            loaded = json.loads(self._path(session_id).read_text())
+            shell = ShellReport.model_validate(self._load(session_id, self._path(session_id, SHELL)) or NO_SHELL)
+        except ValidationError:
+            shell = NO_SHELL
+        environment = {str(name): str(value) for name, value in given.items()}
+        return _SessionEnvironment(environment or self._own, shell)
+
+    def _load(self, session_id: str, path: Path) -> dict[str, Any]:
+        """Return the content of a file. Empty: there is none, or it is damaged."""
+        try:
+            loaded = json.loads(path.read_text())
         except (FileNotFoundError, ValueError):
-            return self._own
+            return {}
         except OSError as error:
             message = f"the environment of session {session_id} cannot be read: {error.strerror}"
             raise Unavailable(message, hint="Check the disk and the limit of open files, then try again") from error
-        return {str(name): str(value) for name, value in loaded.items()} if isinstance(loaded, dict) else self._own
+        return loaded if isinstance(loaded, dict) else {}
 
-    def _path(self, session_id: str) -> Path:
-        return self._directory / f"{session_id}.json"
+    def _write(self, path: Path, content: dict[str, Any]) -> None:
+        unfinished = path.with_suffix(".new")
+        try:
+            # The mode is set at creation: a chmod afterwards would leave a moment in which others can read the tokens.
+            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(content, file)
+            # Atomic, so that a crash leaves the old environment or the new one.
+            unfinished.replace(path)
+        except (OSError, UnicodeEncodeError) as error:
+            raise Unavailable(f"the environment of session {path.stem} cannot be kept: {error}") from error
+
+    def _path(self, session_id: str, ending: str = ".json") -> Path:
+        return self._directory / f"{session_id}{ending}"
 
 
 LARGEST_ENVIRONMENT = 2 * 1024 * 1024
@@ -166,6 +231,7 @@ class Sessions:
             pid=hello.pid,
             trust=hello.trust,
             key=hello.key,
+            shell=hello.shell,
             hears=hello.hears,
             opened_at=self._clock(),
         )
@@ -294,6 +360,8 @@ class Sessions:
         self._absent.discard(session.id)
         self._environments.keep(session.id, hello.environment)
         same = self._is_same_process(session, hello.pid)
+        if not same:
+            self._environments.unlearn(session.id)
         self._note_start(session.id, hello.pid)
         if session.closed_at is None and same:
             return session

@@ -24,7 +24,18 @@ from whisper_tui.model.run import (
     SignalTarget,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import (
+    CallRecord,
+    Claim,
+    Ended,
+    Held,
+    Queued,
+    Running,
+    ShellReport,
+    Starting,
+    Unjudged,
+    Waiting,
+)
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
@@ -156,9 +167,9 @@ class Supervisor:
         """Wait until a call is decided."""
         return await self._store.wait_until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting))
 
-    async def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None = None) -> CallRecord:
+    async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
         """Start an approved call for the process that shows its ticket."""
-        return self._parts.tickets.claim(call_id, ticket, claim, names)
+        return self._parts.tickets.claim(call_id, ticket, claim, shell)
 
     async def hand_over(self, call_id: str, ticket: str) -> CallRecord:
         """Leave an approved call to its agent."""

@@ -238,6 +238,17 @@ def descends(connection: Any, pid: int) -> bool:
     return line is not None and not has_ended(connection) and any(seen.pid == pid for seen in line)
 
 
+def starter_words(connection: Any) -> tuple[str, ...]:
+    """Return the command line of the process that started the one at the other end. Empty: it cannot be read."""
+    pid, _ = peer_process(connection)
+    seen = read_process(pid)
+    try:
+        line = (Path("/proc") / str(seen.parent) / "cmdline").read_bytes() if seen is not None else b""
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(line).split("\0")[:-1])
+
+
 async def check_origin(connection: Any, hello: dict[str, Any]) -> None:
     """Check the agent's pid in a hello. Drop it if the peer is in another pid namespace.
 

@@ -10,7 +10,59 @@ FUNCTIONS = "tests/supervisor/test_functions.py::"
 EDIT_ANSWERS = "tests/transports/hooks/test_edit_answers.py::"
 TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
 
+OWN_SHELL = "tests/cli/test_own_shell.py::"
+COMMAND_FILES = "whisper_tui.supervisor.approvals.command_files."
+
 WHAT_WAS_APPROVED = (
+    Mutation(
+        "own shell: only for what a human approved",
+        "whisper_tui.supervisor.runs.start_order._in_own_shell",
+        "not record.decided_by_human",
+        "False",
+        (OWN_SHELL + "test_a_command_that_nobody_is_asked_about_runs_as_it_was_judged",),
+    ),
+    Mutation(
+        "own shell: words that only the profile defines",
+        "whisper_tui.policy.evaluate._doubt",
+        "own is not None and own.only_there",
+        "False",
+        (OWN_SHELL + "test_no_rule_allows_a_word_that_only_the_profile_defines",),
+    ),
+    Mutation(
+        "own shell: a profile that nobody has seen",
+        COMMAND_FILES + "changes_shell",
+        "bool(found.only_there)",
+        "False",
+        (OWN_SHELL + "test_the_first_command_that_needs_the_profile_is_asked_again_with_it",),
+    ),
+    Mutation(
+        "own shell: the content of the profile",
+        "whisper_tui.supervisor.approvals.resolve._with_meaning",
+        "filter(None, (profile,))",
+        "()",
+        (OWN_SHELL + "test_a_profile_that_changes_after_the_approval_is_asked_again",),
+    ),
+    Mutation(
+        "own shell: a profile that others can write",
+        COMMAND_FILES + "_profile_text",
+        "status.st_mode & 0o022",
+        "False",
+        (OWN_SHELL + "test_a_profile_that_is_not_the_users_alone_is_not_read",),
+    ),
+    Mutation(
+        "own shell: a profile from another directory",
+        "whisper_tui.agents.claude._shell_profile",
+        """found.startswith(f"{home.rstrip('/')}/shell-snapshots/snapshot-")""",
+        "True",
+        (OWN_SHELL + "test_a_profile_that_is_not_the_users_alone_is_not_read",),
+    ),
+    Mutation(
+        "own shell: another process in the session",
+        "whisper_tui.supervisor.sessions.Sessions._resume",
+        "not same",
+        "False",
+        ("tests/supervisor/test_remembering.py::test_another_process_gets_no_variables_of_the_shell_before_it",),
+    ),
     Mutation(
         "the files of an edit just before the answer",
         "whisper_tui.transports.hook.edit_answers.approved_contents",

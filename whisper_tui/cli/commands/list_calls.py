@@ -375,6 +375,7 @@ def _conditions(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["resolved"] and row["resolved"]["program"]:
         yield "program", row["resolved"]["program"]
+        yield from _own_shell(row["resolved"].get("own_shell") or {})
     if row["verdict"]:
         yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
         for risk in row["risks"]:
@@ -393,6 +394,16 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["sandbox"]:
         also = ", ".join(row["sandbox"]["execute"])
         yield "sandbox", row["sandbox"]["words"] + (f"; it may also run programs in {also}" if also else "")
+
+
+def _own_shell(own: Row) -> Iterator[tuple[str, str]]:
+    """The agent's own shell, in which the call runs once a human has approved it."""
+    if own.get("program"):
+        yield "shell", f"{own['program']}, if you approve it"
+    if own.get("profile"):
+        yield "profile", f"{own['profile']}, if you approve it"
+    for word, definition in own.get("defines", {}).items():
+        yield "defined there", f"{word}: {definition}"
 
 
 def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -9,11 +10,12 @@ from hashlib import blake2b
 from whisper_tui.effects.changes import ApprovedScript
 from whisper_tui.effects.file_view import read_regular
 from whisper_tui.effects.script_code import LARGEST_CODE, digest_of
-from whisper_tui.model.call import CommandSpec
+from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.effects import LONGEST_CODE
-from whisper_tui.model.verdict import Meaning, Resolved, RunCode
+from whisper_tui.model.text import one_line_beginning
+from whisper_tui.model.verdict import Meaning, OwnShell, Resolved, RunCode
 from whisper_tui.policy.commands.argv import Argv
-from whisper_tui.policy.commands.wrappers import SHELLS
+from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.sensitive_paths import (
     holds_sensitive,
@@ -23,7 +25,7 @@ from whisper_tui.policy.risks.sensitive_paths import (
     written_paths,
 )
 from whisper_tui.policy.view import view
-from whisper_tui.supervisor.approvals.expand import Expander
+from whisper_tui.supervisor.approvals.expand import Expander, find_program
 from whisper_tui.supervisor.keeper.run_files import stamp
 
 _SHELLS = frozenset({*SHELLS, "source", "."})
@@ -57,6 +59,8 @@ def what_changed(before: Resolved, now: Resolved) -> str:
     """Describe the first difference, as a clause."""
     if before.cwd != now.cwd:
         return f"its working directory was {before.cwd} and is {now.cwd or 'gone'}"
+    if changes_shell(before, now):
+        return _changed_shell(before.own_shell, now.own_shell)
     if before.program != now.program:
         return f"its program was {before.program} and is {now.program or 'gone'}"
     pairs = zip(before.commands, now.commands, strict=False)
@@ -71,6 +75,23 @@ def what_changed(before: Resolved, now: Resolved) -> str:
     return "its words now expand to something else"
 
 
+def changes_shell(before: Resolved, now: Resolved) -> bool:
+    """True if the command would run in another shell than a human has seen, or needs a profile that nobody has seen."""
+    seen, found = before.own_shell or OwnShell(), now.own_shell or OwnShell()
+    # Until the first command of a session, the profile is not known. Then most commands need none.
+    another = seen.profile != found.profile if seen.profile else bool(found.only_there)
+    return another or seen.program != found.program
+
+
+def _changed_shell(before: OwnShell | None, now: OwnShell | None) -> str:
+    seen, found = before or OwnShell(), now or OwnShell()
+    if not seen.profile and found.only_there:
+        return f"{found.only_there[0]} is defined in your shell's profile {found.profile}, which was not known yet"
+    if seen.program != found.program:
+        return f"its shell was {seen.program or 'bash'} and is {found.program or 'bash'}"
+    return f"your shell's profile was {seen.profile} and is {found.profile or 'gone'}"
+
+
 def changed_edits(before: Resolved, now: Resolved) -> Iterator[str]:
     """Yield the paths of an edit that lead to another file, or to another content, than before."""
     known = {file.path: file for file in before.edits}
@@ -80,8 +101,12 @@ def changed_edits(before: Resolved, now: Resolved) -> Iterator[str]:
 
 def changed_files(before: Resolved, now: Resolved) -> Iterator[str]:
     """Yield the paths whose file has changed. Files that were not recorded before do not count as changed."""
+    # A profile that nobody has seen is another question; see `changes_shell`.
+    seen, found = before.own_shell or OwnShell(), now.own_shell or OwnShell()
+    unseen = {found.profile} if not seen.profile else set()
     if before.files:
-        yield from (path for path in {**before.files, **now.files} if before.files.get(path) != now.files.get(path))
+        paths = {**before.files, **now.files}.keys() - unseen
+        yield from (path for path in sorted(paths) if before.files.get(path) != now.files.get(path))
     if before.contents:
         yield from (path for path, content in before.contents.items() if now.contents.get(path) != content)
 
@@ -128,6 +153,67 @@ def _content_of(path: str, largest: int) -> tuple[str | None, int]:
             return blake2b(content, digest_size=16).hexdigest(), len(content)
     except (OSError, ValueError):
         return stamp(path), 0
+
+
+LARGEST_PROFILE = 1 << 20
+"""The largest profile of a shell in bytes."""
+
+LONGEST_DEFINITION = 160
+"""Characters of a definition that are kept."""
+
+LARGEST_DEFINITION = 2000
+"""Characters from which these are taken: blanks count as one."""
+
+
+def own_shell_of(spec: CommandSpec, given: OwnShell | None, cwd: str, path: str) -> OwnShell | None:
+    """Return the agent's own shell for a command, and the words of the command that its profile defines (decision 42).
+
+    `given`: the shell and the profile of the session. None: the command runs as it was read, in bash.
+    """
+    if given is None or not isinstance(spec.command, Shell) or spec.command.shell.rpartition("/")[2] != "bash":
+        return None
+    text = _profile_text(given.profile)
+    if text is None:
+        return OwnShell(program=given.program) if given.program else None
+    seen = view(spec.command)
+    words = dict.fromkeys(word for each in seen.commands for word in each.argv[:1] if word)
+    # An alias of zsh can stand for any word.
+    others = dict.fromkeys(word for each in seen.commands for word in each.argv[1:] if word)
+    defined = {word: found for word in words if (found := _definition(text, word))}
+    defined |= {
+        word: found for word in others if word not in defined and (found := _definition(text, word, anywhere=True))
+    }
+    missing = (word for word in defined if word not in BUILTINS and find_program(word, cwd, path) is None)
+    return given.model_copy(update={"defines": defined, "only_there": tuple(missing)})
+
+
+def _profile_text(path: str) -> str | None:
+    """Return the text of a profile. None: there is none that only this user can write."""
+    try:
+        status = os.lstat(path) if path else None
+    except (OSError, ValueError):
+        return None
+    if status is None or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        return None
+    content, _ = read_regular(path, LARGEST_PROFILE)
+    return None if content is None or len(content) >= LARGEST_PROFILE else content.decode("utf-8", "replace")
+
+
+def _definition(text: str, word: str, *, anywhere: bool = False) -> str:
+    """Return the beginning of the definition of a word in a profile. Empty: the profile does not define it.
+
+    Nothing is run for it, so more is found rather than less: each text that looks like a definition counts.
+    `anywhere`: only what also holds for words that are no commands.
+    """
+    name = re.escape(word)
+    alias = re.search(rf"^[ \t]*alias[ \t]+((?:--?\w*[ \t]+)*)['\"]?{name}=.*$", text, re.MULTILINE)
+    if alias is not None and ("g" in alias[1] or not anywhere):
+        return one_line_beginning(alias[0].strip(), LONGEST_DEFINITION)
+    start = rf"(?:^|(?<=[\s;'\"({{]))(?:function[ \t]+{name}(?![\w.-])|{name}[ \t]*\([ \t]*\))"
+    function = None if anywhere else re.search(start, text, re.MULTILINE)
+    if function is None:
+        return ""
+    return one_line_beginning(text[function.start() : function.start() + LARGEST_DEFINITION], LONGEST_DEFINITION)
 
 
 def _runs_code(words: Argv) -> bool:

@@ -14,7 +14,7 @@ from whisper_tui.model.event import (
     Settled,
     Started,
 )
-from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Starting, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, ShellReport, Starting, Unjudged, Waiting
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.sessions import Environments
@@ -57,16 +57,16 @@ class Tickets:
             if session.closed_at is not None:
                 self._let_go(session.id)
 
-    def claim(self, call_id: str, ticket: str, claim: Claim, names: tuple[str, ...] | None) -> CallRecord:
+    def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None) -> CallRecord:
         """Start an approved call for the one who shows its ticket first. Raises `NotAllowed`, `Refused`."""
         record = self._checked(call_id, ticket)
         # The answer may have been lost with the connection; asking again must not fail.
         if record.claim is not None and record.claim.by == claim.by:
             return record
         self._check_held(record)
-        if names is not None:
-            withheld = sorted(self._environments.of(record.call.session_id).keys() - set(names))
-            claim = claim.model_copy(update={"without": tuple(withheld)})
+        if shell is not None:
+            # Before the last look at the command, which then finds the programs of this environment (decision 42).
+            self._environments.learn(record.call.session_id, shell)
         self._store.record(Claimed(at=self._clock(), call_id=call_id, claim=claim), durable=True)
         return self._store.call(call_id)
 

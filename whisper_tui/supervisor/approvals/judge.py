@@ -19,12 +19,12 @@ from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
+from whisper_tui.model.verdict import OwnShell, Resolved, Risk, RunCode, Verdict
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
-from whisper_tui.supervisor.approvals.command_files import changed_files, what_changed
+from whisper_tui.supervisor.approvals.command_files import changed_files, changes_shell, what_changed
 from whisper_tui.supervisor.approvals.resolve import resolve
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
@@ -177,9 +177,11 @@ class Judge:
         """
         session = self._board.sessions.get(session_id)
         root, environment = session.root if session else "", dict(self._environments.of(session_id))
+        given = OwnShell(program=session.shell if session else "", profile=self._environments.profile_of(session_id))
+        shell = None if given == OwnShell() else given
 
         def examine() -> Examined:
-            resolved = resolve(spec, environment, self._own, root=root)
+            resolved = resolve(spec, environment, self._own, root=root, shell=shell)
             return Examined(resolved, found_code(resolved, spec, root, environment) if code else ())
 
         return examine
@@ -374,7 +376,10 @@ def _permits_effects(record: CallRecord, verdict: Verdict) -> bool:
 def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
     """True if a command would start another program or file now than when it was approved (decision 11)."""
     ignored: dict[str, object] = {"files": {}, "contents": {}, "places": (), "helpers": (), "code": (), "literal": None}
-    ignored |= {"literal_places": ()}
+    ignored |= {"literal_places": (), "own_shell": None}
+    # Without a human's approval it runs in no shell of the agent.
+    if by_human and changes_shell(before, now):
+        return True
     if by_human:
         ignored |= {"repository": None, "git_is_neutral": False}
     return before.model_copy(update=ignored) != now.model_copy(update=ignored)

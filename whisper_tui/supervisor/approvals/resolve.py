@@ -7,11 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
-from whisper_tui.model.verdict import Place, PlaceKind, Resolved
+from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Resolved
 from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
 from whisper_tui.policy.view import CommandView, view
-from whisper_tui.supervisor.approvals.command_files import contents_of, file_stamps, find_scripts, sensitive_files
+from whisper_tui.supervisor.approvals.command_files import (
+    contents_of,
+    file_stamps,
+    find_scripts,
+    own_shell_of,
+    sensitive_files,
+)
 from whisper_tui.supervisor.approvals.expand import expand_command, find_program, is_directory, literal_text
 
 MOST_LINKS = 40
@@ -115,11 +121,18 @@ def _is_of_process(path: str) -> bool:
     return path in _OF_PROCESSES or (path.startswith("/proc/") and path[len("/proc/") :].isdecimal())
 
 
-def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str] = (), *, root: str = "") -> Resolved:
+def resolve(
+    spec: CommandSpec,
+    environment: Mapping[str, str],
+    own: Sequence[str] = (),
+    *,
+    root: str = "",
+    shell: OwnShell | None = None,
+) -> Resolved:
     """Look up the programs in the command's own PATH, and expand its words as far as that runs nothing.
 
     `own`: the directories of whisper_tui, which read-only commands must not read without approval; `root`: the
-    workspace, where it is known.
+    workspace, where it is known; `shell`: the shell and the profile of its agent.
     """
     cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
     if isinstance(spec.command, CarriedOut):
@@ -132,13 +145,28 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
     problem = _problem(spec, word, program, cwd)
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
-    seen = view(spec.command)
+    resolved = Resolved(program=program, cwd=cwd, own_shell=own_shell_of(spec, shell, cwd, path))
+    resolved = _with_meaning(resolved, spec, environment, own)
+    literal = literal_text(view(spec.command), cwd)
+    return resolved if literal is None else _written_out(resolved, literal, spec, environment, own)
+
+
+def _with_meaning(
+    resolved: Resolved, spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str]
+) -> Resolved:
+    """Look up everything that the words of a command mean, whose program, directory and shell are known."""
+    program, cwd = resolved.program or "", resolved.cwd or spec.cwd
+    seen, word = view(spec.command), spec.command.words()[0]
+    path = spec.environment.get("PATH", environment.get("PATH", os.defpath))
     repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
-    scripts = find_scripts(spec, cwd, environment)
+    # A profile is bound to the approval like a script: by its file, and by its content.
+    profile = resolved.own_shell.profile if resolved.own_shell is not None else ""
+    scripts = (*find_scripts(spec, cwd, environment), *filter(None, (profile,)))
     variables, commands, more = expand_command(spec, cwd, environment, {word: program})
-    resolved = Resolved(
-        program=program,
-        cwd=cwd,
+    return Resolved(
+        program=resolved.program,
+        cwd=resolved.cwd,
+        own_shell=resolved.own_shell,
         git_is_neutral=neutral,
         repository=repository,
         places=find_places(seen, cwd, own),
@@ -152,8 +180,6 @@ def resolve(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str
         contents=contents_of(scripts),
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
-    literal = literal_text(seen, cwd)
-    return resolved if literal is None else _written_out(resolved, literal, spec, environment, own)
 
 
 def _written_out(

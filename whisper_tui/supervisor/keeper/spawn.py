@@ -88,6 +88,12 @@ def _script(own: str | None) -> str:
     return "\n".join((f"export BASH_ENV={shlex.quote(own)}", *lines, f"eval {read}" if '"' not in own else ":", ""))
 
 
+def report_of_zsh(own: str | None) -> str:
+    """Return what zsh runs first to report its last directory: it reads no `BASH_ENV`. `own`: that of the command."""
+    restored = "unset BASH_ENV" if own is None else f"export BASH_ENV={shlex.quote(own)}"
+    return f"{restored}; trap {shlex.quote(_TRAP)} EXIT"
+
+
 _STANDARD = (0, 1, 2)
 
 

@@ -4,6 +4,7 @@ A command that nobody was asked about starts without a shell if it needs none, a
 """
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import isinf
@@ -19,6 +20,7 @@ from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
 from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.view import may_change_directory, view
+from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.sandbox_profile import (
     home_of_user,
@@ -134,7 +136,7 @@ def start_order(
 
     `environment` and `root` belong to its session; `private` are directories that no sandbox opens.
     """
-    spec, program = _command_and_program(record)
+    spec, program = _in_own_shell(record, environment) or _command_and_program(record)
     timeout, most = _timeout_and_output_limit(record, settings)
     if timeout != spec.timeout_s:
         spec = spec.model_copy(update={"timeout_s": timeout})
@@ -159,8 +161,13 @@ def start_order(
         sandbox=sandbox_profile_of(record, root, private),
         real_cwd=resolved.cwd if resolved else None,
         files=resolved.files if resolved and not _is_unasked(record) else {},
-        reports_directory=record.claim is not None and record.claim.follows and may_change_directory(spec.command),
+        reports_directory=_reports_directory(record),
     )
+
+
+def _reports_directory(record: CallRecord) -> bool:
+    """True if the agent's shell goes to the directory in which the command has ended."""
+    return record.claim is not None and record.claim.follows and may_change_directory(record.spec.command)
 
 
 def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
@@ -217,6 +224,33 @@ def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone
         return NEUTRAL
     cwd = resolved.cwd if resolved and resolved.cwd else spec.cwd
     return NEUTRAL | pin_repository(resolved.repository if resolved else None, cwd)
+
+
+BEFORE = {
+    # Job control puts each command into a process group of its own, which signals to the run's group do not reach.
+    "bash": "builtin set +m; builtin shopt -u extglob; ",
+    "zsh": "builtin setopt NO_MONITOR NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_EQUALS NO_MAGIC_EQUAL_SUBST; ",
+}
+"""Settings that a profile does not change, by the shell; the others are those with which agents are used to run."""
+
+
+def _in_own_shell(record: CallRecord, environment: Mapping[str, str]) -> tuple[CommandSpec, str] | None:
+    """Return the command in the agent's own shell, and the shell. None: it runs as it was read (decision 42)."""
+    resolved, command = record.resolved, record.spec.command
+    own = resolved.own_shell if resolved is not None else None
+    if own is None or resolved is None or not isinstance(command, Shell) or not record.decided_by_human:
+        return None
+    # No sandbox shows the files of the user's shell.
+    if record.sandbox is not None or resolved.program is None:
+        return None
+    program = own.program or resolved.program
+    name = os.path.basename(program)  # noqa: PTH119
+    text = f". {shlex.quote(own.profile)} >/dev/null 2>&1 </dev/null; " if own.profile else ""
+    text = f"{text}{BEFORE.get(name, '')}eval {shlex.quote(command.text)}"
+    if name == "zsh" and _reports_directory(record):
+        text = f"{report_of_zsh(environment.get('BASH_ENV'))}; {text}"
+    argv = Argv(program=name, args=("-c", "--", text))
+    return record.spec.model_copy(update={"command": argv}), program
 
 
 def _command_and_program(record: CallRecord) -> tuple[CommandSpec, str | None]:

@@ -26,7 +26,7 @@ from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, NotRunning, Refused
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.run import Stream, output_turns
-from whisper_tui.model.state import CallRecord, Claim, Ended
+from whisper_tui.model.state import CallRecord, Claim, Ended, ShellReport
 from whisper_tui.model.value import Count, Value
 from whisper_tui.present.ending_text import ending_for_agent
 from whisper_tui.tools.agent_text import limit_note, sandbox_note
@@ -167,6 +167,9 @@ InputFile = Callable[[str], str | None]
 Descends = Callable[[Any, int], bool]
 """Returns True if the process at the other end of a socket descends from the process with this id."""
 
+ShellWords = Callable[[Any], tuple[str, ...]]
+"""Returns the command line of the shell that started the process at the other end of a socket."""
+
 AGENT = Decider(surface="agent")
 READ = 1 << 16
 
@@ -205,7 +208,7 @@ class RunHello(Value):
     names: tuple[str, ...] = ()
     """Names of all its variables."""
     environment: dict[str, str] = Field(default_factory=dict)
-    """The values of variables that agents set for their commands."""
+    """The values of its variables; programs of earlier versions only send those that agents set for their commands."""
     out: Count = 0
     """Bytes of standard output that it has already received."""
     err: Count = 0
@@ -215,9 +218,15 @@ class ExecEndpoint:
     """Connects agents' shells with the runs of their commands."""
 
     def __init__(
-        self, supervision: Supervision, descends: Descends, input_file: InputFile, shell_directory: ShellDirectory
+        self,
+        supervision: Supervision,
+        descends: Descends,
+        shell_words: ShellWords,
+        input_file: InputFile,
+        shell_directory: ShellDirectory,
     ) -> None:
         self._supervision = supervision
+        self._shell_words = shell_words
         self._following = shell_directory
         self._descends = descends
         self._input_file = input_file
@@ -231,8 +240,15 @@ class ExecEndpoint:
         await self._check(record, session, said, writer)
         follows = self._following.applies(record)
         claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment), follows=follows)
-        record = await self._supervision.claim(call_id, secret, claim, said.names)
         profile = None if session.client is None else profile_behind(session.client.name)
+        read = profile.shell_profile if profile is not None else None
+        words = await asyncio.to_thread(self._shell_words, writer.get_extra_info("socket")) if read is not None else ()
+        report = ShellReport(
+            names=said.names,
+            environment=said.environment,
+            profile=read(words, said.environment) if read is not None else "",
+        )
+        record = await self._supervision.claim(call_id, secret, claim, report)
         dies = profile is None or not profile.hangs_on_signals
         input_file = self._input_file if said.stdin else None
         joined = _RunConnection(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from whisper_tui.agents.known_clients import SHELL_VARIABLES
 from whisper_tui.model.errors import WhisperError, error_from
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import is_sendable, sendable
@@ -170,21 +169,6 @@ PASSED_ON = (
 READ = 1 << 16
 RETRY_S = 0.3
 
-AGENT_VARIABLES = (
-    "GIT_EDITOR",
-    "PAGER",
-    "GIT_PAGER",
-    "GH_PAGER",
-    "NO_COLOR",
-    "TERM",
-    "COLORTERM",
-    "LC_ALL",
-    "LC_CTYPE",
-    "CI",
-    *SHELL_VARIABLES,
-)
-"""Variables that agents set for their commands. Their values are sent, but only the names of all others."""
-
 Reach = Callable[[], "Connection | None"]
 """Connects to the supervisor. None: it was stopped on purpose, and somebody will restart it."""
 
@@ -248,7 +232,6 @@ class CommandProxy:
             os.write(self._wake, bytes((number,)))
 
     def _hello(self) -> bytes:
-        environment = {name: os.environ[name] for name in AGENT_VARIABLES if name in os.environ}
         hello = {
             "door": "exec",
             "version": HELLO_VERSIONS["exec"],
@@ -257,7 +240,7 @@ class CommandProxy:
             "cwd": os.getcwd(),  # noqa: PTH109  importing pathlib takes long
             "stdin": self._input.has_any,
             "names": [name for name in os.environ if is_sendable(name)],
-            "environment": sendable(environment),
+            "environment": sendable(os.environ),
             "out": self._had[STDOUT],
             "err": self._had[STDERR],
         }

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import secrets
 import shlex
@@ -59,6 +60,9 @@ _WORDS = {
     "function": ("call", "was done", "Make the same call"),
 }
 """The noun for a kind of call, and the verbs for what was not done, and for what to do."""
+
+OTHER_SHELLS = frozenset({"zsh"})
+"""Shells beside bash in which a command runs that a human has approved."""
 
 LONGEST_WAIT_S = 7 * 86400.0
 """The longest time in seconds that a hook waits."""
@@ -271,11 +275,19 @@ class HookQuestion:
             client=client,
             pid=self._hello.pid,
             environment=self._hello.environment,
+            shell=self._shell(),
             key=f"{self._client.name} {asked.session or self._hello.pid}",
         )
         session = await self._supervision.open_session(hello)
         await self._supervision.describe_session(session.id, client)
         return session
+
+    def _shell(self) -> str:
+        """Return the client's own shell if it is another one than that which reads commands."""
+        of = profile_of(self._hello.client).shell
+        path = "" if of is None else of(self._hello.environment)
+        name = PurePosixPath(path).name
+        return path if name in OTHER_SHELLS and os.access(path, os.X_OK) else ""
 
     async def _decided(self, asked: HookRequest, record: CallRecord) -> HookAnswer:
         note = agent_note(record) or ""
