@@ -12,8 +12,8 @@ from whisper_tui.model.run import OutputChunk, Stream
 from whisper_tui.tui.app import CockpitApp
 
 
-class FileStage(InMemorySupervisor):
-    """A stage whose standard output is a file."""
+class FileSupervisor(InMemorySupervisor):
+    """A supervisor in memory; the standard output of its commands is a file."""
 
     def __init__(self, path: str) -> None:
         super().__init__(time.time)
@@ -31,14 +31,14 @@ class FileStage(InMemorySupervisor):
 
 def main() -> None:
     """Argument: the file."""
-    stage = FileStage(sys.argv[1])
-    session = stage.open("bench", "/tmp")
+    supervisor = FileSupervisor(sys.argv[1])
+    session = supervisor.open("bench", "/tmp")
     spec = CommandSpec(command=Shell(text="make"), cwd="/tmp")
-    call_id = stage.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
+    call_id = supervisor.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
     me = Decider(surface="cockpit", who="bench")
-    stage.happen(Decided(at=stage.clock(), call_id=call_id, decision=Approve(), by=me))
-    stage.start(call_id)
-    CockpitApp(stage, user="bench").run()
+    supervisor.happen(Decided(at=supervisor.clock(), call_id=call_id, decision=Approve(), by=me))
+    supervisor.start(call_id)
+    CockpitApp(supervisor, user="bench").run()
 
 
 main()

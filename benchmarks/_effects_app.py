@@ -24,8 +24,8 @@ EDITS: dict[str, tuple[list[str], list[str]]] = {
 """The contents of a file before and after an edit."""
 
 
-class Stage(InMemorySupervisor):
-    """A stage that states effects at once, after as long as they may take, or never."""
+class EffectsSupervisor(InMemorySupervisor):
+    """A supervisor that states effects at once, after as long as they may take, or never."""
 
     how = "with"
 
@@ -52,22 +52,22 @@ class Stage(InMemorySupervisor):
 
 def main() -> None:
     """Arguments: `with`, `without`, `late` or the name of an edit, and the workspace."""
-    stage = Stage()
-    stage.how = sys.argv[1]
-    session = stage.open("bench", sys.argv[2])
-    for command in COMMANDS if stage.how not in EDITS else ():
+    supervisor = EffectsSupervisor()
+    supervisor.how = sys.argv[1]
+    session = supervisor.open("bench", sys.argv[2])
+    for command in COMMANDS if supervisor.how not in EDITS else ():
         spec = CommandSpec(command=Shell(text=command), cwd=sys.argv[2])
-        stage.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
-    for number, how in enumerate(("edit", stage.how) if stage.how in EDITS else ()):
-        path = Path(sys.argv[2]) / f"{stage.how}-{number}.txt"
+        supervisor.ask(CallRequest(session_id=session.id, tool="run", arguments={}, spec=spec))
+    for number, how in enumerate(("edit", supervisor.how) if supervisor.how in EDITS else ()):
+        path = Path(sys.argv[2]) / f"{supervisor.how}-{number}.txt"
         before, after = ("".join(lines) for lines in EDITS[how])
         path.write_text(before)
         # Only the second one has the word that the benchmark waits for.
         change = WriteFile(path=str(path), content=after if number else after.replace("marker", "other"))
         spec = CommandSpec(command=FileEdits(tool="Write", changes=(change,)), cwd=sys.argv[2])
-        call_id = stage.ask(CallRequest(session_id=session.id, tool="Write", arguments={}, spec=spec))
-        stage.known_contents[call_id] = stage.contents_now(spec, session.id)
-    CockpitApp(stage, user="bench").run()
+        call_id = supervisor.ask(CallRequest(session_id=session.id, tool="Write", arguments={}, spec=spec))
+        supervisor.known_contents[call_id] = supervisor.contents_now(spec, session.id)
+    CockpitApp(supervisor, user="bench").run()
 
 
 main()

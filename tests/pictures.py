@@ -12,10 +12,10 @@ from textual.widgets import Input, TextArea
 
 from tests.in_memory.world import InMemoryRules
 from tests.tour import draw as draw_tour
-from tests.tui.cockpit import Cockpit, cockpit, toast_text
+from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.past import a_month
 from tests.tui.preview_scenes import applied, previewed
-from tests.tui.scenes import Play, building, crowd, long_script, workday
+from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
 from tests.tui.test_scope import with_prefixes
@@ -32,10 +32,10 @@ FOLDER = Path(__file__).parent.parent / "screenshots"
 
 @dataclass(frozen=True)
 class Picture:
-    """One scene: who is on the stage, which call is looked at, what is pressed, and what is then on the screen."""
+    """One scene: its calls, which of them is looked at, what is pressed, and what is then on the screen."""
 
     name: str
-    play: Callable[[], Play]
+    scenario: Callable[[], Scenario]
     call_id: str | None
     """None: the one that the cockpit selects by itself."""
     keys: tuple[str, ...] = ()
@@ -51,12 +51,12 @@ class Picture:
     rule_book: InMemoryRules | None = None
 
 
-def with_settings() -> Play:
+def with_settings() -> Scenario:
     """The settings of somebody who has written none."""
-    play = a_day()
+    scenario = a_day()
     listed = ConfigurationFile(Directories(*[Path("/nonexistent")] * 3)).listed()
-    play.stage.shown_settings = {setting.name: setting for setting in listed.settings}
-    return play
+    scenario.supervisor.shown_settings = {setting.name: setting for setting in listed.settings}
+    return scenario
 
 
 QUIET = NO_NOTIFICATIONS.model_copy(update={"quiet": "22:00-07:00"})
@@ -114,35 +114,35 @@ def universal_time():  # type: ignore[no-untyped-def]
         time.tzset()
 
 
-async def pose(picture: Picture, seat: Cockpit) -> None:
+async def pose(picture: Picture, cockpit: Cockpit) -> None:
     """Bring a cockpit to what the picture shows."""
     if picture.call_id is not None:
-        await seat.select(picture.call_id)
-        await seat.settled()
+        await cockpit.select(picture.call_id)
+        await cockpit.settled()
     for key in picture.keys:
-        await seat.press(key)
-        await seat.pilot.pause()
-    await seat.until(lambda: len(seat.app.screen_stack) == (picture.screens or (2 if picture.keys else 1)))
+        await cockpit.press(key)
+        await cockpit.pilot.pause()
+    await cockpit.until(lambda: len(cockpit.app.screen_stack) == (picture.screens or (2 if picture.keys else 1)))
     if picture.typed:
-        area = seat.app.screen.query_one(TextArea)
+        area = cockpit.app.screen.query_one(TextArea)
         area.text = picture.typed
         area.move_cursor(area.document.end)
-    for field in seat.app.screen.query(Input):
+    for field in cockpit.app.screen.query(Input):
         field.cursor_blink = False
-    await seat.sees(*([picture.shows] if isinstance(picture.shows, str) else picture.shows))
-    seat.app.screen.refresh()
+    await cockpit.sees(*([picture.shows] if isinstance(picture.shows, str) else picture.shows))
+    cockpit.app.screen.refresh()
     # The history has a header of its own, and so has what lies over it; a toast lies over the header.
-    elsewhere = any(isinstance(screen, CommandScreen) for screen in (*seat.app.screen_stack[1:], seat.app.screen))
-    if not toast_text(seat.app):
-        await seat.sees("whisper_tui", *(() if elsewhere else ("connected",)))
-    await seat.pilot.pause()
+    elsewhere = any(isinstance(screen, CommandScreen) for screen in (*cockpit.app.screen_stack[1:], cockpit.app.screen))
+    if not toast_text(cockpit.app):
+        await cockpit.sees("whisper_tui", *(() if elsewhere else ("connected",)))
+    await cockpit.pilot.pause()
 
 
 async def _drawn(picture: Picture) -> str:
     settings = {"theme": picture.theme, "notifications": picture.notifications, "rule_book": picture.rule_book}
-    async with cockpit(picture.play(), size=picture.size, **settings) as seat:
-        await pose(picture, seat)
-        return seat.app.export_screenshot(title="whisper_tui")
+    async with open_cockpit(picture.scenario(), size=picture.size, **settings) as cockpit:
+        await pose(picture, cockpit)
+        return cockpit.app.export_screenshot(title="whisper_tui")
 
 
 def drawn(picture: Picture) -> str:

@@ -97,12 +97,12 @@ def test_a_word_is_completed_on_tab(shell: str, tmp_path: Path) -> None:
         pytest.skip(f"{words[0]} is not installed here")
     # Fish draws its prompt by a function, and its suggestions beside what is typed.
     before = 'function fish_prompt; printf "\\$ "; end; set fish_autosuggestion_enabled 0; ' if shell == "fish" else ""
-    with Terminal(words, environment() | {"HOME": str(tmp_path)}, tmp_path) as seat:
-        seat.types(f'{before}{loads}; echo rea"dy"\n'.encode())
-        seat.shows(b"ready")
+    with Terminal(words, environment() | {"HOME": str(tmp_path)}, tmp_path) as terminal:
+        terminal.types(f'{before}{loads}; echo rea"dy"\n'.encode())
+        terminal.shows(b"ready")
         # Only a completed line prints this: the shells draw what they complete with colours in between.
-        seat.types(b"whisper-tui comple\tfi\t| head -1\n")
-        seat.shows(b"function __whisper_tui")
+        terminal.types(b"whisper-tui comple\tfi\t| head -1\n")
+        terminal.shows(b"function __whisper_tui")
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed here")

@@ -36,11 +36,11 @@ def test_a_severe_risk_is_not_approved_by_a_script_without_yes(instance: Instanc
 def test_on_a_terminal_a_severe_risk_is_asked_about(instance: Instance, typed: str, code: int) -> None:
     waiting(instance, SEVERE)
     words = [*PROGRAM, "approve", "1", "--home", str(instance.root)]
-    with Terminal(words, dict(os.environ), instance.workspace) as seat:
-        seat.shows(b"[y/N]")
-        assert "▲▲ ".encode() in seat.text and b"1: rm -rf build" in seat.text
-        seat.types(typed.encode() + b"\n")
-        assert seat.process.wait(60) == code
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        terminal.shows(b"[y/N]")
+        assert "▲▲ ".encode() in terminal.text and b"1: rm -rf build" in terminal.text
+        terminal.types(typed.encode() + b"\n")
+        assert terminal.process.wait(60) == code
     assert ({row["state"] for row in instance.seen("list")} == {"waiting"}) == bool(code)
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.agent_shell import Shell, shell
 from tests.cli.conftest import ANSWER_S, Instance
 from tests.outside import outside_only
-from tests.tui.scenes import Play
+from tests.tui.scenes import Scenario
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.call import Shell as ShellCommand
 from whisper_tui.model.decision import Decider
@@ -189,56 +189,62 @@ async def trusted(_pid: int) -> str | None:
     return None
 
 
-async def clicked(play: Play, desktop: Desktop, call_id: str) -> None:
+async def clicked(scenario: Scenario, desktop: Desktop, call_id: str) -> None:
     """Click Deny on the notification of a call, and wait until that has decided."""
-    (note,) = [note for note in desktop.notes("id") if note["body"].startswith(command_of(play, call_id))]
+    (note,) = [note for note in desktop.notes("id") if note["body"].startswith(command_of(scenario, call_id))]
     desktop.click(note["id"], "deny")
     async with asyncio.timeout(ANSWER_S):
-        while isinstance(play.stage.board.calls[call_id].state, Waiting):
+        while isinstance(scenario.supervisor.board.calls[call_id].state, Waiting):
             await asyncio.sleep(0.02)
 
 
-def command_of(play: Play, call_id: str) -> str:
-    return html.escape(play.stage.board.calls[call_id].spec.command.text, quote=False)
+def command_of(scenario: Scenario, call_id: str) -> str:
+    return html.escape(scenario.supervisor.board.calls[call_id].spec.command.text, quote=False)
 
 
 async def test_another_program_on_the_bus_cannot_click(desktop: Desktop, tmp_path: Path) -> None:
     desktop.start()
     desktop.start(shown=tmp_path / "other", clicks=tmp_path / "other-clicks", owns=False)
-    play = Play.begin()
-    forged, real = play.ask("build"), play.ask("test")
+    scenario = Scenario.begin()
+    forged, real = scenario.ask("build"), scenario.ask("test")
     clock = iter(range(0, 100_000, 10))
     by = Decider(surface="notification", who="me")
-    buttons = DesktopButtons(play.stage, play.stage.board, trusted, by=by, undo_s=0, clock=lambda: next(clock))
+    buttons = DesktopButtons(
+        scenario.supervisor, scenario.supervisor.board, trusted, by=by, undo_s=0, clock=lambda: next(clock)
+    )
     try:
-        assert await buttons.show([play.stage.board.calls[call_id] for call_id in (forged, real)]) is None
+        assert await buttons.show([scenario.supervisor.board.calls[call_id] for call_id in (forged, real)]) is None
         for note in desktop.notes("id"):
             desktop.click(note["id"], "deny", tmp_path / "other-clicks")
         async with asyncio.timeout(ANSWER_S):
             while (tmp_path / "other").read_text().count("clicked") < 2:
                 await asyncio.sleep(0.02)
         # The bus keeps the order of messages, so the forged clicks have come before this one.
-        await clicked(play, desktop, real)
-        assert isinstance(play.stage.board.calls[forged].state, Waiting)
+        await clicked(scenario, desktop, real)
+        assert isinstance(scenario.supervisor.board.calls[forged].state, Waiting)
     finally:
         await buttons.close()
 
 
 async def test_a_call_that_has_changed_is_not_approved_by_the_click_on_what_it_was(desktop: Desktop) -> None:
     desktop.start()
-    play = Play.begin()
-    call_id = play.ask("build")
+    scenario = Scenario.begin()
+    call_id = scenario.ask("build")
     clock = iter(range(0, 10_000, 10))
     by = Decider(surface="notification", who="me")
-    buttons = DesktopButtons(play.stage, play.stage.board, trusted, by=by, undo_s=0, clock=lambda: next(clock))
+    buttons = DesktopButtons(
+        scenario.supervisor, scenario.supervisor.board, trusted, by=by, undo_s=0, clock=lambda: next(clock)
+    )
     try:
-        shown = play.stage.board.calls[call_id]
+        shown = scenario.supervisor.board.calls[call_id]
         assert await buttons.show([shown]) is None
         verdict = shown.verdict.model_copy(update={"reason": "something else"})
-        play.stage.happen(Judged(at=play.clock(), call_id=call_id, verdict=verdict, resolved=shown.resolved))
+        scenario.supervisor.happen(
+            Judged(at=scenario.clock(), call_id=call_id, verdict=verdict, resolved=shown.resolved)
+        )
         # The notifier has not been told yet, so that the click is about the version before.
         await buttons._clicked(call_id, buttons._shown[call_id], "deny")
-        assert isinstance(play.stage.board.calls[call_id].state, Waiting)
+        assert isinstance(scenario.supervisor.board.calls[call_id].state, Waiting)
         assert "was not decided" in desktop.last()["body"]
         buttons.changed(call_id)
     finally:
@@ -246,11 +252,11 @@ async def test_a_call_that_has_changed_is_not_approved_by_the_click_on_what_it_w
 
 
 def waiting(spec: CommandSpec, *risks: Risk, **resolved: Any) -> CallRecord:
-    play = Play.begin()
+    scenario = Scenario.begin()
     request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
     found = Resolved(**{"program": "/usr/bin/x", "cwd": spec.cwd, **resolved})
-    call_id = play.stage.ask(request, Verdict(kind="ask", reason="no rule", risks=risks), found)
-    return play.stage.board.calls[call_id]
+    call_id = scenario.supervisor.ask(request, Verdict(kind="ask", reason="no rule", risks=risks), found)
+    return scenario.supervisor.board.calls[call_id]
 
 
 SECRET = "curl -H 'Authorization: Bearer abcdefghijklmnop1234' h"

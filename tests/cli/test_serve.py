@@ -150,31 +150,31 @@ async def test_it_listens_on_loopback_alone(served: Served) -> None:
 @pytest.mark.slow
 async def test_a_call_is_approved_in_the_page_and_runs_on_without_it(instance: Instance, served: Served) -> None:
     call = instance.call("execute_command", command="echo", args=["through the page"])
-    async with page(served) as seat:
-        await seat.sees("Waiting for you")
-        await seat.sees("through the page")
+    async with page(served) as browser:
+        await browser.sees("Waiting for you")
+        await browser.sees("through the page")
         await asyncio.sleep(0.5)  # the guard of a selection that has just moved by itself
-        await seat.types("a")
+        await browser.types("a")
         await asyncio.to_thread(call.wait, BOUND_S)
         assert instance.rows("show", "1")["exit_code"] == 0
         assert len(served.cockpits()) == 1
-        await seat.socket.send_json(["resize", {"width": 80, "height": 24}])
-        await seat.socket.send_str("nonsense")
-        await seat.socket.send_json({"not": "a message"})
-        await seat.socket.send_json(["ping", 7])
-        await seat.types("H")
-        await seat.sees("history")
+        await browser.socket.send_json(["resize", {"width": 80, "height": 24}])
+        await browser.socket.send_str("nonsense")
+        await browser.socket.send_json({"not": "a message"})
+        await browser.socket.send_json(["ping", 7])
+        await browser.types("H")
+        await browser.sees("history")
     await until(lambda: served.cockpits() == [])
     assert instance.run("status").returncode == 0
 
 
 @pytest.mark.slow
 async def test_leaving_the_cockpit_closes_its_page(served: Served) -> None:
-    async with page(served) as seat:
-        await seat.sees("Waiting for you")
-        await seat.types("q")
+    async with page(served) as browser:
+        await browser.sees("Waiting for you")
+        await browser.types("q")
         async with asyncio.timeout(BOUND_S):
-            while not (await seat.socket.receive()).type.name.startswith("CLOS"):
+            while not (await browser.socket.receive()).type.name.startswith("CLOS"):
                 pass
     await until(lambda: served.cockpits() == [])
 
@@ -200,8 +200,8 @@ async def test_a_used_port_is_reported_in_a_sentence(instance: Instance, served:
 @pytest.mark.slow
 async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Instance) -> None:
     served = Served(instance)
-    async with page(served) as seat:
-        await seat.sees("Waiting for you")
+    async with page(served) as browser:
+        await browser.sees("Waiting for you")
         cockpits = served.cockpits()
         assert len(cockpits) == 1
         served.process.kill()

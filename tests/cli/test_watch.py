@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
-from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.cli.watch_session import WatchAnswers, WatchSession
 from whisper_tui.cli.watch_text import asks
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
@@ -65,7 +65,7 @@ class WatchPlayer:
 
 
 @pytest.fixture
-def seat(instance: Instance) -> Iterator[WatchPlayer]:
+def player(instance: Instance) -> Iterator[WatchPlayer]:
     instance.run("restart")
     made = WatchPlayer(instance)
     yield made
@@ -76,57 +76,59 @@ def seat(instance: Instance) -> Iterator[WatchPlayer]:
 
 @pytest.mark.slow
 @outside_only
-def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, seat: WatchPlayer) -> None:
-    seat.sees("Connected. No call yet.")
+def test_a_call_is_read_out_approved_and_followed_to_its_end(instance: Instance, player: WatchPlayer) -> None:
+    player.sees("Connected. No call yet.")
     call = instance.call("execute_command", command="echo", args=["hello"])
-    seat.sees("Call 1 of command line asks: echo hello.")
-    seat.sees("Call 1 waits for you. command line asks, with execute_command:")
-    seat.sees("  echo hello")
-    seat.sees("It runs in ")
-    seat.sees("Call 1> ")
-    seat.says("approve")
-    seat.sees("Call 1 is approved.")
-    seat.sees("Call 1: Ended with exit code 0")
+    player.sees("Call 1 of command line asks: echo hello.")
+    player.sees("Call 1 waits for you. command line asks, with execute_command:")
+    player.sees("  echo hello")
+    player.sees("It runs in ")
+    player.sees("Call 1> ")
+    player.says("approve")
+    player.sees("Call 1 is approved.")
+    player.sees("Call 1: Ended with exit code 0")
     assert '"hello\\n"' in call.communicate(timeout=90)[0]
-    assert "is approved by" not in seat.said  # its own decision is reported once
-    seat.says("output 1")
-    seat.sees("The end of its output, 6 bytes:\r\n  hello")
-    seat.says("quit")
-    assert seat.process.wait(timeout=60) == 0
+    assert "is approved by" not in player.said  # its own decision is reported once
+    player.says("output 1")
+    player.sees("The end of its output, 6 bytes:\r\n  hello")
+    player.says("quit")
+    assert player.process.wait(timeout=60) == 0
 
 
 @pytest.mark.slow
 @outside_only
-def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, seat: WatchPlayer) -> None:
-    seat.sees("> ")
+def test_the_reason_of_a_denial_and_an_edited_command_reach_the_agent(instance: Instance, player: WatchPlayer) -> None:
+    player.sees("> ")
     first = instance.call("execute_command", command="rm", args=["-r", "x"])
-    seat.sees("Call 1> ")
-    seat.says("deny use the other one")
-    seat.sees("Call 1 is denied.")
+    player.sees("Call 1> ")
+    player.says("deny use the other one")
+    player.sees("Call 1 is denied.")
     assert "use the other one" in "".join(first.communicate(timeout=90))
     second = instance.call("run_shell_command", command="echo one")
-    seat.sees("Call 2> ")
-    seat.says("edit echo two; echo three")
-    seat.sees("It would run: echo two; echo three")
-    seat.says("yes")
-    seat.sees("Call 2 is approved.")
+    player.sees("Call 2> ")
+    player.says("edit echo two; echo three")
+    player.sees("It would run: echo two; echo three")
+    player.says("yes")
+    player.sees("Call 2 is approved.")
     assert "two\\nthree" in second.communicate(timeout=90)[0]
 
 
 @pytest.mark.slow
 @outside_only
-def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance: Instance, seat: WatchPlayer) -> None:
-    seat.sees("> ")
+def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(
+    instance: Instance, player: WatchPlayer
+) -> None:
+    player.sees("> ")
     calls = [instance.call("execute_command", command="echo", args=[word]) for word in ("one", "two")]
-    seat.sees("Call 1> ")
+    player.sees("Call 1> ")
     instance.run("deny", "1", "--reason", "not that one")
-    seat.sees("Call 1 was decided elsewhere or has changed. Press Enter for the next.")
-    seat.says("approve")
-    seat.sees("Nothing was done: that call is decided already.")
-    seat.sees("Call 2> ")
+    player.sees("Call 1 was decided elsewhere or has changed. Press Enter for the next.")
+    player.says("approve")
+    player.sees("Nothing was done: that call is decided already.")
+    player.sees("Call 2> ")
     assert instance.rows("show", "2")["state"] == "waiting"
-    seat.says("approve")
-    seat.sees("Call 2 is approved.")
+    player.says("approve")
+    player.sees("Call 2 is approved.")
     for call in calls:
         call.communicate(timeout=90)
 
@@ -135,18 +137,18 @@ def test_an_answer_to_a_call_that_was_decided_elsewhere_decides_nothing(instance
 @outside_only
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_a_run_that_needs_input_is_reported_once_and_one_that_is_stopped_as_well(
-    instance: Instance, seat: WatchPlayer
+    instance: Instance, player: WatchPlayer
 ) -> None:
-    seat.sees("Connected. No call yet.")
+    player.sees("Connected. No call yet.")
     instance.call("ExecCommand", cmd="read -r line", accepts_input=True)
-    seat.sees("Call 1> ")
-    seat.says("a")
-    seat.sees("needs input, silent since ")
-    seat.sees("read -r line.")
+    player.sees("Call 1> ")
+    player.says("a")
+    player.sees("needs input, silent since ")
+    player.sees("read -r line.")
     pid = next(row["pid"] for row in instance.seen("ps"))
     os.kill(pid, signal.SIGSTOP)
-    seat.sees("is stopped: ")
-    assert "needs input" not in seat.text
+    player.sees("is stopped: ")
+    assert "needs input" not in player.text
 
 
 @pytest.fixture
@@ -172,14 +174,14 @@ def test_a_queued_call_is_reported_once_with_its_reason(instance: Instance, seat
 
 @pytest.mark.slow
 @outside_only
-def test_watch_prints_no_control_sequences(instance: Instance, seat: WatchPlayer) -> None:
-    seat.sees("> ")
+def test_watch_prints_no_control_sequences(instance: Instance, player: WatchPlayer) -> None:
+    player.sees("> ")
     instance.call("execute_command", command="echo", args=["\x1b]0;title\x07\u202e"])
-    seat.sees("asks, with execute_command:")
-    seat.sees("␛]0;title␇⟨U+202E⟩")
-    seat.says("show")
-    seat.sees("Trust")
-    assert "\x1b" not in seat.text
+    player.sees("asks, with execute_command:")
+    player.sees("␛]0;title␇⟨U+202E⟩")
+    player.says("show")
+    player.sees("Trust")
+    assert "\x1b" not in player.text
 
 
 @pytest.mark.slow
@@ -222,11 +224,11 @@ class Time:
         return self.now
 
 
-def desk_of(play: Play) -> tuple[WatchAnswers, list[str], Time]:
+def desk_of(scenario: Scenario) -> tuple[WatchAnswers, list[str], Time]:
     said: list[str] = []
     clock = Time()
     desk = WatchAnswers(said.append, ME, clock)
-    desk.board, desk.supervision = play.stage.board, play.stage
+    desk.board, desk.supervision = scenario.supervisor.board, scenario.supervisor
     desk.news()
     return desk, said, clock
 
@@ -238,13 +240,13 @@ async def answer(desk: WatchAnswers, clock: Time, *lines: str) -> None:
 
 
 async def test_an_answer_that_comes_with_the_call_before_is_not_taken() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
     clock.now += 1
     await desk.answer("approve")
     await desk.answer("approve")
     assert said[-1] == "Nothing was done: call 8 has just been read out. Answer again."
-    assert isinstance(play.stage.board.calls["8"].state, Waiting)
+    assert isinstance(scenario.supervisor.board.calls["8"].state, Waiting)
 
 
 async def test_skipping_the_last_call_starts_over_at_the_first() -> None:
@@ -262,53 +264,53 @@ async def test_skipping_the_last_call_starts_over_at_the_first() -> None:
 
 
 async def test_denying_without_a_reason_is_asked_twice() -> None:
-    play = workday()
-    desk, _said, clock = desk_of(play)
+    scenario = workday()
+    desk, _said, clock = desk_of(scenario)
     await answer(desk, clock, "deny")
-    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    assert isinstance(scenario.supervisor.board.calls["7"].state, Waiting)
     await answer(desk, clock, "deny")
-    assert play.stage.board.calls["7"].decision == Deny(reason="")
+    assert scenario.supervisor.board.calls["7"].decision == Deny(reason="")
 
 
 async def test_an_edit_can_be_forgotten_and_is_refused_where_it_cannot_be_read() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
     await answer(desk, clock, "call 9", "edit git 'tag")
     assert "read" in said[-1] or "quot" in said[-1].lower()
     await answer(desk, clock, "edit git tag v2", "no", "approve")
-    assert play.stage.board.calls["9"].decision == Approve()
+    assert scenario.supervisor.board.calls["9"].decision == Approve()
     await answer(desk, clock, "call 8", "edit ls -l", "session")
-    decision = play.stage.board.calls["8"].decision
+    decision = scenario.supervisor.board.calls["8"].decision
     assert decision.remember == "exact_for_session" and "ls" in str(decision.edited)
 
 
 async def test_a_call_whose_agent_takes_no_change_is_not_edited() -> None:
-    play = Play.begin()
-    session = play.stage.open("an agent", "/srv", "qwen-code", "0.24.4")
+    scenario = Scenario.begin()
+    session = scenario.supervisor.open("an agent", "/srv", "qwen-code", "0.24.4")
     spec = CommandSpec(command=Shell(text="touch x"), cwd="/srv")
     request = CallRequest(session_id=session.id, tool="run_shell_command", arguments={}, spec=spec, takes_change=False)
-    play.stage.ask(request)
-    desk, said, clock = desk_of(play)
+    scenario.supervisor.ask(request)
+    desk, said, clock = desk_of(scenario)
     await answer(desk, clock, "edit touch y")
     assert said[-1].startswith("It cannot be edited: this agent's program takes no change of a call. Deny it")
     await answer(desk, clock, "approve")
-    assert play.stage.board.calls["1"].decision == Approve()
+    assert scenario.supervisor.board.calls["1"].decision == Approve()
 
 
 async def test_a_call_is_approved_into_a_sandbox_and_other_words_are_none() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
     await answer(desk, clock, "approve somewhere")
     assert "'somewhere' is no sandbox" in said[-1]
-    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    assert isinstance(scenario.supervisor.board.calls["7"].state, Waiting)
     await answer(desk, clock, "approve read-only")
-    assert play.stage.board.calls["7"].decision == Approve(sandbox=Sandbox())
+    assert scenario.supervisor.board.calls["7"].decision == Approve(sandbox=Sandbox())
     assert any("into a sandbox (read-only, no network)" in one for one in said)
 
 
 async def test_every_other_answer_of_watch_prints_something() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
     for line, words in (
         ("help", "approve, or a"),
         ("list", "Call 6 of"),
@@ -324,7 +326,7 @@ async def test_every_other_answer_of_watch_prints_something() -> None:
         await answer(desk, clock, line)
         assert any(words in one for one in said), (line, said)
     await answer(desk, clock, "signal 6 TERM")
-    assert isinstance(play.stage.board.calls["6"].state, Ended)
+    assert isinstance(scenario.supervisor.board.calls["6"].state, Ended)
     await answer(desk, clock, "quit")
     assert desk.left
 
@@ -345,55 +347,55 @@ async def test_the_prompt_comes_once_after_lines_that_come_together(
 
 
 async def test_the_answers_yes_and_y_are_in_the_help_and_approve() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
     await answer(desk, clock, "help", "y")
-    assert play.stage.board.calls["7"].decision == Approve()
+    assert scenario.supervisor.board.calls["7"].decision == Approve()
     assert "or yes, or y: let it run" in "\n".join(said)
 
 
 async def test_a_severe_risk_is_read_out_as_one() -> None:
-    play = Play.begin()
-    record = play.stage.board.calls[play.ask("clean", Risk(id="destructive", sentence="Deletes"))]
-    assert "Severe risk: Deletes." in list(asks(record, play.stage.board, 1))
+    scenario = Scenario.begin()
+    record = scenario.supervisor.board.calls[scenario.ask("clean", Risk(id="destructive", sentence="Deletes"))]
+    assert "Severe risk: Deletes." in list(asks(record, scenario.supervisor.board, 1))
 
 
 async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
-    changed = play.stage.board.calls["7"]
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
+    changed = scenario.supervisor.board.calls["7"]
     call = changed.call.model_copy(
         update={"spec": changed.spec.model_copy(update={"command": Argv(program="rm", args=("all",))})}
     )
-    play.stage.board.calls["7"] = changed.model_copy(update={"call": call})
+    scenario.supervisor.board.calls["7"] = changed.model_copy(update={"call": call})
     await answer(desk, clock, "approve")
     assert "Nothing was done: call 7 was decided elsewhere or has changed." in said
-    assert isinstance(play.stage.board.calls["7"].state, Waiting)
+    assert isinstance(scenario.supervisor.board.calls["7"].state, Waiting)
     await asyncio.sleep(0)
 
 
 async def test_the_event_of_an_own_decision_may_come_before_its_answer() -> None:
-    play = workday()
-    desk, said, clock = desk_of(play)
-    decide = play.stage.decide
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
+    decide = scenario.supervisor.decide
 
     async def decides_and_tells_first(*decision: object) -> None:
         await decide(*decision)
         assert not desk.gone()
         desk.news()
 
-    play.stage.decide = decides_and_tells_first
+    scenario.supervisor.decide = decides_and_tells_first
     await answer(desk, clock, "approve")
     assert "Call 7 is approved." in said
     assert desk.shown is not None and desk.shown.id == "8" and not desk.between
 
 
 async def test_the_effects_are_read_out_after_the_risk_and_the_command() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     lines = "; ".join(f"echo {number} > new{number}.txt" for number in range(8))
     spec = CommandSpec(command=Shell(text=f"{lines}; rm -rf src"), cwd=ROOT)
-    play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
-    desk, said, clock = desk_of(play)
+    scenario.supervisor.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    desk, said, clock = desk_of(scenario)
     before = len(said)
     await desk.read_effects()
     effects = said[before:]
@@ -404,9 +406,9 @@ async def test_the_effects_are_read_out_after_the_risk_and_the_command() -> None
 
 
 async def test_effects_of_a_call_that_was_decided_meanwhile_are_not_read_out() -> None:
-    play = workday()
-    desk, said, _ = desk_of(play)
-    play.approve(desk.shown.id)
+    scenario = workday()
+    desk, said, _ = desk_of(scenario)
+    scenario.approve(desk.shown.id)
     before = len(said)
     await desk.read_effects()
     assert said[before:] == []

@@ -25,27 +25,27 @@ PLAYED = ("hours", "clean", "makefile", "clean-by-name", "release", "build", "te
 class Newcomer:
     """Somebody in front of the demo, who finds calls by their scenes."""
 
-    seat: Cockpit
+    cockpit: Cockpit
     scenes: dict[str, StoryScene]
 
     def record(self, scene: str) -> CallRecord | None:
         """The call of a scene; None: it was not submitted yet."""
         ids = [id_ for id_, found in self.scenes.items() if found.id == scene]
-        return self.seat.screen.board.calls.get(ids[0]) if ids else None
+        return self.cockpit.screen.board.calls.get(ids[0]) if ids else None
 
     async def reach(self, scene: str) -> StoryScene:
         """Go to the waiting call of a scene by the key for the next one, and read its caption."""
-        await self.seat.until(lambda: isinstance(getattr(self.record(scene), "state", None), Waiting))
-        while self.seat.screen.shown is None or self.scenes[self.seat.screen.shown.id].id != scene:
-            await self.seat.press("n")
+        await self.cockpit.until(lambda: isinstance(getattr(self.record(scene), "state", None), Waiting))
+        while self.cockpit.screen.shown is None or self.scenes[self.cockpit.screen.shown.id].id != scene:
+            await self.cockpit.press("n")
         found = next(each for each in self.scenes.values() if each.id == scene)
-        await self.seat.sees(found.caption[:60])
-        await self.seat.until(lambda: not self.seat.screen.decisions.guard.holds)
+        await self.cockpit.sees(found.caption[:60])
+        await self.cockpit.until(lambda: not self.cockpit.screen.decisions.guard.holds)
         return found
 
     async def over(self, scene: str) -> CallRecord:
         """Wait until the call of a scene has ended."""
-        await self.seat.until(lambda: isinstance(getattr(self.record(scene), "state", None), Ended))
+        await self.cockpit.until(lambda: isinstance(getattr(self.record(scene), "state", None), Ended))
         record = self.record(scene)
         assert record is not None
         return record
@@ -66,7 +66,7 @@ async def newcomer(monkeypatch: pytest.MonkeyPatch, *, undo_s: float = 0.3) -> A
                 supervisor, user="me", guidance=Guidance(caption=words), undo=UndoSettings("every", undo_s)
             )
             async with app.run_test(size=(130, 48), notifications=True) as pilot:
-                yield Newcomer(Cockpit(app, pilot, play=None), scenes)  # type: ignore[arg-type]
+                yield Newcomer(Cockpit(app, pilot, scenario=None), scenes)  # type: ignore[arg-type]
             agents.cancel()
             with suppress(asyncio.CancelledError):
                 await agents
@@ -75,65 +75,65 @@ async def newcomer(monkeypatch: pytest.MonkeyPatch, *, undo_s: float = 0.3) -> A
 @pytest.mark.slow
 async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
     async with newcomer(monkeypatch) as person:
-        seat = person.seat
+        cockpit = person.cockpit
         await person.reach("hours")
-        await seat.sees("-Open Monday to Friday, 9 to 17", "+Open Monday to Saturday, 9 to 18")
-        await seat.press("a")
+        await cockpit.sees("-Open Monday to Friday, 9 to 17", "+Open Monday to Saturday, 9 to 18")
+        await cockpit.press("a")
         await person.over("hours")
 
         await person.reach("clean")
-        await seat.sees("▲▲ Deletes recursively", "deletes cache, drafts")
-        await seat.press("d", *"only the cache", "enter")
+        await cockpit.sees("▲▲ Deletes recursively", "deletes cache, drafts")
+        await cockpit.press("d", *"only the cache", "enter")
         assert isinstance((await person.over("clean")).state.ending, Denied)  # type: ignore[union-attr]
         await person.reach("clean-by-name")
-        await seat.press("a")
+        await cockpit.press("a")
         await person.over("clean-by-name")
 
         await person.reach("makefile")
-        await seat.sees("mkdir -p build", "./release.sh production", "runs later")
-        await seat.press("e")
-        await seat.sees("Content of Makefile")
-        await seat.press(*["down"] * 10, *["backspace"] * len("\t./release.sh production\n"), "ctrl+s")
+        await cockpit.sees("mkdir -p build", "./release.sh production", "runs later")
+        await cockpit.press("e")
+        await cockpit.sees("Content of Makefile")
+        await cockpit.press(*["down"] * 10, *["backspace"] * len("\t./release.sh production\n"), "ctrl+s")
         edited = await person.over("makefile")
         assert isinstance(edited.state, Ended) and edited.state.ending == HandedOver()
         assert [change.content for change in edited.spec.command.changes] == [WANTED]  # type: ignore[union-attr]
 
         await person.reach("release")
-        await seat.press("e", *["backspace"] * len("production"), *"staging", "ctrl+s")
+        await cockpit.press("e", *["backspace"] * len("production"), *"staging", "ctrl+s")
         released = await person.over("release")
         assert released.spec.command.words()[-1] == "staging"
 
         await person.reach("build")
-        await seat.press("a")
+        await cockpit.press("a")
         await person.over("build")
-        await seat.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
+        await cockpit.sees("Built 4 pages and 12 images")  # in the strip of recent decisions
 
         await person.reach("test")
-        await seat.press("F")
+        await cockpit.press("F")
         tested = await person.over("test")
         assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
 
         await person.reach("fix")
-        await seat.sees("-rate = 19", "+rate = 20")
-        await seat.press("a")
+        await cockpit.sees("-rate = 19", "+rate = 20")
+        await cockpit.press("a")
         again = await person.over("test-again")
         assert again.decided_by is not None and again.decided_by.surface == "memory"
 
         await person.reach("price")
-        await seat.sees("shop", "set_price", "Always allow calls of mcp__shop__set_price")
-        await seat.press("A", "down")
-        await seat.sees("Ctrl+N: calls of every tool of shop")
-        await seat.press("ctrl+s")
+        await cockpit.sees("shop", "set_price", "Always allow calls of mcp__shop__set_price")
+        await cockpit.press("A", "down")
+        await cockpit.sees("Ctrl+N: calls of every tool of shop")
+        await cockpit.press("ctrl+s")
         await person.over("price")
-        await seat.sees("whisper-tui install claude")
+        await cockpit.sees("whisper-tui install claude")
 
 
 async def test_an_approval_of_the_demo_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with newcomer(monkeypatch, undo_s=60) as person:
         await person.reach("hours")
-        await person.seat.press("F")  # For a standing approval the time to undo it is as long as the settings say.
-        await person.seat.sees("Approving call")
-        await person.seat.press("u")
+        await person.cockpit.press("F")  # For a standing approval the time to undo it is as long as the settings say.
+        await person.cockpit.sees("Approving call")
+        await person.cockpit.press("u")
         await person.reach("hours")
 
 

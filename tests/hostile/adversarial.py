@@ -1,4 +1,4 @@
-"""A stage on which an agent writes one text into everything that it may fill in."""
+"""An agent that writes one text into everything that it may fill in."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.in_memory.supervisor import InMemorySupervisor
 from tests.in_memory.world import ManualClock
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import ME, Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import Argv, CallRequest, ClientInfo, Command, CommandSpec, Function, Session, Shell
 from whisper_tui.model.decision import Approve, Decider, Grant, PrefixScope
 from whisper_tui.model.ending import Ending, FailedToStart, Lost, Withdrawn
@@ -30,18 +30,18 @@ class Adversary:
     """Plays an agent that fills in `text`, whatever it is asked for."""
 
     text: str
-    play: Play = field(init=False)
+    scenario: Scenario = field(init=False)
     session: Session = field(init=False)
 
     def __post_init__(self) -> None:
         clock = ManualClock()
-        self.play = Play(InMemorySupervisor(clock), clock)
+        self.scenario = Scenario(InMemorySupervisor(clock), clock)
         text = self.text
         client = ClientInfo(name=f"client {text}", version=f"v {text}", model=f"model {text}")
         self.session = Session(
             id="s1", name=f"name {text}", root=f"/root {text}", client=client, hears=True, opened_at=clock()
         )
-        self.play.stage.happen(
+        self.scenario.supervisor.happen(
             SessionOpened(at=clock(), session=self.session),
             SessionDescribed(at=clock(), session_id="s1", client=client),
         )
@@ -59,7 +59,7 @@ class Adversary:
             description=description if description is not None else f"says {text}",
             asker=f"asker {text}",
         )
-        return self.play.stage.ask(request, self.verdict(), self.resolved())
+        return self.scenario.supervisor.ask(request, self.verdict(), self.resolved())
 
     def ask_in_every_form(self) -> list[str]:
         """The same as an argv, for a shell, and as a tool of the agent's own."""
@@ -95,17 +95,19 @@ class Adversary:
 
     def run(self, call_id: str, output: str = "") -> None:
         """Let it run, print, and leave something behind."""
-        play = self.play
-        play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=self.somebody()))
-        play.stage.start(call_id)
-        play.stage.write(call_id, output.encode("utf-8", "surrogatepass"))
-        play.stage.write(call_id, output.encode("utf-8", "surrogatepass"), "err")
-        play.stage.leave_behind(call_id, f"behind {self.text}")
-        play.stage.happen(AgentGaveUp(at=play.clock(), call_id=call_id, why=f"gave up {self.text}"))
+        scenario = self.scenario
+        scenario.supervisor.happen(
+            Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=self.somebody())
+        )
+        scenario.supervisor.start(call_id)
+        scenario.supervisor.write(call_id, output.encode("utf-8", "surrogatepass"))
+        scenario.supervisor.write(call_id, output.encode("utf-8", "surrogatepass"), "err")
+        scenario.supervisor.leave_behind(call_id, f"behind {self.text}")
+        scenario.supervisor.happen(AgentGaveUp(at=scenario.clock(), call_id=call_id, why=f"gave up {self.text}"))
 
     def endings(self) -> list[str]:
         """Calls that ended in every way that has words in it."""
-        text, stage = self.text, self.play.stage
+        text, supervisor = self.text, self.scenario.supervisor
         endings: tuple[Ending, ...] = (
             FailedToStart(problem="program_not_found", subject=text, message=f"failed {text}"),
             Withdrawn(why=f"withdrawn {text}"),
@@ -114,23 +116,23 @@ class Adversary:
         )
         ids = [self.ask() for _ in endings]
         for call_id, ending in zip(ids, endings, strict=True):
-            stage.happen(Finished(at=self.play.clock(), call_id=call_id, ending=ending))
+            supervisor.happen(Finished(at=self.scenario.clock(), call_id=call_id, ending=ending))
         return ids
 
     def talk(self) -> None:
         """Say it, in somebody else's name, too."""
-        at, stage = self.play.clock(), self.play.stage
-        stage.happen(SessionSaid(at=at, session_id="s1", text=f"said {self.text}", by=self.somebody("agent")))
-        stage.happen(SessionSaid(at=at, session_id="s1", text=f"asked {self.text}", by=self.somebody()))
+        at, supervisor = self.scenario.clock(), self.scenario.supervisor
+        supervisor.happen(SessionSaid(at=at, session_id="s1", text=f"said {self.text}", by=self.somebody("agent")))
+        supervisor.happen(SessionSaid(at=at, session_id="s1", text=f"asked {self.text}", by=self.somebody()))
 
     def remember(self) -> None:
         """A human has approved it for the session."""
         spec = CommandSpec(command=Shell(text=f"run {self.text}"), cwd=f"/cwd {self.text}")
         scope = PrefixScope(words=(f"word {self.text}",), directory=f"/dir {self.text}")
         grant = Grant(
-            id="g1", session_id="s1", spec=spec, from_call="1", granted_at=self.play.clock(), by=ME, scope=scope
+            id="g1", session_id="s1", spec=spec, from_call="1", granted_at=self.scenario.clock(), by=ME, scope=scope
         )
-        self.play.stage.happen(Granted(at=self.play.clock(), grant=grant))
+        self.scenario.supervisor.happen(Granted(at=self.scenario.clock(), grant=grant))
 
     def somebody(self, surface: str = "library") -> Decider:
         """Who decides, as they call themselves."""
@@ -158,8 +160,8 @@ class AdversarialRuleBook:
 
 
 @asynccontextmanager
-async def seated(adversary: Adversary, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
+async def cockpit_of(adversary: Adversary, size: tuple[int, int] = (200, 60)) -> AsyncIterator[Cockpit]:
     """A cockpit that shows it, a moment later."""
-    async with cockpit(adversary.play, size=size, rule_book=AdversarialRuleBook(adversary)) as seat:
-        adversary.play.clock.advance(5)
-        yield seat
+    async with open_cockpit(adversary.scenario, size=size, rule_book=AdversarialRuleBook(adversary)) as cockpit:
+        adversary.scenario.clock.advance(5)
+        yield cockpit

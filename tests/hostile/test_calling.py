@@ -26,8 +26,8 @@ THROUGH_TMUX = re.compile(r"\x1bPtmux;\x1b(\x1b\][^\x1b]*\x07)\x1b\\")
 
 def words_about(text: str) -> str:
     adversary = Adversary(text)
-    record = adversary.play.stage.board.calls[adversary.ask()]
-    return waiting_text([record], adversary.play.stage.board)
+    record = adversary.scenario.supervisor.board.calls[adversary.ask()]
+    return waiting_text([record], adversary.scenario.supervisor.board)
 
 
 @each_text
@@ -58,8 +58,8 @@ def test_the_desktops_program_gets_plain_words_that_are_no_options(text: str) ->
 
 @each_of(TEXTS)
 def test_a_program_of_ones_own_gets_one_line_of_json(text: str, adversary: Adversary) -> None:
-    record = adversary.play.stage.board.calls[adversary.ask()]
-    line = notification_json([record], adversary.play.stage.board)
+    record = adversary.scenario.supervisor.board.calls[adversary.ask()]
+    line = notification_json([record], adversary.scenario.supervisor.board)
     assert line.isascii()
     assert line.count(b"\n") == 1
     assert not any(is_hidden(character) for character in line.decode().rstrip("\n"))

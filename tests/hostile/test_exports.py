@@ -24,14 +24,14 @@ OURS |= {"list_item_close", "paragraph_open", "paragraph_close", "fence", "text"
 
 async def exported(adversary: Adversary, wanted: ExportSelection, form: ExportFormat) -> str:
     known = {"s1": adversary.session}
-    return "".join([part async for part in document(adversary.play.stage, wanted, form, known)])
+    return "".join([part async for part in document(adversary.scenario.supervisor, wanted, form, known)])
 
 
 def adversarial_run(text: str) -> tuple[Adversary, str]:
     adversary = Adversary(text)
     call_id = adversary.ask(Shell(text=f"run {text}"))
     adversary.run(call_id, f"printed {text}\n")
-    adversary.play.stage.finish(call_id)
+    adversary.scenario.supervisor.finish(call_id)
     adversary.endings()
     return adversary, call_id
 

@@ -9,10 +9,10 @@ from whisper_tui.model.text import is_hidden, visible
 
 def told(adversary: Adversary, call_id: str) -> list[str]:
     """All that is said about a call, from its arrival on."""
-    stage = adversary.play.stage
-    news = [line for event in stage.events if (line := happened(event, stage.board)) is not None]
-    record = stage.board.calls[call_id]
-    return [*news, *asks(record, stage.board, 1), *in_full(record, stage.board, adversary.play.clock())]
+    supervisor = adversary.scenario.supervisor
+    news = [line for event in supervisor.events if (line := happened(event, supervisor.board)) is not None]
+    record = supervisor.board.calls[call_id]
+    return [*news, *asks(record, supervisor.board, 1), *in_full(record, supervisor.board, adversary.scenario.clock())]
 
 
 @each_of(TEXTS)
@@ -34,13 +34,13 @@ def test_every_ending_is_read_out_letter_by_letter() -> None:
 def test_signs_are_only_left_out_where_they_are_not_the_agents() -> None:
     adversary = Adversary("x")
     call_id = adversary.ask(Shell(text=f"{DRAWN} rm"), description=f"{DRAWN} ok")
-    board = adversary.play.stage.board
-    said = list(in_full(board.calls[call_id], board, adversary.play.clock()))
+    board = adversary.scenario.supervisor.board
+    said = list(in_full(board.calls[call_id], board, adversary.scenario.clock()))
     assert {f"{DRAWN} rm", f"{DRAWN} ok"} <= set(said)
 
 
 def test_a_long_argv_is_read_out_whole_before_it_is_approved() -> None:
     adversary = Adversary("x")
     argv = Argv(program="ls", args=(*("a" * 40 for _ in range(100)), "END"))
-    record = adversary.play.stage.board.calls[adversary.ask(argv)]
-    assert any(line.endswith("END") for line in asks(record, adversary.play.stage.board, 1))
+    record = adversary.scenario.supervisor.board.calls[adversary.ask(argv)]
+    assert any(line.endswith("END") for line in asks(record, adversary.scenario.supervisor.board, 1))

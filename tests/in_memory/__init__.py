@@ -1,1 +1,1 @@
-"""A supervisor in memory, and the agents and commands that tests play on it."""
+"""A supervisor in memory, and the agents and commands that tests act out with it."""

@@ -144,15 +144,15 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         return await self._reached(call_id, (Running, Ended))
 
     async def begin_function(self, call_id: str) -> CallRecord:
-        """Nobody carries out anything on the stage."""
+        """Nothing is carried out in memory."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
     async def submit_and_begin(self, request: CallRequest) -> Submission:
-        """Nobody carries out anything on the stage."""
+        """Nothing is carried out in memory."""
         raise InvalidRequest(f"A call of {request.tool} is only played")
 
     async def end_function(self, call_id: str, problem: str | None = None) -> None:
-        """Nobody carries out anything on the stage."""
+        """Nothing is carried out in memory."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
     async def outcome(self, call_id: str) -> CallRecord:

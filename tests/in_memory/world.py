@@ -55,7 +55,7 @@ from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Verdict
 from whisper_tui.supervisor.edit_history import current_versions, state_of
 
 HOME = "/root"
-"""The home directory of everybody on the stage, unless `directories` has another one for it."""
+"""The home directory of all agents, unless `directories` has another one for it."""
 ASKED = Verdict(kind="ask", reason=NO_RULE_MATCHES)
 
 

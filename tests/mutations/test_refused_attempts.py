@@ -9,8 +9,8 @@ import pytest
 
 from tests.mutations.conftest import HUMAN, PYTHON, Field, a_field
 from tests.outside import outside_only
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Exited
@@ -82,30 +82,30 @@ def test_unrecorded_attempts_are_counted_in_the_next_record():
     assert "tried to pause everything" in told and "12 others before it went unrecorded" in told
 
 
-def toasts(seat: Cockpit) -> list[str]:
-    return [notice.message for notice in seat.app._notifications if notice.severity == "error"]
+def toasts(cockpit: Cockpit) -> list[str]:
+    return [notice.message for notice in cockpit.app._notifications if notice.severity == "error"]
 
 
 async def test_the_cockpit_tells_each_attempt_once_and_counts_a_flood():
-    async with cockpit(Play.begin()) as seat:
-        seat.play.stage.happen(attempt(seat.play.clock()))
-        await seat.until(lambda: len(toasts(seat)) == 1)
-        assert "tried to decide about call 7" in toasts(seat)[0]
-        seat.play.ask("build")
-        await seat.settled()
-        assert len(toasts(seat)) == 1
+    async with open_cockpit(Scenario.begin()) as cockpit:
+        cockpit.scenario.supervisor.happen(attempt(cockpit.scenario.clock()))
+        await cockpit.until(lambda: len(toasts(cockpit)) == 1)
+        assert "tried to decide about call 7" in toasts(cockpit)[0]
+        cockpit.scenario.ask("build")
+        await cockpit.settled()
+        assert len(toasts(cockpit)) == 1
         for _ in range(10):
-            seat.play.stage.happen(attempt(seat.play.clock()))
-        await seat.until(lambda: any("other attempt" in told for told in toasts(seat)))
+            cockpit.scenario.supervisor.happen(attempt(cockpit.scenario.clock()))
+        await cockpit.until(lambda: any("other attempt" in told for told in toasts(cockpit)))
 
 
 async def test_a_cockpit_that_is_opened_later_says_that_there_were_some():
-    play = Play.begin()
-    play.stage.happen(attempt(play.clock() - 60))
-    play.stage.happen(attempt(play.clock() - 30))
-    async with cockpit(play) as seat:
-        await seat.until(lambda: toasts(seat))
-        (told,) = toasts(seat)
+    scenario = Scenario.begin()
+    scenario.supervisor.happen(attempt(scenario.clock() - 60))
+    scenario.supervisor.happen(attempt(scenario.clock() - 30))
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.until(lambda: toasts(cockpit))
+        (told,) = toasts(cockpit)
         assert told.startswith("2 attempts to decide were refused earlier") and "history refused" in told
 
 

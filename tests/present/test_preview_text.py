@@ -9,30 +9,30 @@ from whisper_tui.present.preview_text import blocked_text, counts_text, way_text
 
 
 def test_watch_reads_a_preview_out_with_everything_that_was_refused() -> None:
-    play = cannot_be_applied()
-    record = play.stage.known("1")
+    scenario = cannot_be_applied()
+    record = scenario.supervisor.known("1")
     assert record.preview is not None and record.preview.report is not None
-    started = happened(PreviewStarted(at=0, call_id="1", attempt=1, by=ME), play.stage.board)
+    started = happened(PreviewStarted(at=0, call_id="1", attempt=1, by=ME), scenario.supervisor.board)
     assert started is not None and started.endswith("Call 1 is previewed by me in the cockpit: ./tidy.sh --all.")
-    over = happened(PreviewEnded(at=0, call_id="1", attempt=1, report=record.preview.report), play.stage.board)
+    over = happened(PreviewEnded(at=0, call_id="1", attempt=1, report=record.preview.report), scenario.supervisor.board)
     assert over is not None
     assert "3 created, 1 changed, 1 deleted, 1 with other attributes; exit 7." in over
     assert "stats.example.net:443" in over and "./watch.sh garden" in over
 
 
 def test_watch_says_that_a_preview_was_approved_and_that_it_was_taken_back() -> None:
-    play = applied()
-    record = play.stage.known("1")
+    scenario = applied()
+    record = scenario.supervisor.known("1")
     assert record.decision is not None
-    approved = happened(Decided(at=0, call_id="1", decision=record.decision, by=ME), play.stage.board)
+    approved = happened(Decided(at=0, call_id="1", decision=record.decision, by=ME), scenario.supervisor.board)
     assert approved is not None and "is approved, as previewed by me" in approved
-    play.stage.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME))
+    scenario.supervisor.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME))
     ended = UndoEnded(at=0, call_id="1")
-    play.stage.happen(ended)
-    said = happened(ended, play.stage.board)
+    scenario.supervisor.happen(ended)
+    said = happened(ended, scenario.supervisor.board)
     assert said is not None and said.endswith("The changes of call 1 were taken back by me in the cockpit.")
     failed = UndoEnded(at=0, call_id="1", problem="a.txt has changed since")
-    said = happened(failed, play.stage.board)
+    said = happened(failed, scenario.supervisor.board)
     assert said is not None and said.endswith("were not taken back: a.txt has changed since.")
 
 
@@ -43,9 +43,9 @@ def test_counts_name_only_what_there_is() -> None:
 
 
 async def test_a_report_says_that_a_call_was_applied_and_taken_back() -> None:
-    play = applied()
-    play.stage.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME), UndoEnded(at=0, call_id="1"))
-    report = await call_report(play.stage, play.stage.known("1"), None)
+    scenario = applied()
+    scenario.supervisor.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME), UndoEnded(at=0, call_id="1"))
+    report = await call_report(scenario.supervisor, scenario.supervisor.known("1"), None)
     assert "Applied from its preview: it did not run again" in report
     assert "by `cockpit me`" in report and "Taken back" in report
 

@@ -93,29 +93,29 @@ def _request(session_id: str, cwd: Path) -> CallRequest:
 
 
 async def _passed_by_key(place: Path) -> Functions:
-    async with live(place) as seat:
-        await _show_call(seat)
+    async with live(place) as cockpit:
+        await _show_call(cockpit)
         recorder = Recorder()
         decided: asyncio.Future[Functions] = asyncio.get_running_loop().create_future()
-        decide = seat.supervisor.decide
+        decide = cockpit.supervisor.decide
 
         async def end_and_decide(*args: Any, **options: Any) -> Any:
             decided.set_result(recorder.end())
             return await decide(*args, **options)
 
-        seat.supervisor.decide = end_and_decide  # type: ignore[method-assign]
+        cockpit.supervisor.decide = end_and_decide  # type: ignore[method-assign]
         try:
             recorder.begin()
-            await seat.pilot.press("a")
+            await cockpit.pilot.press("a")
             return await asyncio.wait_for(decided, LONGEST_S)
         finally:
             recorder.remove()
 
 
-async def _show_call(seat: Live) -> None:
+async def _show_call(cockpit: Live) -> None:
     """Wait until a call is shown, and long enough for a key to decide about it."""
-    call_id = await seat.supervisor.submit(_request(seat.session_id, seat.workspace))
-    await seat.until(lambda: seat.screen.shown is not None and seat.screen.shown.id == call_id)
+    call_id = await cockpit.supervisor.submit(_request(cockpit.session_id, cockpit.workspace))
+    await cockpit.until(lambda: cockpit.screen.shown is not None and cockpit.screen.shown.id == call_id)
     await asyncio.sleep(1)
 
 

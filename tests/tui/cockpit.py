@@ -1,4 +1,4 @@
-"""The cockpit on a stage, with short words for what the tests do with it."""
+"""A cockpit over a supervisor in memory, with short words for what tests do with it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import InMemoryRules
-from tests.tui.scenes import Play
+from tests.tui.scenes import Scenario
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList
@@ -30,12 +30,12 @@ def toast_text(app: CockpitApp) -> str:
 
 
 class Cockpit:
-    """A running cockpit and who sits in it."""
+    """A running cockpit, and the keys that a test presses in it."""
 
-    def __init__(self, app: CockpitApp, pilot: Pilot[None], play: Play) -> None:
+    def __init__(self, app: CockpitApp, pilot: Pilot[None], scenario: Scenario) -> None:
         self.app = app
         self.pilot = pilot
-        self.play = play
+        self.scenario = scenario
 
     @property
     def screen(self) -> CockpitScreen:
@@ -54,7 +54,7 @@ class Cockpit:
         return record
 
     def record(self, call_id: str) -> CallRecord:
-        return self.play.stage.board.calls[call_id]
+        return self.scenario.supervisor.board.calls[call_id]
 
     def strips(self) -> list[Strip]:
         """The lines of the terminal, with what a dialog lies over."""
@@ -121,8 +121,8 @@ class Cockpit:
         await self.until(lambda: self.screen.shown is not None and self.screen.shown.id == call_id)
 
     async def settled(self) -> None:
-        """Wait until the cockpit shows what the stage holds, and the panes show their output."""
-        board = self.play.stage.board
+        """Wait until the cockpit shows what the supervisor holds, and the panes show their output."""
+        board = self.scenario.supervisor.board
         await self.until(lambda: self.screen.board.seq == board.seq)
         await self.until(lambda: self.screen.shown is not None or not board.calls)
         await self.pilot.pause()
@@ -130,7 +130,7 @@ class Cockpit:
             pane = self.pane(stream)
             view = pane.view
             if view is not None and pane.display:
-                size = len(getattr(self.play.stage.written.get(self.shown.id), stream, b""))
+                size = len(getattr(self.scenario.supervisor.written.get(self.shown.id), stream, b""))
                 await self.until(lambda view=view, size=size: view.size == size)
         card = self.screen.card
         await self.until(lambda: not (card.facts.asking or card.edits.asking or card.previews.asking))
@@ -138,13 +138,13 @@ class Cockpit:
 
 
 @asynccontextmanager
-async def cockpit(
-    play: Play, size: tuple[int, int] = (120, 40), rule_book: InMemoryRules | None = None, **options: Any
+async def open_cockpit(
+    scenario: Scenario, size: tuple[int, int] = (120, 40), rule_book: InMemoryRules | None = None, **options: Any
 ) -> AsyncIterator[Cockpit]:
     """A cockpit that has settled."""
-    play.stage.rule_book = rule_book
-    app = CockpitApp(play.stage, user="me", clock=play.clock, **options)
+    scenario.supervisor.rule_book = rule_book
+    app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock, **options)
     async with app.run_test(size=size, notifications=True) as pilot:
-        found = Cockpit(app, pilot, play)
+        found = Cockpit(app, pilot, scenario)
         await found.settled()
         yield found

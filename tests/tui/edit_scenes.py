@@ -1,4 +1,4 @@
-"""Calls that edit real files, on a stage: what their cards show is read from the disk."""
+"""Calls that edit real files: what their cards show is read from the disk."""
 
 import tempfile
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.in_memory.world import ASKED
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import (
     CallRequest,
     CommandSpec,
@@ -65,7 +65,7 @@ GARDEN = Path(HOME, "garden")
 
 
 def edit(
-    play: Play,
+    scenario: Scenario,
     root: Path,
     *changes: FileChange,
     takes_result: bool = True,
@@ -73,21 +73,21 @@ def edit(
     verdict: Verdict = ASKED,
 ) -> str:
     """An agent that works in a directory asks to change files."""
-    session = play.stage.open("garden agent", str(root), "claude-code", "2.1.329")
+    session = scenario.supervisor.open("garden agent", str(root), "claude-code", "2.1.329")
     command = FileEdits(tool="Edit", changes=changes, takes_result=takes_result)
     spec = CommandSpec(command=command, cwd=str(root))
     request = CallRequest(
         session_id=session.id, tool="Edit", arguments={}, spec=spec, ticket="t", by_agent=by_agent,
         description="Read the settings as UTF-8",
     )  # fmt: skip
-    files = tuple(each.file for each in play.stage.contents_now(spec, session.id))
-    return play.stage.ask(request, verdict, Resolved(edits=files, cwd=str(root)))
+    files = tuple(each.file for each in scenario.supervisor.contents_now(spec, session.id))
+    return scenario.supervisor.ask(request, verdict, Resolved(edits=files, cwd=str(root)))
 
 
-def approved(play: Play, call_id: str) -> None:
+def approved(scenario: Scenario, call_id: str) -> None:
     """The edit is approved, and its agent may make it."""
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=ME))
-    play.stage.happen(Finished(at=play.clock(), call_id=call_id, ending=HandedOver()))
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=ME))
+    scenario.supervisor.happen(Finished(at=scenario.clock(), call_id=call_id, ending=HandedOver()))
 
 
 def folder() -> Path:
@@ -95,85 +95,85 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="garden-"))
 
 
-def garden(files: Mapping[str, str] = {}) -> tuple[Play, Path]:
-    """A stage with a workspace of a name that never changes, and the directory with its files on the disk."""
-    play, real = Play.begin(), folder()
-    play.stage.directories = {HOME: str(real)}
+def garden(files: Mapping[str, str] = {}) -> tuple[Scenario, Path]:
+    """A scenario with a workspace of a name that never changes, and the directory with its files on the disk."""
+    scenario, real = Scenario.begin(), folder()
+    scenario.supervisor.directories = {HOME: str(real)}
     (real / "garden").mkdir()
     for name, content in files.items():
         path = real / "garden" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(content)
         path.chmod(0o644)
-    return play, real
+    return scenario, real
 
 
-def one_edit() -> Play:
+def one_edit() -> Scenario:
     """One file of a small project is edited."""
-    play, _ = garden({"settings.py": SETTINGS})
-    edit(play, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED))
-    return play
+    scenario, _ = garden({"settings.py": SETTINGS})
+    edit(scenario, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED))
+    return scenario
 
 
-def several_files() -> Play:
+def several_files() -> Scenario:
     """Three files: one new, one changed, one deleted."""
-    play, _ = garden({"settings.py": SETTINGS, "old.txt": "one\ntwo\n"})
+    scenario, _ = garden({"settings.py": SETTINGS, "old.txt": "one\ntwo\n"})
     edit(
-        play,
+        scenario,
         GARDEN,
         WriteFile(path=str(GARDEN / "pages" / "new.md"), content="# Moss\n\nGrows in the shade.\n"),
         ReplaceText(path=str(GARDEN / "settings.py"), old='"pages": 12', new='"pages": 20'),
         DeleteFile(path=str(GARDEN / "old.txt")),
     )
-    return play
+    return scenario
 
 
-def new_file() -> Play:
+def new_file() -> Scenario:
     """A file that is not there yet, with a tab, a hidden character and no line feed at its end."""
-    play, _ = garden()
+    scenario, _ = garden()
     text = '#!/bin/sh\n# Waters the \u202egarden\u202c each day.\nfor bed in moss fern; do\n\twater "$bed"\ndone'
-    edit(play, GARDEN, WriteFile(path=str(GARDEN / "bin" / "water"), content=text))
-    return play
+    edit(scenario, GARDEN, WriteFile(path=str(GARDEN / "bin" / "water"), content=text))
+    return scenario
 
 
-def granting_file() -> Play:
+def granting_file() -> Scenario:
     """The settings of an agent: they decide what it may do."""
-    play, _ = garden({".claude/settings.json": '{\n  "permissions": {\n    "ask": ["Bash"]\n  }\n}\n'})
+    scenario, _ = garden({".claude/settings.json": '{\n  "permissions": {\n    "ask": ["Bash"]\n  }\n}\n'})
     path = GARDEN / ".claude" / "settings.json"
     sentence = "Changes the settings of an agent, and with it what runs later or who may approve: .claude/settings.json"
     risk = Risk(id="sensitive-write", sentence=sentence)
     change = ReplaceText(path=str(path), old='"ask": ["Bash"]', new='"allow": ["Bash"]')
-    edit(play, GARDEN, change, verdict=Verdict(kind="ask", reason=sentence, risks=(risk,)))
-    return play
+    edit(scenario, GARDEN, change, verdict=Verdict(kind="ask", reason=sentence, risks=(risk,)))
+    return scenario
 
 
-def ended_edit() -> Play:
+def ended_edit() -> Scenario:
     """An edit that its agent has made."""
-    play, real = garden({"settings.py": SETTINGS})
-    approved(play, edit(play, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED)))
+    scenario, real = garden({"settings.py": SETTINGS})
+    approved(scenario, edit(scenario, GARDEN, WriteFile(path=str(GARDEN / "settings.py"), content=EDITED)))
     (real / "garden" / "settings.py").write_text(EDITED)
-    return play
+    return scenario
 
 
 def _tool(
     tool: str, about: Literal["web", "server", "subagent"], targets: tuple[str, ...], **arguments: object
-) -> Play:
-    play, _ = garden()
-    session = play.stage.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
+) -> Scenario:
+    scenario, _ = garden()
+    session = scenario.supervisor.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
     function = Function(tool=tool, arguments=arguments, about=about, targets=targets)
     spec = CommandSpec(command=function, cwd=str(GARDEN))
     request = CallRequest(session_id=session.id, tool=tool, arguments=arguments, spec=spec, ticket="t", by_agent=True)
-    play.stage.ask(request, resolved=Resolved(cwd=str(GARDEN)))
-    return play
+    scenario.supervisor.ask(request, resolved=Resolved(cwd=str(GARDEN)))
+    return scenario
 
 
-def a_fetch() -> Play:
+def a_fetch() -> Scenario:
     """A page of a host whose name has letters of another script."""
     url = "https://\u0440ython.org/3/library/asyncio-task.html?highlight=gather"
     return _tool("WebFetch", "web", ("\u0440ython.org",), url=url, prompt="How do I wait for several tasks?")
 
 
-def a_servers_tool() -> Play:
+def a_servers_tool() -> Scenario:
     """A tool of another MCP server, with nested arguments."""
     return _tool(
         "mcp__tracker__create_issue",
@@ -187,7 +187,7 @@ def a_servers_tool() -> Play:
     )
 
 
-def a_sub_agent() -> Play:
+def a_sub_agent() -> Scenario:
     """A sub-agent with its prompt."""
     prompt = "Read the notes about moss in docs/.\n\n* List what helps against it.\n* Change nothing."
     return _tool("Agent", "subagent", ("reader",), description="Look for notes", prompt=prompt)

@@ -1,4 +1,4 @@
-"""A stage with a past: calls of many days."""
+"""A scenario with a past: calls of many days."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from tests.in_memory.supervisor import InMemorySupervisor
 from tests.in_memory.world import ManualClock
 from tests.tui.cockpit import Cockpit
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.demo.story import BUILDER, RELEASER
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec
@@ -35,16 +35,16 @@ class PastStage(InMemorySupervisor):
         return found
 
 
-def begin() -> Play:
+def begin() -> Scenario:
     """Two agents are connected."""
     clock = ManualClock()
-    stage = PastStage(clock)
-    stage.open(BUILDER, ROOT, "claude-code", "2.1.329")
-    stage.open(RELEASER, ROOT, "codex", "0.169.0")
-    return Play(stage, clock)
+    supervisor = PastStage(clock)
+    supervisor.open(BUILDER, ROOT, "claude-code", "2.1.329")
+    supervisor.open(RELEASER, ROOT, "codex", "0.169.0")
+    return Scenario(supervisor, clock)
 
 
-def ask(play: Play, *words: str, session_id: str = "s1", verdict: str = "ask", rule: str | None = None) -> str:
+def ask(scenario: Scenario, *words: str, session_id: str = "s1", verdict: str = "ask", rule: str | None = None) -> str:
     """An agent asks for a command."""
     request = CallRequest(
         session_id=session_id,
@@ -53,68 +53,68 @@ def ask(play: Play, *words: str, session_id: str = "s1", verdict: str = "ask", r
         spec=CommandSpec(command=Argv(program=words[0], args=words[1:]), cwd=ROOT),
         description=f"Run {words[0]}",
     )
-    return play.stage.ask(request, Verdict(kind=verdict, reason="as the rules say", rule=rule))
+    return scenario.supervisor.ask(request, Verdict(kind=verdict, reason="as the rules say", rule=rule))
 
 
-def ran(play: Play, *words: str, code: int = 0, by: Decider = ME, wait_s: float = 3, **asked: str) -> str:
+def ran(scenario: Scenario, *words: str, code: int = 0, by: Decider = ME, wait_s: float = 3, **asked: str) -> str:
     """A command that was decided about, ran and ended."""
-    call_id = ask(play, *words, **asked)
-    play.clock.advance(wait_s)
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=by))
-    play.stage.start(call_id)
-    play.clock.advance(1)
-    play.stage.finish(call_id, Exited(code=code))
+    call_id = ask(scenario, *words, **asked)
+    scenario.clock.advance(wait_s)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=by))
+    scenario.supervisor.start(call_id)
+    scenario.clock.advance(1)
+    scenario.supervisor.finish(call_id, Exited(code=code))
     return call_id
 
 
-def a_month() -> Play:
+def a_month() -> Scenario:
     """Calls of forty days: decided by a human, a rule and memory; of two agents; some fail, one is denied."""
-    play = begin()
+    scenario = begin()
     rule, memory = Decider(surface="rule", who="status"), Decider(surface="memory", who="g1")
-    ran(play, "make", "old")
-    play.clock.advance(38 * DAY_S)
-    ran(play, "git", "status", by=rule, verdict="allow", rule="status", wait_s=0)
-    play.clock.advance(3 * DAY_S)
-    ran(play, "make", "test", code=2, wait_s=9)
-    ran(play, "make", "test", by=memory, verdict="allow", wait_s=0)
-    denied = ask(play, "rm", "-r", "build", session_id="s2")
-    play.clock.advance(5)
+    ran(scenario, "make", "old")
+    scenario.clock.advance(38 * DAY_S)
+    ran(scenario, "git", "status", by=rule, verdict="allow", rule="status", wait_s=0)
+    scenario.clock.advance(3 * DAY_S)
+    ran(scenario, "make", "test", code=2, wait_s=9)
+    ran(scenario, "make", "test", by=memory, verdict="allow", wait_s=0)
+    denied = ask(scenario, "rm", "-r", "build", session_id="s2")
+    scenario.clock.advance(5)
     deny = Deny(reason="keep it")
-    play.stage.happen(
-        Decided(at=play.clock(), call_id=denied, decision=deny, by=ME),
-        Finished(at=play.clock(), call_id=denied, ending={"kind": "denied", "by": ME, "reason": "keep it"}),
+    scenario.supervisor.happen(
+        Decided(at=scenario.clock(), call_id=denied, decision=deny, by=ME),
+        Finished(at=scenario.clock(), call_id=denied, ending={"kind": "denied", "by": ME, "reason": "keep it"}),
     )
-    play.clock.advance(7200)
-    counting(play)
-    ask(play, "git", "push", session_id="s2")
-    play.clock.advance(30)
-    return play
+    scenario.clock.advance(7200)
+    counting(scenario)
+    ask(scenario, "git", "push", session_id="s2")
+    scenario.clock.advance(30)
+    return scenario
 
 
-def counting(play: Play) -> str:
+def counting(scenario: Scenario) -> str:
     """A run that writes a line to each stream every ten seconds."""
-    call_id = ask(play, "./count.sh")
-    play.clock.advance(2)
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=ME))
-    play.stage.start(call_id)
+    call_id = ask(scenario, "./count.sh")
+    scenario.clock.advance(2)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=ME))
+    scenario.supervisor.start(call_id)
     for number in range(1, 6):
-        play.clock.advance(10)
-        play.stage.write(call_id, f"\x1b[32mstep {number}\x1b[0m of 5\n".encode())
-        play.stage.write(call_id, f"note {number}\n".encode(), "err")
-    play.clock.advance(10)
-    play.stage.finish(call_id, Exited(code=0))
+        scenario.clock.advance(10)
+        scenario.supervisor.write(call_id, f"\x1b[32mstep {number}\x1b[0m of 5\n".encode())
+        scenario.supervisor.write(call_id, f"note {number}\n".encode(), "err")
+    scenario.clock.advance(10)
+    scenario.supervisor.finish(call_id, Exited(code=0))
     return call_id
 
 
 @asynccontextmanager
-async def history(seat: Cockpit) -> AsyncIterator[HistoryScreen]:
+async def history(cockpit: Cockpit) -> AsyncIterator[HistoryScreen]:
     """The history over a cockpit."""
-    await seat.press("H")
-    await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
-    screen = seat.app.screen
+    await cockpit.press("H")
+    await cockpit.until(lambda: isinstance(cockpit.app.screen, HistoryScreen))
+    screen = cockpit.app.screen
     assert isinstance(screen, HistoryScreen)
-    await seat.until(lambda: screen.record is not None or screen._past.ended)
-    await seat.pilot.pause()
+    await cockpit.until(lambda: screen.record is not None or screen._past.ended)
+    await cockpit.pilot.pause()
     yield screen
 
 

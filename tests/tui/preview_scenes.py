@@ -1,7 +1,7 @@
-"""Calls that were previewed, on a stage, with changes and contents that the scene states."""
+"""Calls that were previewed, with changes and contents that the scene states."""
 
 from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import CallRequest, CommandSpec, EditAction, EditedFile, FileVersions, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
@@ -62,26 +62,26 @@ CONTENTS = {
 }
 
 
-def tidying(play: Play | None = None) -> tuple[Play, str]:
+def tidying(scenario: Scenario | None = None) -> tuple[Scenario, str]:
     """An agent asks for a command; nothing is previewed yet."""
-    play = play or Play.begin()
-    session = play.stage.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
+    scenario = scenario or Scenario.begin()
+    session = scenario.supervisor.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
     spec = CommandSpec(command=Shell(text=COMMAND), cwd=str(GARDEN))
     request = CallRequest(
         session_id=session.id, tool="run_shell_command", arguments={"command": COMMAND}, spec=spec,
         description="Tidy up the garden",
     )  # fmt: skip
     resolved = Resolved(program=str(GARDEN / "tidy.sh"), cwd=str(GARDEN))
-    return play, play.stage.ask(request, resolved=resolved)
+    return scenario, scenario.supervisor.ask(request, resolved=resolved)
 
 
-def begin_preview(play: Play, call_id: str) -> None:
-    attempt = play.stage.known(call_id).attempts + 1
-    play.stage.happen(PreviewStarted(at=play.clock(), call_id=call_id, attempt=attempt, by=ME))
+def begin_preview(scenario: Scenario, call_id: str) -> None:
+    attempt = scenario.supervisor.known(call_id).attempts + 1
+    scenario.supervisor.happen(PreviewStarted(at=scenario.clock(), call_id=call_id, attempt=attempt, by=ME))
 
 
 def end_preview(
-    play: Play,
+    scenario: Scenario,
     call_id: str,
     report: PreviewReport = REPORT,
     changes: tuple[PreviewChange, ...] = CHANGES,
@@ -89,50 +89,50 @@ def end_preview(
 ) -> None:
     """The preview that runs has found these changes."""
     for number, found in CONTENTS.items():
-        play.stage.previewed_contents[call_id, number] = found
+        scenario.supervisor.previewed_contents[call_id, number] = found
     page = PreviewPage(changes=changes, total=len(changes), counts=report.counts, conflicts=conflicts)
-    play.stage.end_preview(call_id, report, page)
+    scenario.supervisor.end_preview(call_id, report, page)
 
 
-def apply(play: Play, call_id: str) -> None:
+def apply(scenario: Scenario, call_id: str) -> None:
     """The changes of its preview become real."""
     decision = Approve(preview=REPORT.digest)
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=decision, by=ME))
-    play.stage.apply_preview(call_id)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=decision, by=ME))
+    scenario.supervisor.apply_preview(call_id)
 
 
-def previewed() -> Play:
+def previewed() -> Scenario:
     """A command waits, and its preview is over."""
-    play, call_id = tidying()
-    begin_preview(play, call_id)
-    play.stage.write(call_id, PRINTED)
-    play.clock.advance(0.4)
-    end_preview(play, call_id)
-    return play
+    scenario, call_id = tidying()
+    begin_preview(scenario, call_id)
+    scenario.supervisor.write(call_id, PRINTED)
+    scenario.clock.advance(0.4)
+    end_preview(scenario, call_id)
+    return scenario
 
 
-def previewing() -> Play:
+def previewing() -> Scenario:
     """The preview of a command runs."""
-    play, call_id = tidying()
-    begin_preview(play, call_id)
-    play.stage.write(call_id, PRINTED[:26])
-    play.clock.advance(3)
-    return play
+    scenario, call_id = tidying()
+    begin_preview(scenario, call_id)
+    scenario.supervisor.write(call_id, PRINTED[:26])
+    scenario.clock.advance(3)
+    return scenario
 
 
-def cannot_be_applied() -> Play:
+def cannot_be_applied() -> Scenario:
     """The preview tried to reach another machine, left a process behind, and files changed since it ran."""
-    play, call_id = tidying()
-    begin_preview(play, call_id)
+    scenario, call_id = tidying()
+    begin_preview(scenario, call_id)
     report = REPORT.model_copy(
         update={"ending": Exited(code=7), "blocked": (BLOCKED,), "left": ("./watch.sh garden",), "stopped": "network"}
     )
-    end_preview(play, call_id, report, conflicts=(f"{GARDEN}/settings.py",))
-    return play
+    end_preview(scenario, call_id, report, conflicts=(f"{GARDEN}/settings.py",))
+    return scenario
 
 
-def applied() -> Play:
+def applied() -> Scenario:
     """A call whose preview was applied: it has ended, and can be taken back."""
-    play = previewed()
-    apply(play, "1")
-    return play
+    scenario = previewed()
+    apply(scenario, "1")
+    return scenario

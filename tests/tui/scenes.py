@@ -1,4 +1,4 @@
-"""The demo's story on a stage, stopped at moments worth a picture."""
+"""The demo's story in a supervisor in memory, stopped at moments worth a picture."""
 
 import atexit
 import shutil
@@ -59,21 +59,21 @@ def project() -> Path:
 
 
 @dataclass
-class Play:
-    """A stage on which scenes of the story are played, with a time that only moves when it is told to."""
+class Scenario:
+    """Agents and a human act out scenes of the story, at a time that only moves when it is told to."""
 
-    stage: InMemorySupervisor
+    supervisor: InMemorySupervisor
     clock: ManualClock
 
     @classmethod
-    def begin(cls) -> "Play":
+    def begin(cls) -> "Scenario":
         """Two agents are connected."""
         clock = ManualClock()
-        stage = InMemorySupervisor(clock)
-        stage.directories[ROOT] = str(project())
-        stage.open(BUILDER, ROOT, "claude-code", "2.1.329")
-        stage.open(RELEASER, ROOT, "codex", "0.169.0")
-        return cls(stage, clock)
+        supervisor = InMemorySupervisor(clock)
+        supervisor.directories[ROOT] = str(project())
+        supervisor.open(BUILDER, ROOT, "claude-code", "2.1.329")
+        supervisor.open(RELEASER, ROOT, "codex", "0.169.0")
+        return cls(supervisor, clock)
 
     def ask(self, scene_id: str, *risks: Risk) -> str:
         """An agent asks for the command of a scene."""
@@ -91,17 +91,17 @@ class Play:
         reason = risks[0].sentence if risks else NO_RULE_MATCHES
         verdict = Verdict(kind="ask", reason=reason, risks=risks)
         commands = MEANINGS.get(scene_id, ())
-        return self.stage.ask(request, verdict, Resolved(program=program, cwd=ROOT, commands=commands))
+        return self.supervisor.ask(request, verdict, Resolved(program=program, cwd=ROOT, commands=commands))
 
     def approve(self, call_id: str, edited: CommandSpec | None = None) -> None:
         """The human approves, and it starts."""
         decision = Approve(edited=edited)
-        self.stage.happen(Decided(at=self.clock(), call_id=call_id, decision=decision, by=ME))
-        self.stage.start(call_id)
+        self.supervisor.happen(Decided(at=self.clock(), call_id=call_id, decision=decision, by=ME))
+        self.supervisor.start(call_id)
 
     def deny(self, call_id: str, reason: str) -> None:
         """The human denies."""
-        self.stage.happen(
+        self.supervisor.happen(
             Decided(at=self.clock(), call_id=call_id, decision=Deny(reason=reason), by=ME),
             Finished(at=self.clock(), call_id=call_id, ending=Denied(by=ME, reason=reason)),
         )
@@ -109,73 +109,73 @@ class Play:
     def print(self, call_id: str, scene_id: str) -> None:
         """The command writes what the story says."""
         printed = BY_ID[scene_id].printed
-        self.stage.write(call_id, printed.out.encode())
-        self.stage.write(call_id, printed.err.encode(), "err")
+        self.supervisor.write(call_id, printed.out.encode())
+        self.supervisor.write(call_id, printed.err.encode(), "err")
 
     def end(self, call_id: str, code: int = 0, wall_s: float = 1.3) -> None:
         """The command ends."""
         usage = Usage(wall_s=wall_s, user_s=wall_s / 3, system_s=wall_s / 20, max_rss_kib=3584)
-        self.stage.finish(call_id, Exited(code=code), usage)
+        self.supervisor.finish(call_id, Exited(code=code), usage)
 
 
-def workday() -> Play:
+def workday() -> Scenario:
     """Some calls are over, one runs, one has left a server behind, three wait."""
-    play = Play.begin()
-    build = play.ask("build")
-    play.clock.advance(4)
-    play.approve(build)
-    play.print(build, "build")
-    play.clock.advance(1.3)
-    play.end(build)
-    play.clock.advance(40)
-    test = play.ask("test")
-    play.approve(test)
-    play.print(test, "test")
-    play.end(test, 1, 0.6)
-    release = play.ask("release")
-    play.clock.advance(9)
+    scenario = Scenario.begin()
+    build = scenario.ask("build")
+    scenario.clock.advance(4)
+    scenario.approve(build)
+    scenario.print(build, "build")
+    scenario.clock.advance(1.3)
+    scenario.end(build)
+    scenario.clock.advance(40)
+    test = scenario.ask("test")
+    scenario.approve(test)
+    scenario.print(test, "test")
+    scenario.end(test, 1, 0.6)
+    release = scenario.ask("release")
+    scenario.clock.advance(9)
     edited = spec_of(BY_ID["release"]).model_copy(update={"command": Argv(program="./release.sh", args=("staging",))})
-    play.approve(release, edited)
-    play.print(release, "release")
-    play.end(release, 0, 2.1)
-    preview = play.ask("preview")
-    play.approve(preview)
-    play.print(preview, "preview")
-    play.stage.leave_behind(preview, "/bin/sh ./serve.sh")
-    play.end(preview, 0, 0.02)
-    denied = play.ask("clean-by-name")
-    play.deny(denied, "Keep what was built until the release is out.")
-    crawl = play.ask("crawl")
-    play.approve(crawl)
-    play.print(crawl, "crawl")
-    play.stage.write(crawl, b"\x1b[33mwarning:\x1b[0m /plants/ferns.html redirects twice\n", "err")
-    play.clock.advance(33)
-    play.ask(
+    scenario.approve(release, edited)
+    scenario.print(release, "release")
+    scenario.end(release, 0, 2.1)
+    preview = scenario.ask("preview")
+    scenario.approve(preview)
+    scenario.print(preview, "preview")
+    scenario.supervisor.leave_behind(preview, "/bin/sh ./serve.sh")
+    scenario.end(preview, 0, 0.02)
+    denied = scenario.ask("clean-by-name")
+    scenario.deny(denied, "Keep what was built until the release is out.")
+    crawl = scenario.ask("crawl")
+    scenario.approve(crawl)
+    scenario.print(crawl, "crawl")
+    scenario.supervisor.write(crawl, b"\x1b[33mwarning:\x1b[0m /plants/ferns.html redirects twice\n", "err")
+    scenario.clock.advance(33)
+    scenario.ask(
         "clean",
         Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(0, 6)),
     )
-    play.clock.advance(21)
-    play.ask("fix")
-    play.clock.advance(8)
-    play.ask("tag")
-    play.clock.advance(4)
-    return play
+    scenario.clock.advance(21)
+    scenario.ask("fix")
+    scenario.clock.advance(8)
+    scenario.ask("tag")
+    scenario.clock.advance(4)
+    return scenario
 
 
-def building() -> Play:
+def building() -> Scenario:
     """A build runs with a progress bar; a release waits for a decision."""
-    play = Play.begin()
-    build = play.ask("build")
-    play.clock.advance(5)
-    play.approve(build)
+    scenario = Scenario.begin()
+    build = scenario.ask("build")
+    scenario.clock.advance(5)
+    scenario.approve(build)
     printed = BY_ID["build"].printed
     until = printed.out.index("\r", printed.out.index(" 70%"))
-    play.stage.write(build, printed.out[:until].encode())
-    play.stage.write(build, printed.err.encode(), "err")
-    play.clock.advance(2)
-    play.ask("release")
-    play.clock.advance(1)
-    return play
+    scenario.supervisor.write(build, printed.out[:until].encode())
+    scenario.supervisor.write(build, printed.err.encode(), "err")
+    scenario.clock.advance(2)
+    scenario.ask("release")
+    scenario.clock.advance(1)
+    return scenario
 
 
 CROWD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
@@ -193,10 +193,10 @@ CROWD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 RISK_SENTENCES = {"network": "Talks to other machines", "destructive": "Deletes recursively"}
 
 
-def crowd() -> Play:
+def crowd() -> Scenario:
     """Three agents ask for nine commands, some of them alike."""
-    play = Play.begin()
-    play.stage.open("link checker", ROOT, "gemini-cli", "0.61.0")
+    scenario = Scenario.begin()
+    scenario.supervisor.open("link checker", ROOT, "gemini-cli", "0.61.0")
     for session, text, beginning, risk_id in CROWD:
         risks = (Risk(id=risk_id, sentence=RISK_SENTENCES[risk_id]),) if risk_id else ()
         reason = risks[0].sentence if risks else NO_RULE_MATCHES
@@ -204,29 +204,29 @@ def crowd() -> Play:
         verdict = Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
         spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
         request = CallRequest(session_id=session, tool="run_shell_command", arguments={"command": text}, spec=spec)
-        play.stage.ask(request, verdict, Resolved(program="/usr/bin/bash", cwd=ROOT))
-        play.clock.advance(17)
-    return play
+        scenario.supervisor.ask(request, verdict, Resolved(program="/usr/bin/bash", cwd=ROOT))
+        scenario.clock.advance(17)
+    return scenario
 
 
-def long_script() -> Play:
+def long_script() -> Scenario:
     """An agent asks for a script that is longer than the screen."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     lines = ["set -eu", "cd plants", *(f"./label.sh bed-{bed:02} --size {bed % 5 + 1}" for bed in range(1, 71)), "sync"]
     spec = CommandSpec(command=Shell(text="\n".join(lines)), cwd=ROOT)
     request = CallRequest(
         session_id="s1", tool="run_shell_command", arguments={}, spec=spec, description="Label every bed of the garden"
     )
-    play.stage.ask(request, resolved=Resolved(program="/usr/bin/bash", cwd=ROOT))
-    play.clock.advance(6)
-    return play
+    scenario.supervisor.ask(request, resolved=Resolved(program="/usr/bin/bash", cwd=ROOT))
+    scenario.clock.advance(6)
+    return scenario
 
 
-def long_output(lines: int = 500) -> Play:
+def long_output(lines: int = 500) -> Scenario:
     """Call 1 runs and has written numbered lines to both streams."""
-    play = Play.begin()
-    call = play.ask("build")
-    play.approve(call)
-    play.stage.write(call, b"".join(b"out %d\n" % number for number in range(lines)))
-    play.stage.write(call, b"".join(b"err %d\n" % number for number in range(lines)), "err")
-    return play
+    scenario = Scenario.begin()
+    call = scenario.ask("build")
+    scenario.approve(call)
+    scenario.supervisor.write(call, b"".join(b"out %d\n" % number for number in range(lines)))
+    scenario.supervisor.write(call, b"".join(b"err %d\n" % number for number in range(lines)), "err")
+    return scenario

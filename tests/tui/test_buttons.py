@@ -6,9 +6,9 @@ import pytest
 from textual.widgets import Button
 from textual.widgets._toast import Toast
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import a_month, history
-from tests.tui.scenes import Play, long_output, workday
+from tests.tui.scenes import Scenario, long_output, workday
 from whisper_tui.model.state import Waiting
 from whisper_tui.tui.cockpit import call_panel
 from whisper_tui.tui.cockpit.call_panel import CallPanel
@@ -22,58 +22,58 @@ ALL_BUTTONS = (460, 40)
 """Columns for every button there is, and rows."""
 
 
-def buttons(seat: Cockpit) -> set[str]:
+def buttons(cockpit: Cockpit) -> set[str]:
     """The commands that have a button on the screen."""
-    return {(button.id or "").removeprefix("do-") for button in seat.screen.query(Button) if button.region}
+    return {(button.id or "").removeprefix("do-") for button in cockpit.screen.query(Button) if button.region}
 
 
 @pytest.mark.parametrize(
     "size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.slow), pytest.param((200, 60), marks=pytest.mark.slow)]
 )
 async def test_toasts_cover_no_button_and_no_command(size: tuple[int, int]) -> None:
-    async with cockpit(workday(), size=size) as seat:
+    async with open_cockpit(workday(), size=size) as cockpit:
         for call_id in ("7", "6"):
-            await seat.select(call_id)
-            seat.screen.notify("word " * 30, timeout=600)
-            await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
-            others = [widget.region for widget in (*seat.screen.query(Button), seat.screen.query_one(CallPanel))]
-            for toast in seat.screen.query(Toast):
+            await cockpit.select(call_id)
+            cockpit.screen.notify("word " * 30, timeout=600)
+            await cockpit.until(lambda: any(toast.region for toast in cockpit.screen.query(Toast)))
+            others = [widget.region for widget in (*cockpit.screen.query(Button), cockpit.screen.query_one(CallPanel))]
+            for toast in cockpit.screen.query(Toast):
                 assert not any(toast.region.overlaps(region) for region in others)
-            seat.app.clear_notifications()
+            cockpit.app.clear_notifications()
 
 
 async def test_in_one_column_toasts_leave_the_first_line_free() -> None:
-    async with cockpit(workday(), size=(80, 24)) as seat:
-        seat.screen.notify("Call 7 is approved.", timeout=600)
-        await seat.until(lambda: any(toast.region for toast in seat.screen.query(Toast)))
-        (toast,) = seat.screen.query(Toast)
+    async with open_cockpit(workday(), size=(80, 24)) as cockpit:
+        cockpit.screen.notify("Call 7 is approved.", timeout=600)
+        await cockpit.until(lambda: any(toast.region for toast in cockpit.screen.query(Toast)))
+        (toast,) = cockpit.screen.query(Toast)
         assert (toast.region.y, toast.region.right) == (1, 80)
-        assert "waiting" in seat.text().split("\n")[0]
+        assert "waiting" in cockpit.text().split("\n")[0]
 
 
 @pytest.mark.slow
 async def test_output_is_searched_with_the_mouse() -> None:
-    async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
-        await seat.click("#do-search")
-        await seat.until(lambda: seat.screen.query_one(SearchBar).has_focus)
-        await seat.press(*"out 7", "enter")
-        await seat.sees("of 11 “out 7”")
-        finder = seat.pane("both").finder
+    async with open_cockpit(long_output(), size=ALL_BUTTONS) as cockpit:
+        await cockpit.click("#do-search")
+        await cockpit.until(lambda: cockpit.screen.query_one(SearchBar).has_focus)
+        await cockpit.press(*"out 7", "enter")
+        await cockpit.sees("of 11 “out 7”")
+        finder = cockpit.pane("both").finder
         assert finder is not None
         first = finder.rank
-        await seat.click("#do-next-match")
-        await seat.until(lambda: finder.rank == first % 11 + 1)
-        await seat.click("#do-previous-match")
-        await seat.until(lambda: finder.rank == first)
-        seat.play.stage.write("1", b"fatal: no ferns\n", "err")
-        await seat.click("#do-errors")
-        await seat.sees("1 of 1 “errors”")
+        await cockpit.click("#do-next-match")
+        await cockpit.until(lambda: finder.rank == first % 11 + 1)
+        await cockpit.click("#do-previous-match")
+        await cockpit.until(lambda: finder.rank == first)
+        cockpit.scenario.supervisor.write("1", b"fatal: no ferns\n", "err")
+        await cockpit.click("#do-errors")
+        await cockpit.sees("1 of 1 “errors”")
 
 
 @pytest.mark.slow
 async def test_the_output_layout_changes_with_the_mouse() -> None:
-    async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
-        area, out = seat.screen.query_one(OutputArea), seat.pane("out")
+    async with open_cockpit(long_output(), size=ALL_BUTTONS) as cockpit:
+        area, out = cockpit.screen.query_one(OutputArea), cockpit.pane("out")
         for command, changed in (
             ("wrap", lambda: area.wraps),
             ("timestamps", lambda: area.stamps),
@@ -84,8 +84,8 @@ async def test_the_output_layout_changes_with_the_mouse() -> None:
             ("follow", lambda: out.view is not None and not out.view.following),
         ):
             assert not changed()
-            await seat.click(f"#do-{command}")
-            await seat.until(changed)
+            await cockpit.click(f"#do-{command}")
+            await cockpit.until(changed)
 
 
 @pytest.mark.slow
@@ -94,56 +94,56 @@ async def test_output_is_copied_and_saved_with_the_mouse(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         "whisper_tui.tui.commands.output_commands.page", lambda _app, path: paged.append(Path(path).read_text())
     )
-    async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
-        await seat.click("#do-pager")
-        await seat.until(lambda: paged)
+    async with open_cockpit(long_output(), size=ALL_BUTTONS) as cockpit:
+        await cockpit.click("#do-pager")
+        await cockpit.until(lambda: paged)
         assert paged[0].startswith("out 0\n") and paged[0].endswith("err 499\n")
-        await seat.click("#do-save")
-        await seat.until(lambda: isinstance(seat.app.screen, SaveScreen))
-        await seat.press("escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        await seat.click("#do-copy")
-        await seat.sees("Copied ")
-        assert seat.app.clipboard.endswith("err 499\n")
+        await cockpit.click("#do-save")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, SaveScreen))
+        await cockpit.press("escape")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        await cockpit.click("#do-copy")
+        await cockpit.sees("Copied ")
+        assert cockpit.app.clipboard.endswith("err 499\n")
 
 
 async def test_every_command_about_output_has_its_button() -> None:
-    async with cockpit(long_output(), size=ALL_BUTTONS) as seat:
-        assert set(BUTTONS) <= buttons(seat)
+    async with open_cockpit(long_output(), size=ALL_BUTTONS) as cockpit:
+        assert set(BUTTONS) <= buttons(cockpit)
 
 
 async def test_a_small_pane_keeps_its_rows_and_one_button_for_all_commands() -> None:
-    async with cockpit(long_output(), size=(80, 24)) as seat:
-        await seat.until(lambda: not seat.screen.query_one(OutputBar).display)
-        await seat.click("#call-actions .bar-more")
-        await seat.sees("Pause  (p)")
-        await seat.press(*"pager")
-        await seat.sees("Pager  (v)")
+    async with open_cockpit(long_output(), size=(80, 24)) as cockpit:
+        await cockpit.until(lambda: not cockpit.screen.query_one(OutputBar).display)
+        await cockpit.click("#call-actions .bar-more")
+        await cockpit.sees("Pause  (p)")
+        await cockpit.press(*"pager")
+        await cockpit.sees("Pager  (v)")
 
 
 @pytest.mark.slow
 async def test_an_ended_call_can_be_rerun_with_the_mouse() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("2")
-        before = len(seat.play.stage.board.calls)
-        await seat.click("#do-retry")
-        await seat.until(lambda: len(seat.play.stage.board.calls) == before + 1)
-        assert isinstance(seat.record(str(before + 1)).state, Waiting)
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("2")
+        before = len(cockpit.scenario.supervisor.board.calls)
+        await cockpit.click("#do-retry")
+        await cockpit.until(lambda: len(cockpit.scenario.supervisor.board.calls) == before + 1)
+        assert isinstance(cockpit.record(str(before + 1)).state, Waiting)
 
 
 async def test_a_cockpit_without_calls_offers_its_other_screens() -> None:
-    async with cockpit(Play.begin()) as seat:
-        await seat.until(lambda: buttons(seat) >= {"history", "rules", "background"})
-        assert not buttons(seat) & {"approve", "kill", "retry", "export"}
-        await seat.click("#do-history")
-        await seat.sees("No matching calls.")
+    async with open_cockpit(Scenario.begin()) as cockpit:
+        await cockpit.until(lambda: buttons(cockpit) >= {"history", "rules", "background"})
+        assert not buttons(cockpit) & {"approve", "kill", "retry", "export"}
+        await cockpit.click("#do-history")
+        await cockpit.sees("No matching calls.")
 
 
 @pytest.mark.slow
 async def test_buttons_step_through_recorded_output() -> None:
-    async with cockpit(a_month(), size=(200, 40)) as seat, history(seat) as screen:
-        await seat.press("down")
-        await seat.sees("step 5 of 5")
+    async with open_cockpit(a_month(), size=(200, 40)) as cockpit, history(cockpit) as screen:
+        await cockpit.press("down")
+        await cockpit.sees("step 5 of 5")
         for command, seen in (
             ("begin", "0:00.0 of 1:00"),
             ("ahead", "0:05.0 of 1:00"),
@@ -153,10 +153,10 @@ async def test_buttons_step_through_recorded_output() -> None:
             ("play", "playing"),
             ("finish", "at the end"),
         ):
-            await seat.click(f"#do-history-{command}")
-            await seat.sees(seen)
-        await seat.click("#do-history-layout")
-        await seat.until(lambda: screen.query_one(OutputArea).choice == "both")
+            await cockpit.click(f"#do-history-{command}")
+            await cockpit.sees(seen)
+        await cockpit.click("#do-history-layout")
+        await cockpit.until(lambda: screen.query_one(OutputArea).choice == "both")
         assert {f"do-{id_}" for id_ in REPLAY_BUTTONS} == {
             button.id for button in screen.query_one(ReplayArea).query(".bar-buttons Button")
         }

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
@@ -16,18 +16,18 @@ from whisper_tui.tui.cockpit.call_roster import FOUND, SECTIONS, CallRoster, Row
 from whisper_tui.tui.cockpit.grouped_rows import OrderedTickets
 
 
-def many(count: int) -> Play:
+def many(count: int) -> Scenario:
     """So many calls wait."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     for number in range(count):
-        asked(play, f"echo {number}")
-    return play
+        asked(scenario, f"echo {number}")
+    return scenario
 
 
-def asked(play: Play, text: str) -> str:
+def asked(scenario: Scenario, text: str) -> str:
     """Somebody asks for a line of a shell."""
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
-    return play.stage.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
+    return scenario.supervisor.ask(CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec))
 
 
 def test_ordered_tickets_agree_with_a_plain_list() -> None:
@@ -53,14 +53,14 @@ def test_ordered_tickets_agree_with_a_plain_list() -> None:
 
 
 def test_an_updated_roster_equals_a_rebuilt_one() -> None:
-    stage = workday().stage
+    supervisor = workday().supervisor
     board = Board()
     roster = CallRoster(board)
-    for event in stage.events:
+    for event in supervisor.events:
         board.apply(event)
         if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
             roster.update([call_id])
-    fresh = CallRoster(stage.board)
+    fresh = CallRoster(supervisor.board)
     for section in SECTIONS:
         count = fresh.count(section)
         assert roster.count(section) == count == fresh.totals[section] == roster.totals[section]
@@ -69,7 +69,7 @@ def test_an_updated_roster_equals_a_rebuilt_one() -> None:
 
 
 def test_every_row_has_one_position_and_every_position_one_row() -> None:
-    roster = CallRoster(workday().stage.board)
+    roster = CallRoster(workday().supervisor.board)
     total = sum(roster.count(section) for section in SECTIONS)
     ids = [roster.flat(row) for row in range(total)]
     assert len(set(ids)) == total == 9
@@ -81,7 +81,7 @@ def test_every_row_has_one_position_and_every_position_one_row() -> None:
 
 
 def test_each_line_of_the_list_belongs_to_one_row() -> None:
-    roster = CallRoster(workday().stage.board)
+    roster = CallRoster(workday().supervisor.board)
     layout = ListLayout(roster)
     rows = [layout.at(line) for line in range(layout.height)]
     places = [line.place for line in rows if line is not None and line.place is not None]
@@ -92,7 +92,7 @@ def test_each_line_of_the_list_belongs_to_one_row() -> None:
 
 
 def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -> None:
-    roster = CallRoster(workday().stage.board)
+    roster = CallRoster(workday().supervisor.board)
     for words, ids in (("CRAWL", {"6"}), ("fresh build", {"7"}), ("release agent", {"3", "6", "9"}), ("zzz", set())):
         roster.narrow(words)
         found = {roster.flat(row) for row in range(sum(roster.count(section) for section in SECTIONS))} - {None}
@@ -100,10 +100,10 @@ def test_a_filter_finds_words_of_the_command_the_description_and_the_session() -
 
 
 def test_a_filter_applies_to_calls_that_arrive_and_change() -> None:
-    play = many(10)
-    roster = CallRoster(play.stage.board)
+    scenario = many(10)
+    roster = CallRoster(scenario.supervisor.board)
     roster.narrow("echo 3")
-    play.ask("build")
+    scenario.ask("build")
     roster.update(["11"])
     assert roster.count("waiting") == 1
     assert roster.totals["waiting"] == 11
@@ -112,13 +112,13 @@ def test_a_filter_applies_to_calls_that_arrive_and_change() -> None:
 
 
 def test_a_search_through_very_many_calls_runs_in_slices() -> None:
-    play = many(150)
-    roster = CallRoster(play.stage.board, work=100)
+    scenario = many(150)
+    roster = CallRoster(scenario.supervisor.board, work=100)
     roster.narrow("echo 14")
     assert (roster.searching, roster.count("waiting")) == (True, 1)
     assert roster.passes("141")
     roster.narrow("echo 141")
-    late = asked(play, "echo 1415")
+    late = asked(scenario, "echo 1415")
     roster.update([late])
     assert (roster.searching, roster.count("waiting")) == (True, 1)
     roster.search_on()
@@ -129,7 +129,7 @@ def test_a_search_through_very_many_calls_runs_in_slices() -> None:
 
 
 def test_matches_count_towards_the_length_of_a_slice() -> None:
-    roster = CallRoster(many(100).stage.board, work=10 * FOUND)
+    roster = CallRoster(many(100).supervisor.board, work=10 * FOUND)
     roster.narrow("echo")
     assert roster.searching
     assert 0 < roster.count("waiting") <= 10
@@ -139,11 +139,11 @@ def test_matches_count_towards_the_length_of_a_slice() -> None:
 
 
 def test_calls_that_are_removed_during_a_search_are_not_found() -> None:
-    play = many(150)
-    roster = CallRoster(play.stage.board, work=100)
+    scenario = many(150)
+    roster = CallRoster(scenario.supervisor.board, work=100)
     roster.narrow("echo 120")
     gone = "121"
-    play.stage.happen(Decided(at=play.clock(), call_id=gone, decision=Approve(), by=ME))
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=gone, decision=Approve(), by=ME))
     roster.update([gone])
     roster.search_on()
     assert not roster.searching
@@ -152,17 +152,17 @@ def test_calls_that_are_removed_during_a_search_are_not_found() -> None:
 
 
 def test_a_filter_finds_words_at_the_end_of_a_long_call() -> None:
-    play = many(3)
-    long = asked(play, "cat <<END\n" + "filler " * 1000 + "\nNeedle\nEND")
-    roster = CallRoster(play.stage.board)
+    scenario = many(3)
+    long = asked(scenario, "cat <<END\n" + "filler " * 1000 + "\nNeedle\nEND")
+    roster = CallRoster(scenario.supervisor.board)
     roster.narrow("needle")
     assert roster.id_at(RowPlace("waiting", 0)) == long
     assert roster.count("waiting") == 1
 
 
 async def test_sections_show_waiting_running_background_and_ended_calls() -> None:
-    async with cockpit(workday()) as seat:
-        text = seat.text()
+    async with open_cockpit(workday()) as cockpit:
+        text = cockpit.text()
         for words in ("Waiting for you", "Running", "Left in the background", "Ended"):
             assert words in text
         assert "▲ destructive" in text
@@ -173,151 +173,161 @@ async def test_sections_show_waiting_running_background_and_ended_calls() -> Non
 
 @pytest.mark.slow
 async def test_very_many_waiting_calls_can_be_reached() -> None:
-    play = many(10_000)
-    async with cockpit(play) as seat:
-        await seat.sees("10,000 waiting", "echo 0")
-        await seat.press("end")
-        await seat.sees("echo 9999")
-        await seat.press("home")
-        await seat.sees("echo 0")
+    scenario = many(10_000)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("10,000 waiting", "echo 0")
+        await cockpit.press("end")
+        await cockpit.sees("echo 9999")
+        await cockpit.press("home")
+        await cockpit.sees("echo 0")
 
 
 @pytest.mark.slow
 async def test_a_filter_over_several_slices_keeps_the_screen_responsive() -> None:
-    async with cockpit(many(600)) as seat:
-        seat.screen._roster._work = 50
-        await seat.press("slash", *"echo 5")
-        await seat.sees("111 of 600")
-        assert not seat.screen.roster.searching
-        await seat.press("escape")
-        await seat.sees("echo 6 ")
+    async with open_cockpit(many(600)) as cockpit:
+        cockpit.screen._roster._work = 50
+        await cockpit.press("slash", *"echo 5")
+        await cockpit.sees("111 of 600")
+        assert not cockpit.screen.roster.searching
+        await cockpit.press("escape")
+        await cockpit.sees("echo 6 ")
 
 
 async def test_only_the_rows_on_the_screen_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: set[int] = set()
     original = CallList.render_line
     monkeypatch.setattr(CallList, "render_line", lambda self, y: drawn.add(y) or original(self, y))
-    async with cockpit(many(1000)) as seat:
-        await seat.sees("1,000 waiting")
-        assert max(drawn) < seat.app.size.height
+    async with open_cockpit(many(1000)) as cockpit:
+        await cockpit.sees("1,000 waiting")
+        assert max(drawn) < cockpit.app.size.height
 
 
 async def test_rows_removed_above_do_not_move_the_selected_row() -> None:
-    play = many(200)
-    async with cockpit(play) as seat:
-        calls = seat.screen.query_one(CallList)
-        await seat.select("100")
-        row = next(y for y, line in enumerate(seat.text().splitlines()) if "▌◆" in line)
+    scenario = many(200)
+    async with open_cockpit(scenario) as cockpit:
+        calls = cockpit.screen.query_one(CallList)
+        await cockpit.select("100")
+        row = next(y for y, line in enumerate(cockpit.text().splitlines()) if "▌◆" in line)
         for call_id in ("3", "50", "99"):
-            play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=seat.screen.me))
-        await seat.until(lambda: len(seat.screen.board.waiting) == 197)
-        await seat.pilot.pause()
+            scenario.supervisor.happen(
+                Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=cockpit.screen.me)
+            )
+        await cockpit.until(lambda: len(cockpit.screen.board.waiting) == 197)
+        await cockpit.pilot.pause()
         assert calls.selected == "100"
-        assert "▌◆ echo 99 " in seat.text().splitlines()[row]
+        assert "▌◆ echo 99 " in cockpit.text().splitlines()[row]
 
 
 async def test_the_last_waiting_call_is_followed_into_its_next_section() -> None:
-    play = many(1)
-    async with cockpit(play) as seat:
-        play.approve("1")
-        await seat.sees("Call 1  ▶ running")
-        assert seat.selected == "1"
+    scenario = many(1)
+    async with open_cockpit(scenario) as cockpit:
+        scenario.approve("1")
+        await cockpit.sees("Call 1  ▶ running")
+        assert cockpit.selected == "1"
 
 
 async def test_the_selection_stays_in_the_queue_when_a_call_is_decided_elsewhere() -> None:
-    play = many(5)
-    async with cockpit(play) as seat:
-        await seat.select("3")
-        play.approve("3")
-        await seat.until(lambda: seat.selected == "4")
-        await seat.sees("Call 4  ◆ waiting for you")
+    scenario = many(5)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select("3")
+        scenario.approve("3")
+        await cockpit.until(lambda: cockpit.selected == "4")
+        await cockpit.sees("Call 4  ◆ waiting for you")
 
 
 async def test_the_selected_call_stays_in_view_when_a_filter_is_cleared() -> None:
-    play = many(100)
-    async with cockpit(play, size=(80, 24)) as seat:
-        await seat.press("slash", *"echo 77", "enter")
-        await seat.until(lambda: seat.selected == "78" and seat.screen.roster.count("waiting") == 1)
-        await seat.press("escape")
-        await seat.until(lambda: seat.screen.roster.count("waiting") == 100)
-        await seat.until(lambda: any(line.startswith("▌") and "echo 77" in line for line in seat.text().splitlines()))
+    scenario = many(100)
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await cockpit.press("slash", *"echo 77", "enter")
+        await cockpit.until(lambda: cockpit.selected == "78" and cockpit.screen.roster.count("waiting") == 1)
+        await cockpit.press("escape")
+        await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 100)
+        await cockpit.until(
+            lambda: any(line.startswith("▌") and "echo 77" in line for line in cockpit.text().splitlines())
+        )
 
 
 async def test_the_selected_call_stays_in_view_when_it_moves_to_another_section() -> None:
-    play = many(100)
-    play.approve("1")
-    async with cockpit(play, size=(80, 24)) as seat:
-        await seat.select("1")
+    scenario = many(100)
+    scenario.approve("1")
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await cockpit.select("1")
         for call_id in range(2, 60):
-            play.approve(str(call_id))
-        play.end("1")
-        await seat.until(lambda: seat.record("1").state.kind == "ended" and len(seat.screen.board.running) == 58)
-        await seat.until(lambda: any(line.startswith("▌") and "echo 0" in line for line in seat.text().splitlines()))
+            scenario.approve(str(call_id))
+        scenario.end("1")
+        await cockpit.until(
+            lambda: cockpit.record("1").state.kind == "ended" and len(cockpit.screen.board.running) == 58
+        )
+        await cockpit.until(
+            lambda: any(line.startswith("▌") and "echo 0" in line for line in cockpit.text().splitlines())
+        )
 
 
 async def test_a_click_selects_a_call() -> None:
-    async with cockpit(workday()) as seat:
-        lines = seat.text().splitlines()
+    async with open_cockpit(workday()) as cockpit:
+        lines = cockpit.text().splitlines()
         y = next(y for y, line in enumerate(lines) if "./test.sh" in line)
-        await seat.click("#calls", offset=(6, y - 1))
-        await seat.until(lambda: seat.selected == "2")
+        await cockpit.click("#calls", offset=(6, y - 1))
+        await cockpit.until(lambda: cockpit.selected == "2")
 
 
 async def test_a_filter_that_hides_the_selected_call_selects_the_first_one_left() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("8")
-        await seat.press("slash", *"serve")
-        await seat.until(lambda: seat.selected == "4")
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("8")
+        await cockpit.press("slash", *"serve")
+        await cockpit.until(lambda: cockpit.selected == "4")
 
 
 async def test_ages_follow_the_clock() -> None:
-    async with cockpit(workday()) as seat:
-        seat.play.clock.advance(3600)
-        await seat.sees(" 1h", "for 1 h 00 min")
+    async with open_cockpit(workday()) as cockpit:
+        cockpit.scenario.clock.advance(3600)
+        await cockpit.sees(" 1h", "for 1 h 00 min")
 
 
 async def test_a_denied_call_is_listed_as_denied() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.play.stage.decide("8", Deny(reason="no"), seat.screen.me, seat.record("8").seen_digest())
-        await seat.until(lambda: seat.screen.roster.count("waiting") == 2)
-        await seat.until(lambda: sum("denied" in line[:38] for line in seat.text().splitlines()) == 2)
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.scenario.supervisor.decide(
+            "8", Deny(reason="no"), cockpit.screen.me, cockpit.record("8").seen_digest()
+        )
+        await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 2)
+        await cockpit.until(lambda: sum("denied" in line[:38] for line in cockpit.text().splitlines()) == 2)
 
 
 @pytest.mark.slow
 async def test_the_heading_of_a_section_stays_on_top_while_its_rows_scroll() -> None:
-    async with cockpit(many(100), size=(80, 24)) as seat:
-        calls = seat.screen.query_one(CallList)
-        await seat.select("60")
-        await seat.until(lambda: calls.scroll_offset.y > 40)
+    async with open_cockpit(many(100), size=(80, 24)) as cockpit:
+        calls = cockpit.screen.query_one(CallList)
+        await cockpit.select("60")
+        await cockpit.until(lambda: calls.scroll_offset.y > 40)
         assert "Waiting for you" in calls.render_line(0).text and " 100" in calls.render_line(0).text
         for _ in range(12):
-            await seat.press("up")
+            await cockpit.press("up")
             shown = [calls.render_line(y).text for y in range(calls.size.height)]
             assert any(line.startswith("▌◆ echo") for line in shown[1:]) and shown[0].startswith(" Waiting for you")
-        await seat.click("#calls", offset=(6, 0))
-        await seat.until(lambda: seat.screen.roster.grouping == "session")
+        await cockpit.click("#calls", offset=(6, 0))
+        await cockpit.until(lambda: cockpit.screen.roster.grouping == "session")
 
 
 async def test_an_ended_row_has_its_number_and_the_time_of_its_end() -> None:
-    play = many(2)
+    scenario = many(2)
     for call_id, code in (("1", 0), ("2", 3)):
-        play.approve(call_id)
-        play.end(call_id, code)
-    async with cockpit(play) as seat:
-        ended = clock_time(play.clock())[:5]
-        await seat.sees("✔ 1 echo 0", "✘ 2 echo 1")
-        rows = [line[:38].split() for line in seat.text().splitlines() if " echo " in line[:38]]
+        scenario.approve(call_id)
+        scenario.end(call_id, code)
+    async with open_cockpit(scenario) as cockpit:
+        ended = clock_time(scenario.clock())[:5]
+        await cockpit.sees("✔ 1 echo 0", "✘ 2 echo 1")
+        rows = [line[:38].split() for line in cockpit.text().splitlines() if " echo " in line[:38]]
         assert rows[0][-3:] == ["exit", "3", ended] and rows[1][-2:] == ["0", ended]
 
 
 @pytest.mark.slow
 async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
-    play = many(60)
-    play.approve("7")
-    play.end("7")
-    async with cockpit(play, size=(120, 30)) as seat:
-        await seat.press("slash", *"echo 6", "enter", "end")
-        await seat.until(lambda: seat.selected == "7")
-        await seat.press("escape")
-        await seat.until(lambda: seat.screen.roster.count("waiting") == 59)
-        await seat.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in seat.text().splitlines()))
+    scenario = many(60)
+    scenario.approve("7")
+    scenario.end("7")
+    async with open_cockpit(scenario, size=(120, 30)) as cockpit:
+        await cockpit.press("slash", *"echo 6", "enter", "end")
+        await cockpit.until(lambda: cockpit.selected == "7")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 59)
+        await cockpit.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in cockpit.text().splitlines()))

@@ -14,8 +14,8 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import AppBlur, AppFocus
 
 from tests.pictures import universal_time
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.api import Presence
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.run import Stall
@@ -56,42 +56,42 @@ def outside_of_a_multiplexer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def later(play: Play, seconds: float = 11) -> None:
-    play.clock.advance(seconds)
+def later(scenario: Scenario, seconds: float = 11) -> None:
+    scenario.clock.advance(seconds)
 
 
-async def notifier_checked(seat: Cockpit) -> None:
+async def notifier_checked(cockpit: Cockpit) -> None:
     """Everything that has happened is on the board, and the cockpit has looked whether to call."""
-    await seat.settled()
-    seat.screen.notifier.look()
-    await seat.pilot.pause()
+    await cockpit.settled()
+    cockpit.screen.notifier.look()
+    await cockpit.pilot.pause()
 
 
 async def test_a_new_call_rings_the_bell_and_sends_a_notification(written: TerminalLog) -> None:
-    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
-        seat.play.ask("build")
-        await notifier_checked(seat)
+    async with open_cockpit(Scenario.begin(), notifications=ALWAYS) as cockpit:
+        cockpit.scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 1
         assert written.text.count("\x1b]9;whisper_tui: 1 new call from site builder · 1 waits for you\a") == 1
-        await notifier_checked(seat)
+        await notifier_checked(cockpit)
         assert written.bells == 1
 
 
 @pytest.mark.slow
 async def test_disabled_channels_write_nothing(written: TerminalLog) -> None:
     silent = NotifySettings(when="always", bell=False, notify="off", title=False)
-    async with cockpit(Play.begin(), notifications=silent) as seat:
-        seat.play.ask("build")
-        await notifier_checked(seat)
+    async with open_cockpit(Scenario.begin(), notifications=silent) as cockpit:
+        cockpit.scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 0
         assert not re.search(r"\x1b\](9|777|2);", written.text)
 
 
 async def test_the_terminal_title_counts_and_is_restored(written: TerminalLog) -> None:
-    async with cockpit(workday(), notifications=NotifySettings(when="never")) as seat:
-        await seat.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
-        seat.play.approve("7")
-        await seat.until(lambda: "\x1b]2;(2) whisper_tui\a" in written.text)
+    async with open_cockpit(workday(), notifications=NotifySettings(when="never")) as cockpit:
+        await cockpit.until(lambda: "\x1b]2;(3) whisper_tui\a" in written.text)
+        cockpit.scenario.approve("7")
+        await cockpit.until(lambda: "\x1b]2;(2) whisper_tui\a" in written.text)
         assert "\x1b[22;2t" in written.text
         assert written.bells == 0
     assert written.text.rstrip().endswith("\x1b[23;2t")
@@ -99,73 +99,73 @@ async def test_the_terminal_title_counts_and_is_restored(written: TerminalLog) -
 
 @pytest.mark.slow
 async def test_notifications_start_when_the_person_leaves(written: TerminalLog) -> None:
-    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
-        await seat.press("down")
-        seat.play.ask("build")
-        await notifier_checked(seat)
+    async with open_cockpit(Scenario.begin(), notifications=NotifySettings(title=False)) as cockpit:
+        await cockpit.press("down")
+        cockpit.scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 0
-        later(seat.play, 29)
-        await notifier_checked(seat)
+        later(cockpit.scenario, 29)
+        await notifier_checked(cockpit)
         assert written.bells == 0
-        later(seat.play, 2)
-        await notifier_checked(seat)
+        later(cockpit.scenario, 2)
+        await notifier_checked(cockpit)
         assert written.bells == 1
-        await seat.press("down")
-        later(seat.play, 20)
-        seat.play.ask("test")
-        await notifier_checked(seat)
+        await cockpit.press("down")
+        later(cockpit.scenario, 20)
+        cockpit.scenario.ask("test")
+        await notifier_checked(cockpit)
         assert written.bells == 1
 
 
 @pytest.mark.slow
 async def test_another_window_with_the_focus_means_away(written: TerminalLog) -> None:
-    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
-        await seat.press("down")
-        seat.app.post_message(AppBlur())
-        await seat.until(lambda: not seat.app.app_focus)
-        seat.play.ask("build")
-        await notifier_checked(seat)
+    async with open_cockpit(Scenario.begin(), notifications=NotifySettings(title=False)) as cockpit:
+        await cockpit.press("down")
+        cockpit.app.post_message(AppBlur())
+        await cockpit.until(lambda: not cockpit.app.app_focus)
+        cockpit.scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 1
-        seat.app.post_message(AppFocus())
-        await seat.until(lambda: seat.app.app_focus)
-        later(seat.play)
-        seat.play.ask("test")
-        await notifier_checked(seat)
+        cockpit.app.post_message(AppFocus())
+        await cockpit.until(lambda: cockpit.app.app_focus)
+        later(cockpit.scenario)
+        cockpit.scenario.ask("test")
+        await notifier_checked(cockpit)
         assert written.bells == 1
 
 
 @pytest.mark.slow
 async def test_capital_b_mutes_counts_new_calls_and_notifies_about_them_later(written: TerminalLog) -> None:
-    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
-        await seat.press("B")
-        await seat.sees("☾ do not disturb")
+    async with open_cockpit(Scenario.begin(), notifications=ALWAYS) as cockpit:
+        await cockpit.press("B")
+        await cockpit.sees("☾ do not disturb")
         for scene in ("build", "test", "tag"):
-            seat.play.ask(scene)
-        await notifier_checked(seat)
-        await seat.sees("☾ do not disturb · 3 new", "3 waiting")
+            cockpit.scenario.ask(scene)
+        await notifier_checked(cockpit)
+        await cockpit.sees("☾ do not disturb · 3 new", "3 waiting")
         assert written.bells == 0
-        seat.play.approve("2")
-        await notifier_checked(seat)
-        await seat.sees("☾ do not disturb · 2 new")
-        await seat.press("B")
-        await seat.until(lambda: written.bells == 1)
+        cockpit.scenario.approve("2")
+        await notifier_checked(cockpit)
+        await cockpit.sees("☾ do not disturb · 2 new")
+        await cockpit.press("B")
+        await cockpit.until(lambda: written.bells == 1)
         assert "2 new calls from site builder, release agent · 2 wait for you" in written.text
-        await seat.until(lambda: "☾" not in seat.text())
+        await cockpit.until(lambda: "☾" not in cockpit.text())
 
 
 async def test_quiet_hours_are_shown_and_end_with_a_notification(written: TerminalLog) -> None:
-    play = Play.begin()
-    assert time.strftime("%H:%M", time.gmtime(play.clock())) == "22:13"
-    async with cockpit(play, notifications=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as seat:
-        await seat.sees("☾ quiet until 23:00")
-        play.ask("build")
-        await notifier_checked(seat)
-        await seat.sees("☾ quiet until 23:00 · 1 new")
+    scenario = Scenario.begin()
+    assert time.strftime("%H:%M", time.gmtime(scenario.clock())) == "22:13"
+    async with open_cockpit(scenario, notifications=ALWAYS.model_copy(update={"quiet": "22:00-23:00"})) as cockpit:
+        await cockpit.sees("☾ quiet until 23:00")
+        scenario.ask("build")
+        await notifier_checked(cockpit)
+        await cockpit.sees("☾ quiet until 23:00 · 1 new")
         assert written.bells == 0
-        later(play, 3600)
-        await notifier_checked(seat)
+        later(scenario, 3600)
+        await notifier_checked(cockpit)
         assert written.bells == 1
-        await seat.until(lambda: "☾" not in seat.text())
+        await cockpit.until(lambda: "☾" not in cockpit.text())
 
 
 class Desk:
@@ -178,16 +178,18 @@ class Desk:
 class Background:
     """The notifier of a supervisor, over a played board."""
 
-    def __init__(self, play: Play, settings: NotifySettings) -> None:
-        self.play = play
+    def __init__(self, scenario: Scenario, settings: NotifySettings) -> None:
+        self.scenario = scenario
         self.people = Desk()
         self.problems: list[str] = []
-        self.notifier = BackgroundNotifier(settings, play.stage.board, self.people, self.problems.append, play.clock)
+        self.notifier = BackgroundNotifier(
+            settings, scenario.supervisor.board, self.people, self.problems.append, scenario.clock
+        )
         self._seen = 0
 
     async def look(self) -> None:
         """Tell it what has happened, and wait until everything is delivered."""
-        events = self.play.stage.events
+        events = self.scenario.supervisor.events
         for event in events[self._seen :]:
             self.notifier.on_event(event)
         self._seen = len(events)
@@ -207,8 +209,8 @@ def given(file: Path) -> list[dict[str, Any]]:
 
 async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
-    background = Background(Play.begin(), settings)
-    background.play.ask("clean-by-name")
+    background = Background(Scenario.begin(), settings)
+    background.scenario.ask("clean-by-name")
     await background.look()
     await background.look()
     (news,) = given(tmp_path / "news")
@@ -218,29 +220,29 @@ async def test_the_users_program_gets_the_notification(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_failing_program_is_reported_once(written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": ("/nowhere/at-all",)})
-    background = Background(Play.begin(), settings)
-    async with cockpit(background.play, notifications=settings) as seat:
+    background = Background(Scenario.begin(), settings)
+    async with open_cockpit(background.scenario, notifications=settings) as cockpit:
         for scene in ("build", "test", "tag"):
-            seat.play.ask(scene)
-            await notifier_checked(seat)
+            cockpit.scenario.ask(scene)
+            await notifier_checked(cockpit)
             await background.look()
-            later(seat.play)
+            later(cockpit.scenario)
         told = "The notification program /nowhere/at-all failed: cannot be started: No such file or directory"
         assert background.problems == [told]
         assert written.bells == 3
-        seat.play.stage.notify_problem = told
-        await seat.sees("The notification program /nowhere/at-all failed:")
+        cockpit.scenario.supervisor.notify_problem = told
+        await cockpit.sees("The notification program /nowhere/at-all failed:")
 
 
 async def test_a_program_that_works_again_clears_the_problem(tmp_path: Path) -> None:
     program = tmp_path / "program"
-    background = Background(Play.begin(), ALWAYS.model_copy(update={"command": (str(program),)}))
-    background.play.ask("build")
+    background = Background(Scenario.begin(), ALWAYS.model_copy(update={"command": (str(program),)}))
+    background.scenario.ask("build")
     await background.look()
     program.write_text("#!/bin/sh\ncat > /dev/null\n")
     program.chmod(0o700)
-    later(background.play)
-    background.play.ask("test")
+    later(background.scenario)
+    background.scenario.ask("test")
     await background.look()
     assert [bool(problem) for problem in background.problems] == [True, False]
 
@@ -249,9 +251,9 @@ async def test_the_program_is_only_started_while_nobody_is_at_a_cockpit(
     tmp_path: Path,
 ) -> None:
     settings = NotifySettings(command=notes(tmp_path / "news"), command_timeout_s=60.0)
-    background = Background(Play.begin(), settings)
+    background = Background(Scenario.begin(), settings)
     background.people.somebody = True
-    background.play.ask("build")
+    background.scenario.ask("build")
     background.notifier.stalled({"1": "needs-input"})
     await background.look()
     assert given(tmp_path / "news") == []
@@ -262,25 +264,25 @@ async def test_the_program_is_only_started_while_nobody_is_at_a_cockpit(
 
 async def test_do_not_disturb_and_quiet_hours_apply_to_the_program_too(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
-    background = Background(Play.begin(), settings)
+    background = Background(Scenario.begin(), settings)
     background.people.muted = True
-    background.play.ask("build")
+    background.scenario.ask("build")
     await background.look()
     assert given(tmp_path / "news") == []
     background.people.muted = False
     await background.look()
     assert len(given(tmp_path / "news")) == 1
-    quiet = Background(Play.begin(), settings.model_copy(update={"quiet": "22:00-23:00"}))
-    quiet.play.ask("build")
+    quiet = Background(Scenario.begin(), settings.model_copy(update={"quiet": "22:00-23:00"}))
+    quiet.scenario.ask("build")
     await quiet.look()
     assert len(given(tmp_path / "news")) == 1
 
 
 async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Path) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "command_timeout_s": 60.0})
-    play = Play.begin()
-    play.approve(play.ask("build"))
-    background = Background(play, settings)
+    scenario = Scenario.begin()
+    scenario.approve(scenario.ask("build"))
+    background = Background(scenario, settings)
     background.notifier.stalled({"1": "needs-input", "999": "stopped"})
     await background.look()
     background.notifier.stalled({"1": "stopped"})
@@ -294,53 +296,53 @@ async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Pa
 async def test_a_cockpit_rings_for_a_run_that_needs_input_and_for_one_that_others_have_stopped(
     written: TerminalLog,
 ) -> None:
-    play = Play.begin()
-    play.approve(play.ask("build"))
-    async with cockpit(play, notifications=ALWAYS) as seat:
-        play.stage.stalled = {"1": Stall(waits="reads", silent_since=play.clock())}
-        await seat.until(lambda: "1 command of site builder needs input" in written.text)
-        play.stage.stalled = {"1": Stall(stopped=True)}
-        await seat.until(lambda: "1 command of site builder is stopped" in written.text)
+    scenario = Scenario.begin()
+    scenario.approve(scenario.ask("build"))
+    async with open_cockpit(scenario, notifications=ALWAYS) as cockpit:
+        scenario.supervisor.stalled = {"1": Stall(waits="reads", silent_since=scenario.clock())}
+        await cockpit.until(lambda: "1 command of site builder needs input" in written.text)
+        scenario.supervisor.stalled = {"1": Stall(stopped=True)}
+        await cockpit.until(lambda: "1 command of site builder is stopped" in written.text)
         assert written.bells == 2
 
 
 async def test_a_cockpit_leaves_the_program_to_the_supervisor(tmp_path: Path, written: TerminalLog) -> None:
     settings = ALWAYS.model_copy(update={"command": notes(tmp_path / "news"), "desktop": True})
-    async with cockpit(Play.begin(), notifications=settings) as seat:
-        seat.play.ask("build")
-        await notifier_checked(seat)
+    async with open_cockpit(Scenario.begin(), notifications=settings) as cockpit:
+        cockpit.scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 1
-        assert not [worker for worker in seat.app.workers if worker.name.startswith("notify")]
+        assert not [worker for worker in cockpit.app.workers if worker.name.startswith("notify")]
     assert given(tmp_path / "news") == []
 
 
 async def test_a_cockpit_reports_whether_somebody_is_there_and_wants_no_notifications() -> None:
-    async with cockpit(Play.begin(), notifications=NotifySettings(title=False)) as seat:
-        stage, notifier = seat.play.stage, seat.screen.notifier
-        await seat.press("down")
-        await seat.until(lambda: stage.presence is not None and stage.presence.present)
-        later(seat.play, 31)
+    async with open_cockpit(Scenario.begin(), notifications=NotifySettings(title=False)) as cockpit:
+        supervisor, notifier = cockpit.scenario.supervisor, cockpit.screen.notifier
+        await cockpit.press("down")
+        await cockpit.until(lambda: supervisor.presence is not None and supervisor.presence.present)
+        later(cockpit.scenario, 31)
         notifier.report_presence()
-        await seat.until(lambda: not stage.presence.present)
-        await seat.press("B")
-        await seat.until(lambda: stage.presence.present and stage.presence.muted)
+        await cockpit.until(lambda: not supervisor.presence.present)
+        await cockpit.press("B")
+        await cockpit.until(lambda: supervisor.presence.present and supervisor.presence.muted)
 
 
 async def test_a_cockpit_that_may_not_report_does_not_retry() -> None:
-    async with cockpit(Play.begin(), notifications=ALWAYS) as seat:
+    async with open_cockpit(Scenario.begin(), notifications=ALWAYS) as cockpit:
         asked = []
 
         async def refuse(presence: Presence) -> None:
             asked.append(presence)
             raise NotAllowed("an agent has started this terminal")
 
-        seat.play.stage.report_presence = refuse  # type: ignore[method-assign]
+        cockpit.scenario.supervisor.report_presence = refuse  # type: ignore[method-assign]
         for _ in range(3):
-            seat.screen.notifier.report_presence()
-            await seat.settled()
-        await seat.until(lambda: asked)
-        seat.screen.notifier.report_presence()
-        await seat.settled()
+            cockpit.screen.notifier.report_presence()
+            await cockpit.settled()
+        await cockpit.until(lambda: asked)
+        cockpit.screen.notifier.report_presence()
+        await cockpit.settled()
         assert len(asked) == 1
 
 
@@ -358,11 +360,11 @@ def test_a_cockpit_that_is_gone_counts_as_present_for_six_seconds() -> None:
 
 
 async def test_a_reconnected_cockpit_does_not_repeat_notifications(written: TerminalLog) -> None:
-    play = Play.begin()
-    async with cockpit(play, notifications=ALWAYS) as seat:
-        play.ask("build")
-        await notifier_checked(seat)
+    scenario = Scenario.begin()
+    async with open_cockpit(scenario, notifications=ALWAYS) as cockpit:
+        scenario.ask("build")
+        await notifier_checked(cockpit)
         assert written.bells == 1
-        later(play)
-        seat.screen.notifier.changed(tuple(play.stage.board.calls))
+        later(scenario)
+        cockpit.screen.notifier.changed(tuple(scenario.supervisor.board.calls))
         assert written.bells == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pictures import universal_time
-from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Judged
@@ -39,70 +39,70 @@ def outside_of_a_multiplexer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def later(play: Play, seconds: float = 11) -> None:
-    play.clock.advance(seconds)
+def later(scenario: Scenario, seconds: float = 11) -> None:
+    scenario.clock.advance(seconds)
 
 
 def test_each_waiting_call_is_notified_once() -> None:
-    play = Play.begin()
-    summons = PendingNotifications(ALWAYS, play.clock)
-    call = play.ask("build")
+    scenario = Scenario.begin()
+    summons = PendingNotifications(ALWAYS, scenario.clock)
+    call = scenario.ask("build")
     for _ in range(3):
-        summons.changed(call, play.stage.board.calls[call])
+        summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == (call,)
-    later(play)
-    summons.changed(call, play.stage.board.calls[call])
+    later(scenario)
+    summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == ()
 
 
 def test_calls_that_waited_before_the_start_are_not_notified() -> None:
-    play = workday()
-    play.clock.advance(5)
-    summons = PendingNotifications(ALWAYS, play.clock)
-    for call, record in play.stage.board.calls.items():
+    scenario = workday()
+    scenario.clock.advance(5)
+    summons = PendingNotifications(ALWAYS, scenario.clock)
+    for call, record in scenario.supervisor.board.calls.items():
         summons.changed(call, record)
     assert summons.due(away=True) == ()
 
 
 def test_calls_that_are_decided_in_time_are_not_notified() -> None:
-    play = Play.begin()
-    summons = PendingNotifications(NotifySettings(when="away"), play.clock)
-    call = play.ask("build")
-    summons.changed(call, play.stage.board.calls[call])
+    scenario = Scenario.begin()
+    summons = PendingNotifications(NotifySettings(when="away"), scenario.clock)
+    call = scenario.ask("build")
+    summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=False) == ()
-    play.approve(call)
-    summons.changed(call, play.stage.board.calls[call])
+    scenario.approve(call)
+    summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == ()
 
 
 def test_requeued_calls_are_notified_again() -> None:
-    play = Play.begin()
-    summons = PendingNotifications(ALWAYS, play.clock)
-    call = play.ask("build")
-    summons.changed(call, play.stage.board.calls[call])
+    scenario = Scenario.begin()
+    summons = PendingNotifications(ALWAYS, scenario.clock)
+    call = scenario.ask("build")
+    summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == (call,)
-    later(play)
-    play.stage.happen(Decided(at=play.clock(), call_id=call, decision=Approve(), by=ME))
-    summons.changed(call, play.stage.board.calls[call])
+    later(scenario)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call, decision=Approve(), by=ME))
+    summons.changed(call, scenario.supervisor.board.calls[call])
     again = Verdict(kind="ask", reason="the directory is another one")
-    play.stage.happen(Judged(at=play.clock(), call_id=call, verdict=again, resolved=Resolved()))
-    summons.changed(call, play.stage.board.calls[call])
+    scenario.supervisor.happen(Judged(at=scenario.clock(), call_id=call, verdict=again, resolved=Resolved()))
+    summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == (call,)
 
 
 def test_calls_in_quick_succession_share_a_notification() -> None:
-    play = Play.begin()
-    summons = PendingNotifications(ALWAYS, play.clock)
-    first = play.ask("build")
-    summons.changed(first, play.stage.board.calls[first])
+    scenario = Scenario.begin()
+    summons = PendingNotifications(ALWAYS, scenario.clock)
+    first = scenario.ask("build")
+    summons.changed(first, scenario.supervisor.board.calls[first])
     assert summons.due(away=True) == (first,)
-    more = [play.ask("test"), play.ask("tag")]
+    more = [scenario.ask("test"), scenario.ask("tag")]
     for call in more:
-        summons.changed(call, play.stage.board.calls[call])
+        summons.changed(call, scenario.supervisor.board.calls[call])
     assert summons.due(away=True) == ()
-    later(play, 9.9)
+    later(scenario, 9.9)
     assert summons.due(away=True) == ()
-    later(play, 0.2)
+    later(scenario, 0.2)
     assert summons.due(away=True) == tuple(more)
 
 
@@ -150,32 +150,32 @@ def test_the_desktop_program_gets_the_text_as_arguments() -> None:
 
 
 def test_notifications_name_sessions_and_risks_but_no_command() -> None:
-    play = workday()
-    records = [play.stage.board.calls[call] for call in ("7", "8", "9")]
-    words = waiting_text(records, play.stage.board)
+    scenario = workday()
+    records = [scenario.supervisor.board.calls[call] for call in ("7", "8", "9")]
+    words = waiting_text(records, scenario.supervisor.board)
     assert words == "3 new calls from site builder, release agent (destructive) · 3 wait for you"
-    assert waiting_text(records[2:], play.stage.board) == "1 new call from release agent · 3 wait for you"
+    assert waiting_text(records[2:], scenario.supervisor.board) == "1 new call from release agent · 3 wait for you"
     gone = [records[0], records[1].model_copy(update={"agent_gave_up": "its session ended"})]
-    assert "(destructive) · agent of 1 gone · 3 wait" in waiting_text(gone, play.stage.board)
+    assert "(destructive) · agent of 1 gone · 3 wait" in waiting_text(gone, scenario.supervisor.board)
     assert "release agent · agent gone · 3 wait" in waiting_text(
-        [records[2].model_copy(update={"agent_gave_up": "Esc"})], play.stage.board
+        [records[2].model_copy(update={"agent_gave_up": "Esc"})], scenario.supervisor.board
     )
     assert (waiting_title(0), waiting_title(3)) == ("whisper_tui", "(3) whisper_tui")
     assert (waiting_title(0, 1), waiting_title(3, 2)) == ("(1 input) whisper_tui", "(3, 2 input) whisper_tui")
-    assert stall_text(records[:1], play.stage.board, "needs-input") == "1 command of site builder needs input"
-    assert stall_text(records[:2], play.stage.board, "stopped") == "2 commands of site builder are stopped"
+    assert stall_text(records[:1], scenario.supervisor.board, "needs-input") == "1 command of site builder needs input"
+    assert stall_text(records[:2], scenario.supervisor.board, "stopped") == "2 commands of site builder are stopped"
 
 
 def test_the_program_gets_everything_but_environments() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(
         command=Shell(text="curl -H 'Authorization: Bearer abcdef123456' https://garden.example"),
         cwd=ROOT,
         environment={"TOKEN": "secret-value"},
     )
     request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
-    play.stage.ask(request, Verdict(kind="ask", reason="", risks=(Risk(id="network", sentence="x"),)))
-    news = notification_json(list(play.stage.board.calls.values()), play.stage.board)
+    scenario.supervisor.ask(request, Verdict(kind="ask", reason="", risks=(Risk(id="network", sentence="x"),)))
+    news = notification_json(list(scenario.supervisor.board.calls.values()), scenario.supervisor.board)
     content = json.loads(news)
     assert (content["event"], content["waiting"], content["new"]) == ("waiting", 1, 1)
     (row,) = content["calls"]
@@ -185,10 +185,10 @@ def test_the_program_gets_everything_but_environments() -> None:
 
 
 def test_the_program_gets_at_most_twenty_calls_in_full() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     for _ in range(50):
-        play.ask("build")
-    content = json.loads(notification_json(list(play.stage.board.calls.values()), play.stage.board))
+        scenario.ask("build")
+    content = json.loads(notification_json(list(scenario.supervisor.board.calls.values()), scenario.supervisor.board))
     assert (content["new"], len(content["calls"])) == (50, 20)
 
 

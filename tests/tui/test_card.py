@@ -6,8 +6,8 @@ import pytest
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import RecordedStreams
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import ROOT, Play, workday
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import ROOT, Scenario, workday
 from tests.tui.test_describe import text_of
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import Supervision
@@ -30,11 +30,11 @@ SCRIPT = "set -e\necho one\nrm -rf /srv/data\n" + "echo done\n" * 80
 def asked(
     spec: CommandSpec, resolved: Resolved | None = None, *risks: Risk, reason: str = "no rule matches this command"
 ) -> tuple[CallRecord, Session]:
-    play = Play.begin()
+    scenario = Scenario.begin()
     request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
     verdict = Verdict(kind="ask", reason=reason, risks=risks)
-    call_id = play.stage.ask(request, verdict, resolved or Resolved(program="/usr/bin/bash", cwd=spec.cwd))
-    return play.stage.board.calls[call_id], play.stage.board.sessions["s1"]
+    call_id = scenario.supervisor.ask(request, verdict, resolved or Resolved(program="/usr/bin/bash", cwd=spec.cwd))
+    return scenario.supervisor.board.calls[call_id], scenario.supervisor.board.sessions["s1"]
 
 
 def labels(record: CallRecord, session: Session) -> set[str]:
@@ -88,146 +88,148 @@ def test_a_risk_in_a_long_text_shows_its_line() -> None:
 
 
 async def test_m_shows_the_details_of_every_call_until_it_is_pressed_again() -> None:
-    async with cockpit(workday(), size=(120, 50)) as seat:
-        await seat.select("8")
-        assert "Requested" not in seat.text()
-        await seat.press("m")
-        await seat.sees("Requested", "Timeout", "Workspace", "Last calls")
-        await seat.select("7")
-        await seat.sees("Requested")
-        await seat.press("m")
-        await seat.until(lambda: "Requested" not in seat.text())
+    async with open_cockpit(workday(), size=(120, 50)) as cockpit:
+        await cockpit.select("8")
+        assert "Requested" not in cockpit.text()
+        await cockpit.press("m")
+        await cockpit.sees("Requested", "Timeout", "Workspace", "Last calls")
+        await cockpit.select("7")
+        await cockpit.sees("Requested")
+        await cockpit.press("m")
+        await cockpit.until(lambda: "Requested" not in cockpit.text())
 
 
 async def test_an_apostrophe_scrolls_to_the_risky_part() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     text = "echo one\n" * 100 + "rm -rf /srv/data\n" + "echo two\n" * 100
     start = text.index("rm -rf")
     risk = Risk(id="destructive", sentence="Deletes files", span=(start, start + 6))
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
-    play.stage.ask(request, Verdict(kind="ask", reason=risk.sentence, risks=(risk,)))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.select("1")
-        assert "rm -rf /srv/data" not in seat.text().split("Deletes files")[1]
-        await seat.press("apostrophe")
-        await seat.sees("101 │ rm -rf /srv/data")
+    scenario.supervisor.ask(request, Verdict(kind="ask", reason=risk.sentence, risks=(risk,)))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.select("1")
+        assert "rm -rf /srv/data" not in cockpit.text().split("Deletes files")[1]
+        await cockpit.press("apostrophe")
+        await cockpit.sees("101 │ rm -rf /srv/data")
 
 
 async def test_digits_go_to_the_next_call_of_a_section() -> None:
-    async with cockpit(workday()) as seat:
-        board = seat.play.stage.board
+    async with open_cockpit(workday()) as cockpit:
+        board = cockpit.scenario.supervisor.board
         for key, wanted in (("2", board.running), ("3", board.unsettled)):
-            await seat.press(key)
-            await seat.until(lambda wanted=wanted: seat.selected in wanted)
-        await seat.press("4")
-        await seat.until(lambda: seat.selected in board.settled and "✔" not in heading_of(seat))
-        await seat.press("5")
-        await seat.sees("7")
-        await seat.until(lambda: seat.selected == "7")
+            await cockpit.press(key)
+            await cockpit.until(lambda wanted=wanted: cockpit.selected in wanted)
+        await cockpit.press("4")
+        await cockpit.until(lambda: cockpit.selected in board.settled and "✔" not in heading_of(cockpit))
+        await cockpit.press("5")
+        await cockpit.sees("7")
+        await cockpit.until(lambda: cockpit.selected == "7")
 
 
-def heading_of(seat: Cockpit) -> str:
-    return "".join(span.text for span in seat.screen.query_one("#call-heading", LineView).left)
+def heading_of(cockpit: Cockpit) -> str:
+    return "".join(span.text for span in cockpit.screen.query_one("#call-heading", LineView).left)
 
 
-def decided(play: Play, call_id: str) -> None:
+def decided(scenario: Scenario, call_id: str) -> None:
     """This cockpit's user approves the call, and it starts."""
     me = Decider(surface="cockpit", who="me")
-    play.clock.advance(1)
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=Approve(), by=me))
-    play.stage.start(call_id)
+    scenario.clock.advance(1)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=me))
+    scenario.supervisor.start(call_id)
 
 
 @pytest.mark.slow
 async def test_a_call_approved_here_stays_visible_with_its_last_line() -> None:
-    play = Play.begin()
-    first, second = play.ask("build"), play.ask("fix")
-    async with cockpit(play) as seat:
-        await seat.select(second)
-        decided(play, first)
-        await seat.until(lambda: "▶ running" in seat.text().splitlines()[-2])
-        play.stage.written.setdefault(first, RecordedStreams()).out += b"\x1b[32mcompiling\x1b[0m 3 of 9\n"
-        await seat.until(lambda: "compiling 3 of 9" in seat.text().splitlines()[-2])
-        play.stage.written[first].out += b"all 9 compiled\n"
-        play.stage.finish(first, Exited(code=0))
-        await seat.until(lambda: "all 9 compiled" in seat.text().splitlines()[-2])
-        await seat.until(lambda: "✔ exit 0" in seat.text().splitlines()[-2])
-        assert seat.selected == second
+    scenario = Scenario.begin()
+    first, second = scenario.ask("build"), scenario.ask("fix")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select(second)
+        decided(scenario, first)
+        await cockpit.until(lambda: "▶ running" in cockpit.text().splitlines()[-2])
+        scenario.supervisor.written.setdefault(first, RecordedStreams()).out += b"\x1b[32mcompiling\x1b[0m 3 of 9\n"
+        await cockpit.until(lambda: "compiling 3 of 9" in cockpit.text().splitlines()[-2])
+        scenario.supervisor.written[first].out += b"all 9 compiled\n"
+        scenario.supervisor.finish(first, Exited(code=0))
+        await cockpit.until(lambda: "all 9 compiled" in cockpit.text().splitlines()[-2])
+        await cockpit.until(lambda: "✔ exit 0" in cockpit.text().splitlines()[-2])
+        assert cockpit.selected == second
 
 
 async def test_the_failure_of_an_approved_call_is_shown_once() -> None:
-    play = Play.begin()
-    first, second = play.ask("build"), play.ask("fix")
-    async with cockpit(play) as seat:
-        await seat.select(second)
-        decided(play, first)
-        play.stage.finish(first, Exited(code=2))
-        await seat.sees(f"Call {first} failed (exit 2): ./build.sh")
+    scenario = Scenario.begin()
+    first, second = scenario.ask("build"), scenario.ask("fix")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select(second)
+        decided(scenario, first)
+        scenario.supervisor.finish(first, Exited(code=2))
+        await cockpit.sees(f"Call {first} failed (exit 2): ./build.sh")
 
 
 async def test_a_notification_stands_above_what_became_of_the_last_decisions() -> None:
-    play = Play.begin()
-    first, second = play.ask("build"), play.ask("fix")
-    async with cockpit(play) as seat:
-        await seat.select(second)
-        decided(play, first)
-        play.stage.finish(first, Exited(code=2))
-        strip = seat.screen.query_one("#recent")
-        await seat.until(lambda: strip.region and any(toast.region for toast in seat.screen.query(Toast)))
-        assert all(toast.region.bottom <= strip.region.y for toast in seat.screen.query(Toast))
+    scenario = Scenario.begin()
+    first, second = scenario.ask("build"), scenario.ask("fix")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select(second)
+        decided(scenario, first)
+        scenario.supervisor.finish(first, Exited(code=2))
+        strip = cockpit.screen.query_one("#recent")
+        await cockpit.until(lambda: strip.region and any(toast.region for toast in cockpit.screen.query(Toast)))
+        assert all(toast.region.bottom <= strip.region.y for toast in cockpit.screen.query(Toast))
 
 
 async def test_calls_that_others_or_rules_approved_are_not_in_the_strip() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.pilot.pause()
-        assert not seat.screen.query_one("#recent").display
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.pilot.pause()
+        assert not cockpit.screen.query_one("#recent").display
 
 
 async def test_an_empty_cockpit_offers_the_agents_of_this_machine_the_demo_and_help() -> None:
-    async with cockpit(Play.begin(), guidance=Guidance(clients=(("claude", "Claude Code"),))) as seat:
-        await seat.sees("whisper-tui install claude", "connect Claude Code", "whisper-tui demo", "what every key does")
-        assert "codex" not in seat.text()
-        seat.play.ask("build")
-        await seat.until(lambda: "whisper-tui demo" not in seat.text())
+    async with open_cockpit(Scenario.begin(), guidance=Guidance(clients=(("claude", "Claude Code"),))) as cockpit:
+        await cockpit.sees(
+            "whisper-tui install claude", "connect Claude Code", "whisper-tui demo", "what every key does"
+        )
+        assert "codex" not in cockpit.text()
+        cockpit.scenario.ask("build")
+        await cockpit.until(lambda: "whisper-tui demo" not in cockpit.text())
 
 
 async def test_an_empty_cockpit_without_a_known_agent_names_those_that_it_can_connect() -> None:
-    async with cockpit(Play.begin()) as seat:
-        await seat.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode")
+    async with open_cockpit(Scenario.begin()) as cockpit:
+        await cockpit.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode")
 
 
 async def test_the_card_shows_the_effects_with_the_diff_of_written_files(tmp_path: Path) -> None:
     (tmp_path / "tax.conf").write_text("rate = 19\n")
-    play = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
-    async with cockpit(play) as seat:
-        await seat.sees("Effects", "writes tax.conf (exists, 10 B", "-rate = 19", "+rate = 20")
+    scenario = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("Effects", "writes tax.conf (exists, 10 B", "-rate = 19", "+rate = 20")
 
 
 async def test_the_effects_follow_the_files_while_the_call_waits(tmp_path: Path) -> None:
-    play = in_directory(tmp_path, "echo new > note.txt")
-    async with cockpit(play) as seat:
-        await seat.sees("writes note.txt (new")
+    scenario = in_directory(tmp_path, "echo new > note.txt")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("writes note.txt (new")
         (tmp_path / "note.txt").write_text("old\n")
-        play.clock.advance(3)
-        await seat.sees("-old", "+new")
+        scenario.clock.advance(3)
+        await cockpit.sees("-old", "+new")
 
 
 async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -> None:
     (tmp_path / "deploy.sh").write_text("#!/bin/sh\nrm -rf ~/important\n")
     (tmp_path / "deploy.sh").chmod(0o755)
-    async with cockpit(in_directory(tmp_path, "./deploy.sh")) as seat:
-        await seat.sees("runs ./deploy.sh", "rm -rf ~/important")
+    async with open_cockpit(in_directory(tmp_path, "./deploy.sh")) as cockpit:
+        await cockpit.sees("runs ./deploy.sh", "rm -rf ~/important")
 
 
 async def test_the_lines_of_a_script_break_between_words(tmp_path: Path) -> None:
     words = [f"word{number:02d}" for number in range(24)]
     (tmp_path / "say.sh").write_text(f"echo {' '.join(words)}\n")
-    async with cockpit(in_directory(tmp_path, "sh ./say.sh"), size=(80, 24)) as seat:
-        await seat.sees("runs sh ./say.sh", words[0])
-        seat.screen.query_one("#call-detail", ParagraphsView).scroll_end(animate=False)
-        await seat.sees(words[-1])
-        shown = seat.text()
+    async with open_cockpit(in_directory(tmp_path, "sh ./say.sh"), size=(80, 24)) as cockpit:
+        await cockpit.sees("runs sh ./say.sh", words[0])
+        cockpit.screen.query_one("#call-detail", ParagraphsView).scroll_end(animate=False)
+        await cockpit.sees(words[-1])
+        shown = cockpit.text()
         assert [word for word in words if word not in shown] == []
         assert "┆ word" in shown
 
@@ -237,92 +239,94 @@ async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> Non
     (tmp_path / "deploy.sh").chmod(0o755)
     text = "Deletes recursively without confirmation (`rm -rf`)"
     risk = Risk(id="destructive", sentence=f"./deploy.sh line 2: {text}")
-    async with cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,))) as seat:
-        await seat.sees("2 risks, 1 named above: line 3: ")
-        assert seat.text().count(text) == 1
+    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,))) as cockpit:
+        await cockpit.sees("2 risks, 1 named above: line 3: ")
+        assert cockpit.text().count(text) == 1
     both = effects_of(Shell(text="./deploy.sh"), str(tmp_path), (str(tmp_path),), {}).code[0]
     risks = tuple(Risk(id=each.id, sentence=each.sentence_about("./deploy.sh")) for each in both.risks)
-    async with cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks)) as seat:
-        await seat.sees("runs ./deploy.sh: 2 risks, named above")
-        assert seat.text().count(text) == 1
+    async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks)) as cockpit:
+        await cockpit.sees("runs ./deploy.sh: 2 risks, named above")
+        assert cockpit.text().count(text) == 1
 
 
 async def test_escape_sequences_in_a_file_are_never_drawn(tmp_path: Path) -> None:
     (tmp_path / "evil.sh").write_text("echo \x1b[31mred\x1b]0;title\x07\n")
-    async with cockpit(in_directory(tmp_path, "sh evil.sh")) as seat:
-        await seat.sees("runs sh evil.sh")
-        assert "\x1b" not in seat.text() and "\x07" not in seat.text()
+    async with open_cockpit(in_directory(tmp_path, "sh evil.sh")) as cockpit:
+        await cockpit.sees("runs sh evil.sh")
+        assert "\x1b" not in cockpit.text() and "\x07" not in cockpit.text()
 
 
-def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: tuple[Risk, ...] = ()) -> Play:
+def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: tuple[Risk, ...] = ()) -> Scenario:
     """An agent wants to run a shell text in a real directory."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(command=Shell(text=text), cwd=str(directory))
     request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
-    play.stage.ask(request, Verdict(kind="ask", reason="no rule matches this command", prefixes=prefixes, risks=risks))
-    return play
+    scenario.supervisor.ask(
+        request, Verdict(kind="ask", reason="no rule matches this command", prefixes=prefixes, risks=risks)
+    )
+    return scenario
 
 
 async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
-    async with cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as seat:
-        await seat.select("1")
-        await seat.sees("l Always allow npm run build", "covers 1 of the last 1 call")
-        await seat.press("l")
-        await seat.until(lambda: not isinstance(seat.record("1").state, Waiting))
-        decision = seat.record("1").decision
+    async with open_cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("l Always allow npm run build", "covers 1 of the last 1 call")
+        await cockpit.press("l")
+        await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
+        decision = cockpit.record("1").decision
         assert isinstance(decision, Approve)
         assert decision.remember == RuleScope(words=("npm", "run", "build"), where="project")
 
 
 async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> None:
-    async with cockpit(in_directory(tmp_path, "make", ("make",))) as seat:
-        await seat.select("1")
-        await seat.sees("Effects")
-        await seat.press("l")
-        await seat.sees("No rule is offered for this call; A chooses one.")
-        assert isinstance(seat.record("1").state, Waiting)
+    async with open_cockpit(in_directory(tmp_path, "make", ("make",))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Effects")
+        await cockpit.press("l")
+        await cockpit.sees("No rule is offered for this call; A chooses one.")
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 async def test_a_wide_screen_has_the_effects_beside_the_command_and_details_where_there_is_room(tmp_path: Path) -> None:
-    play = in_directory(tmp_path, "echo new > note.txt")
-    async with cockpit(play, size=(170, 48)) as seat:
-        await seat.sees("Effects", "Timeout")
-        detail = seat.screen.query_one("#call-detail", ParagraphsView)
+    scenario = in_directory(tmp_path, "echo new > note.txt")
+    async with open_cockpit(scenario, size=(170, 48)) as cockpit:
+        await cockpit.sees("Effects", "Timeout")
+        detail = cockpit.screen.query_one("#call-detail", ParagraphsView)
         lines = [detail.render_line(y).text for y in range(detail.size.height)]
         (effects,) = (line for line in lines if "writes note.txt (new" in line)
         assert effects.index("│") < effects.index("writes note.txt")
         assert detail.unseen == 0
-        await seat.pilot.resize_terminal(120, 40)
-        await seat.until(lambda: "Timeout" not in seat.text() and "writes note.txt (new" in seat.text())
+        await cockpit.pilot.resize_terminal(120, 40)
+        await cockpit.until(lambda: "Timeout" not in cockpit.text() and "writes note.txt (new" in cockpit.text())
 
 
 async def test_a_long_sentence_beside_a_script_does_not_break_the_lines_of_the_script(tmp_path: Path) -> None:
     lines = [f"echo a line of some fifty columns, number {number:08d}" for number in range(20)]
     (tmp_path / "build.sh").write_text("\n".join(lines))
     risk = Risk(id="writes", sentence="./build.sh line 8: Writes to a file whose name is known only at run time.")
-    async with cockpit(in_directory(tmp_path, "sh ./build.sh", risks=(risk,)), size=(170, 48)) as seat:
-        await seat.sees("number 00000019")
-        assert all(line in seat.text() for line in lines)
+    async with open_cockpit(in_directory(tmp_path, "sh ./build.sh", risks=(risk,)), size=(170, 48)) as cockpit:
+        await cockpit.sees("number 00000019")
+        assert all(line in cockpit.text() for line in lines)
 
 
 async def test_details_that_do_not_fit_are_left_out_and_nothing_of_the_command_is(tmp_path: Path) -> None:
-    play = in_directory(tmp_path, "".join(f"echo {number} >> note.txt\n" for number in range(60)))
-    async with cockpit(play, size=(170, 48)) as seat:
-        await seat.sees("Effects")
-        assert "Timeout" not in seat.text()
-        detail = seat.screen.query_one("#call-detail", ParagraphsView)
+    scenario = in_directory(tmp_path, "".join(f"echo {number} >> note.txt\n" for number in range(60)))
+    async with open_cockpit(scenario, size=(170, 48)) as cockpit:
+        await cockpit.sees("Effects")
+        assert "Timeout" not in cockpit.text()
+        detail = cockpit.screen.query_one("#call-detail", ParagraphsView)
         before = detail.unseen
-        await seat.press("ctrl+d", "ctrl+d", "ctrl+d")
-        await seat.until(lambda: detail.unseen == 0)
+        await cockpit.press("ctrl+d", "ctrl+d", "ctrl+d")
+        await cockpit.until(lambda: detail.unseen == 0)
         assert before > 0
 
 
 async def test_three_columns_have_the_details_of_an_ended_call_beside_its_output() -> None:
-    async with cockpit(workday(), size=(220, 60)) as seat:
-        await seat.select("2")
-        await seat.sees("Timeout", "stdout")
-        area = seat.screen.query_one("#output")
-        assert area.region.x > seat.screen.query_one("#call").region.x and area.region.height > 50
+    async with open_cockpit(workday(), size=(220, 60)) as cockpit:
+        await cockpit.select("2")
+        await cockpit.sees("Timeout", "stdout")
+        area = cockpit.screen.query_one("#output")
+        assert area.region.x > cockpit.screen.query_one("#call").region.x and area.region.height > 50
 
 
 async def test_an_ended_call_shows_what_its_agent_was_told_with_its_details_and_asks_once() -> None:
@@ -332,17 +336,17 @@ async def test_an_ended_call_shows_what_its_agent_was_told_with_its_details_and_
         asked_about.append(record.id)
         return Told((ToldPart("reason of the denial", "Denied by the human"),), ("Something is not recorded.",))
 
-    play = Play.begin()
-    waiting, ended = play.ask("build"), play.ask("test")
-    me, shown = Decider(surface="cockpit", who="me"), play.stage.board.calls[ended].seen_digest()
-    await play.stage.decide(ended, Deny(reason="no"), me, shown)
-    async with cockpit(play, size=(100, 60)) as seat:
-        seat.app.answer_of = answer_of
-        await seat.select(waiting)
-        await seat.press("m")
-        await seat.select(ended)
-        await seat.sees("What the agent was told", "Something is not recorded.", "reason of the denial")
-        await seat.settled()
+    scenario = Scenario.begin()
+    waiting, ended = scenario.ask("build"), scenario.ask("test")
+    me, shown = Decider(surface="cockpit", who="me"), scenario.supervisor.board.calls[ended].seen_digest()
+    await scenario.supervisor.decide(ended, Deny(reason="no"), me, shown)
+    async with open_cockpit(scenario, size=(100, 60)) as cockpit:
+        cockpit.app.answer_of = answer_of
+        await cockpit.select(waiting)
+        await cockpit.press("m")
+        await cockpit.select(ended)
+        await cockpit.sees("What the agent was told", "Something is not recorded.", "reason of the denial")
+        await cockpit.settled()
         assert asked_about == [ended]
-        await seat.press("m")
-        await seat.until(lambda: "What the agent was told" not in seat.text())
+        await cockpit.press("m")
+        await cockpit.until(lambda: "What the agent was told" not in cockpit.text())

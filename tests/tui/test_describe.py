@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model.build import left_behind
-from tests.tui.scenes import BY_ID, ME, ROOT, Play, spec_of, workday
+from tests.tui.scenes import BY_ID, ME, ROOT, Scenario, spec_of, workday
 from whisper_tui.cli.watch_text import happened, lines
 from whisper_tui.model.call import Argv, CommandSpec, DeleteFile, FileEdits, Function, Shell
 from whisper_tui.model.decision import Approve, Decider
@@ -26,15 +26,17 @@ def text_of(paragraphs: tuple[Paragraph, ...], width: int = 100) -> str:
     return "\n".join("".join(span.text for span in row).rstrip() for row in rows)
 
 
-def described(play: Play, call_id: str, width: int = 100) -> str:
-    record = play.stage.board.calls[call_id]
-    return text_of(describe(record, play.stage.board.sessions[record.call.session_id], play.clock()), width)
+def described(scenario: Scenario, call_id: str, width: int = 100) -> str:
+    record = scenario.supervisor.board.calls[call_id]
+    return text_of(
+        describe(record, scenario.supervisor.board.sessions[record.call.session_id], scenario.clock()), width
+    )
 
 
 def asked(spec: CommandSpec, *risks: Risk, **resolved: str | None) -> CallRecord:
-    play = Play.begin()
-    call_id = play.ask("build", *risks)
-    record = play.stage.board.calls[call_id]
+    scenario = Scenario.begin()
+    call_id = scenario.ask("build", *risks)
+    record = scenario.supervisor.board.calls[call_id]
     found = Resolved(**{"program": "/usr/bin/x", "cwd": spec.cwd} | resolved)
     return record.model_copy(update={"call": record.call.model_copy(update={"spec": spec}), "resolved": found})
 
@@ -95,9 +97,11 @@ def test_a_session_is_shown_with_its_agent_and_root() -> None:
 
 
 def test_a_running_call_shows_its_process() -> None:
-    play = workday()
-    assert "Process     pid 4116 · group 4116 · attempt 1" in described(play, "6")
-    assert "running for" in "".join(span.text for span in heading(play.stage.board.calls["6"], play.clock()))
+    scenario = workday()
+    assert "Process     pid 4116 · group 4116 · attempt 1" in described(scenario, "6")
+    assert "running for" in "".join(
+        span.text for span in heading(scenario.supervisor.board.calls["6"], scenario.clock())
+    )
 
 
 def test_the_expansion_shows_every_command() -> None:
@@ -189,9 +193,9 @@ def test_an_ended_call_shows_its_ending_and_what_it_left_behind() -> None:
 
 
 def test_living_background_processes_and_the_last_ended_ones_are_listed() -> None:
-    play = workday()
+    scenario = workday()
     behind = tuple(left_behind(pid, alive=pid in {1, 9}) for pid in range(1, 10))
-    record = play.stage.board.calls["4"].model_copy(update={"background": behind})
+    record = scenario.supervisor.board.calls["4"].model_copy(update={"background": behind})
     rows = [row for row in text_of(describe(record, None, 0)).splitlines() if "alive " in row or "ended " in row]
     assert [row.split()[-4:-2] for row in rows[:5]] == [["pid", str(pid)] for pid in (1, 9, 8, 7, 6)]
     assert rows[5].split() == ["○", "ended", "4", "more"]
@@ -206,37 +210,37 @@ def test_a_row_never_begins_with_the_blank_between_two_words() -> None:
 
 
 def test_signals_and_an_agent_that_gave_up_are_shown() -> None:
-    play = workday()
-    play.stage.happen(AgentGaveUp(at=play.clock(), call_id="6", why="it timed out", stopping=True))
-    text = described(play, "6")
+    scenario = workday()
+    scenario.supervisor.happen(AgentGaveUp(at=scenario.clock(), call_id="6", why="it timed out", stopping=True))
+    text = described(scenario, "6")
     assert "Agent       no longer waiting: it timed out; it asked to end the run" in text
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["one line", "two lines"])
 def test_a_call_whose_agent_gave_up_is_marked_in_the_queue_the_history_and_when_watched(whole: bool) -> None:
-    play = workday()
-    board = play.stage.board
+    scenario = workday()
+    board = scenario.supervisor.board
 
     def places() -> list[str]:
-        record, now = board.calls["8"], play.clock()
+        record, now = board.calls["8"], scenario.clock()
         session = board.sessions[record.call.session_id]
         rows = [row_line(record, session, part, 80, now, whole=whole) for part in range(1 if whole else 2)]
         return ["".join(span.text for row in rows for span in row), past_call(record, now).outcome.text]
 
     assert not any("agent gone" in text for text in places())
-    gave_up = AgentGaveUp(at=play.clock(), call_id="8", why="it timed out\x1b")
-    play.stage.happen(gave_up)
+    gave_up = AgentGaveUp(at=scenario.clock(), call_id="8", why="it timed out\x1b")
+    scenario.supervisor.happen(gave_up)
     assert all("agent gone" in text for text in places())
     assert str(happened(gave_up, board)).partition(" ")[2] == "The agent no longer waits for call 8: it timed out␛."
 
 
 def test_a_call_that_is_asked_again_says_why() -> None:
-    play = Play.begin()
-    call = play.ask("build")
-    play.stage.happen(Decided(at=play.clock(), call_id=call, decision=Approve(), by=ME))
+    scenario = Scenario.begin()
+    call = scenario.ask("build")
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call, decision=Approve(), by=ME))
     verdict = Verdict(kind="ask", reason="the directory is another one now")
-    play.stage.happen(Judged(at=play.clock(), call_id=call, verdict=verdict, resolved=Resolved()))
-    assert "Asked again the directory is another one now" in described(play, call)
+    scenario.supervisor.happen(Judged(at=scenario.clock(), call_id=call, verdict=verdict, resolved=Resolved()))
+    assert "Asked again the directory is another one now" in described(scenario, call)
 
 
 def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
@@ -379,10 +383,10 @@ def test_times_and_sizes_in_words() -> None:
 
 
 def test_every_scene_can_be_described() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     for scene in BY_ID.values():
         assert spec_of(scene).cwd == ROOT
-        assert "Why asked" in described(play, play.ask(scene.id))
+        assert "Why asked" in described(scenario, scenario.ask(scene.id))
 
 
 def test_a_variable_that_a_tool_sets_for_every_command_need_not_have_been_seen() -> None:

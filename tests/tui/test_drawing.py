@@ -6,18 +6,18 @@ import pytest
 from textual.events import Key
 from textual.strip import Strip
 
-from tests.tui.cockpit import PATIENCE, cockpit
+from tests.tui.cockpit import PATIENCE, open_cockpit
 from tests.tui.scenes import workday
 from tests.tui.test_output_pane import running
 
 
 async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with cockpit(workday()) as seat:
+    async with open_cockpit(workday()) as cockpit:
         drawn: list[str | None] = []
-        monkeypatch.setattr(seat.screen._update_timer, "resume", lambda: None)  # there is no next frame
-        monkeypatch.setattr(seat.app, "post_display_hook", lambda: drawn.append(seat.selected))
-        before = seat.selected
-        seat.app.post_message(Key("down", None))
+        monkeypatch.setattr(cockpit.screen._update_timer, "resume", lambda: None)  # there is no next frame
+        monkeypatch.setattr(cockpit.app, "post_display_hook", lambda: drawn.append(cockpit.selected))
+        before = cockpit.selected
+        cockpit.app.post_message(Key("down", None))
         for _ in range(PATIENCE):
             if drawn:
                 break
@@ -26,10 +26,10 @@ async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch:
 
 
 async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as seat:
-        await seat.press("f")
-        await seat.sees("f to follow", "line 999")
-        pane, drawn = seat.pane("out"), set[int]()
+    async with open_cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as cockpit:
+        await cockpit.press("f")
+        await cockpit.sees("f to follow", "line 999")
+        pane, drawn = cockpit.pane("out"), set[int]()
         draw = pane.render_line
 
         def counted(y: int) -> Strip:
@@ -37,9 +37,9 @@ async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: py
             return draw(y)
 
         monkeypatch.setattr(pane, "render_line", counted)
-        seat.play.stage.write("1", b"one more\n")
-        await seat.until(lambda: pane.view is not None and pane.view.size == 8899)
-        await seat.until(lambda: 0 in drawn)
+        cockpit.scenario.supervisor.write("1", b"one more\n")
+        await cockpit.until(lambda: pane.view is not None and pane.view.size == 8899)
+        await cockpit.until(lambda: 0 in drawn)
         assert len(drawn) < pane.size.height // 2
 
 
@@ -47,14 +47,14 @@ async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: py
 async def test_partial_redraws_equal_a_full_redraw() -> None:
     lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
     keys = ("f", "shift+up", "w", "W", "W", "w", "Z", "shift+up", "Z", "number_sign", "number_sign", "f", "D", "t")
-    async with cockpit(running(lines), size=(80, 24)) as seat:
-        await seat.sees("line 999")
+    async with open_cockpit(running(lines), size=(80, 24)) as cockpit:
+        await cockpit.sees("line 999")
         for number, key in enumerate(keys, start=2):
-            await seat.press(key)
-            seat.play.stage.write("1", lines)
+            await cockpit.press(key)
+            cockpit.scenario.supervisor.write("1", lines)
             size = number * len(lines)
-            await seat.until(lambda size=size: any(pane.view and pane.view.size == size for pane in seat.panes))
-            drawn = seat.text()
-            for pane in seat.panes:
+            await cockpit.until(lambda size=size: any(pane.view and pane.view.size == size for pane in cockpit.panes))
+            drawn = cockpit.text()
+            for pane in cockpit.panes:
                 pane.refresh()
-            assert seat.text() == drawn, key
+            assert cockpit.text() == drawn, key

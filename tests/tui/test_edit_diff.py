@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import approved, edit, folder, one_edit, several_files
-from tests.tui.scenes import Play
+from tests.tui.scenes import Scenario
 from whisper_tui.model.call import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
@@ -144,37 +144,37 @@ def test_a_file_that_is_not_as_usual_says_so_in_its_heading() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "beside"), [((80, 24), False), ((120, 40), False), ((170, 48), True)])
 async def test_the_card_of_an_edit_is_its_difference(size: tuple[int, int], beside: bool) -> None:
-    async with cockpit(one_edit(), size=size) as seat:
-        await seat.sees('"pages": 20')
-        assert any('"pages": 12' in line and '"pages": 20' in line for line in seat.text().splitlines()) == beside
+    async with open_cockpit(one_edit(), size=size) as cockpit:
+        await cockpit.sees('"pages": 20')
+        assert any('"pages": 12' in line and '"pages": 20' in line for line in cockpit.text().splitlines()) == beside
 
 
 async def test_several_files_are_listed_above_their_differences() -> None:
-    async with cockpit(several_files(), size=(120, 50)) as seat:
-        await seat.sees("• create pages/new.md +3", "• edit settings.py +1", "• delete old.txt", "+ # Moss")
+    async with open_cockpit(several_files(), size=(120, 50)) as cockpit:
+        await cockpit.sees("• create pages/new.md +3", "• edit settings.py +1", "• delete old.txt", "+ # Moss")
 
 
-def many_hunks() -> Play:
+def many_hunks() -> Scenario:
     """Two files, each with hunks that are far from each other."""
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     changes = []
     for name, places in (("first.txt", (10, 60, 110)), ("second.txt", (20, 90))):
         (root / name).write_text("".join(f"{name} {number}\n" for number in range(150)))
         text = "".join(f"{name} {number}{' new' * (number in places)}\n" for number in range(150))
         changes.append(WriteFile(path=str(root / name), content=text))
-    edit(play, root, *changes)
-    return play
+    edit(scenario, root, *changes)
+    return scenario
 
 
-def marked_rows(seat: Cockpit) -> list[str]:
+def marked_rows(cockpit: Cockpit) -> list[str]:
     """The rows of the card with the sign of the current file and hunk."""
-    return [row.partition("▸")[2] for row in seat.text().splitlines() if "▸" in row]
+    return [row.partition("▸")[2] for row in cockpit.text().splitlines() if "▸" in row]
 
 
 @pytest.mark.slow
 async def test_keys_go_to_hunks_and_files_and_the_heading_says_where() -> None:
-    async with cockpit(many_hunks(), size=(170, 24)) as seat:
-        await seat.sees("file 1 of 2, hunk 1 of 3", "▸ • edit first.txt")
+    async with open_cockpit(many_hunks(), size=(170, 24)) as cockpit:
+        await cockpit.sees("file 1 of 2, hunk 1 of 3", "▸ • edit first.txt")
         for key, words, row in (
             ("right_curly_bracket", "file 1 of 2, hunk 1 of 3", "first.txt 10 new"),
             ("right_curly_bracket", "file 1 of 2, hunk 2 of 3", "first.txt 60 new"),
@@ -188,30 +188,30 @@ async def test_keys_go_to_hunks_and_files_and_the_heading_says_where() -> None:
             ("less_than_sign", "file 1 of 2, hunk 1 of 3", "edit first.txt"),
             ("less_than_sign", "This is the first file.", "edit first.txt"),
         ):
-            await seat.press(key)
-            await seat.sees(words, row)
-        assert isinstance(seat.record("1").state, Waiting)
+            await cockpit.press(key)
+            await cockpit.sees(words, row)
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 async def test_where_all_of_an_edit_is_on_the_screen_a_sign_goes_from_hunk_to_hunk() -> None:
-    async with cockpit(many_hunks(), size=(170, 100)) as seat:
-        await seat.sees("file 1 of 2, hunk 1 of 3", "second.txt 90 new")
+    async with open_cockpit(many_hunks(), size=(170, 100)) as cockpit:
+        await cockpit.sees("file 1 of 2, hunk 1 of 3", "second.txt 90 new")
         seen = []
         for _ in range(5):
-            await seat.press("right_curly_bracket")
-            await seat.until(lambda: marked_rows(seat)[:2] not in seen)
-            seen.append(marked_rows(seat)[:2])
-        await seat.sees("file 2 of 2, hunk 2 of 2")
+            await cockpit.press("right_curly_bracket")
+            await cockpit.until(lambda: marked_rows(cockpit)[:2] not in seen)
+            seen.append(marked_rows(cockpit)[:2])
+        await cockpit.sees("file 2 of 2, hunk 2 of 2")
         assert [listed.split()[2] for listed, _ in seen] == ["first.txt"] * 3 + ["second.txt"] * 2
 
 
 @pytest.mark.slow
 async def test_the_keys_of_hunks_and_files_work_in_the_history_as_well() -> None:
-    play = many_hunks()
-    approved(play, "1")
-    async with cockpit(play, size=(170, 24)) as seat:
-        await seat.press("H", "down")
-        await seat.sees("history", "file")
+    scenario = many_hunks()
+    approved(scenario, "1")
+    async with open_cockpit(scenario, size=(170, 24)) as cockpit:
+        await cockpit.press("H", "down")
+        await cockpit.sees("history", "file")
         for key, row in (
             ("greater_than_sign", "edit second.txt"),
             ("right_curly_bracket", "second.txt 90 new"),
@@ -219,67 +219,67 @@ async def test_the_keys_of_hunks_and_files_work_in_the_history_as_well() -> None
             ("less_than_sign", "edit first.txt"),
             ("less_than_sign", "This is the first file."),
         ):
-            await seat.press(key)
-            await seat.sees(row)
+            await cockpit.press(key)
+            await cockpit.sees(row)
 
 
 async def test_scrolling_by_hand_moves_the_position_on() -> None:
-    async with cockpit(many_hunks(), size=(120, 24)) as seat:
-        await seat.sees("file 1", "hunk 1")
-        await seat.press("ctrl+d", "ctrl+d", "ctrl+d", "ctrl+d")
-        await seat.until(lambda: any(f"file 2{of}2" in seat.text() for of in (" of ", "/")))
-        await seat.press("left_curly_bracket", "left_curly_bracket", "left_curly_bracket")
-        await seat.until(lambda: any(f"file 1{of}2" in seat.text() for of in (" of ", "/")))
+    async with open_cockpit(many_hunks(), size=(120, 24)) as cockpit:
+        await cockpit.sees("file 1", "hunk 1")
+        await cockpit.press("ctrl+d", "ctrl+d", "ctrl+d", "ctrl+d")
+        await cockpit.until(lambda: any(f"file 2{of}2" in cockpit.text() for of in (" of ", "/")))
+        await cockpit.press("left_curly_bracket", "left_curly_bracket", "left_curly_bracket")
+        await cockpit.until(lambda: any(f"file 1{of}2" in cockpit.text() for of in (" of ", "/")))
 
 
 async def test_the_keys_of_hunks_say_that_a_command_has_none() -> None:
-    play = Play.begin()
-    play.ask("build")
-    async with cockpit(play) as seat:
-        await seat.press("right_curly_bracket")
-        await seat.sees("Next hunk is not possible: call 1 edits no files, and was not previewed.")
+    scenario = Scenario.begin()
+    scenario.ask("build")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("right_curly_bracket")
+        await cockpit.sees("Next hunk is not possible: call 1 edits no files, and was not previewed.")
 
 
 async def test_a_terminal_that_becomes_wide_shows_the_versions_side_by_side() -> None:
-    async with cockpit(one_edit(), size=(120, 40)) as seat:
-        await seat.sees('"pages": 20')
-        await seat.pilot.resize_terminal(170, 40)
-        await seat.until(
-            lambda: any('"pages": 12' in line and '"pages": 20' in line for line in seat.text().splitlines())
+    async with open_cockpit(one_edit(), size=(120, 40)) as cockpit:
+        await cockpit.sees('"pages": 20')
+        await cockpit.pilot.resize_terminal(170, 40)
+        await cockpit.until(
+            lambda: any('"pages": 12' in line and '"pages": 20' in line for line in cockpit.text().splitlines())
         )
 
 
 async def test_a_long_difference_is_laid_out_anew_for_a_narrow_terminal_before_it_counts_as_shown() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     text = "".join(f"number {number}\n" for number in range(3000))
     (root / "long.txt").write_text(text)
-    edit(play, root, WriteFile(path=str(root / "long.txt"), content=text.replace("number", "line")))
-    async with cockpit(play, size=(170, 40)) as seat:
-        await seat.sees("− number 0", "+ line 0")
-        await seat.pilot.resize_terminal(100, 40)
-        await seat.sees("− number 1", "not seen yet")
-        assert not any("− number 1" in row and "+ line 1" in row for row in seat.text().splitlines())
-        card = seat.screen.query_one("#call-detail", ParagraphsView)
-        assert card.unseen > 5000 and not seat.screen.card.edits.is_missing(seat.shown)
-        play.clock.advance(1)
-        await seat.press("a")
-        await seat.sees("not on the screen yet")
-        assert isinstance(seat.record("1").state, Waiting)
+    edit(scenario, root, WriteFile(path=str(root / "long.txt"), content=text.replace("number", "line")))
+    async with open_cockpit(scenario, size=(170, 40)) as cockpit:
+        await cockpit.sees("− number 0", "+ line 0")
+        await cockpit.pilot.resize_terminal(100, 40)
+        await cockpit.sees("− number 1", "not seen yet")
+        assert not any("− number 1" in row and "+ line 1" in row for row in cockpit.text().splitlines())
+        card = cockpit.screen.query_one("#call-detail", ParagraphsView)
+        assert card.unseen > 5000 and not cockpit.screen.card.edits.is_missing(cockpit.shown)
+        scenario.clock.advance(1)
+        await cockpit.press("a")
+        await cockpit.sees("not on the screen yet")
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 async def test_rows_of_a_difference_have_to_be_seen_before_an_approval() -> None:
-    play, root = Play.begin(), folder()
-    call_id = edit(play, root, WriteFile(path=str(root / "long.txt"), content="one more\n" * 200))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.sees("not seen yet")
-        play.clock.advance(1)
-        await seat.press("a")
-        await seat.sees("not on the screen yet")
-        assert isinstance(seat.record(call_id).state, Waiting)
+    scenario, root = Scenario.begin(), folder()
+    call_id = edit(scenario, root, WriteFile(path=str(root / "long.txt"), content="one more\n" * 200))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.sees("not seen yet")
+        scenario.clock.advance(1)
+        await cockpit.press("a")
+        await cockpit.sees("not on the screen yet")
+        assert isinstance(cockpit.record(call_id).state, Waiting)
 
 
 async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = one_edit()
+    scenario = one_edit()
     go_on = threading.Event()
 
     def slowly(found: Sequence[FileVersions], root: str, *, mask: bool) -> tuple[ColouredDiff, ...]:
@@ -287,82 +287,82 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
         return coloured_diffs(found, root, mask=mask)
 
     monkeypatch.setattr("whisper_tui.tui.cockpit.edit_diff.coloured_diffs", slowly)
-    app = CockpitApp(play.stage, user="me", clock=play.clock)
+    app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        seat = Cockpit(app, pilot, play)
+        cockpit = Cockpit(app, pilot, scenario)
         try:
-            await seat.sees("Reading the files …")
-            play.clock.advance(1)
-            await seat.press("a")
-            await seat.sees("the files of this edit are still being read")
-            assert isinstance(seat.record("1").state, Waiting)
+            await cockpit.sees("Reading the files …")
+            scenario.clock.advance(1)
+            await cockpit.press("a")
+            await cockpit.sees("the files of this edit are still being read")
+            assert isinstance(cockpit.record("1").state, Waiting)
         finally:
             go_on.set()
-        await seat.sees('"pages": 20')
-        play.clock.advance(1)
-        await seat.press("a")
-        await seat.until(lambda: not isinstance(seat.record("1").state, Waiting))
+        await cockpit.sees('"pages": 20')
+        scenario.clock.advance(1)
+        await cockpit.press("a")
+        await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
 
 
 async def test_an_edit_whose_result_is_not_known_shows_what_was_asked_for() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     (root / "a.txt").write_text("one\n")
-    edit(play, root, ReplaceText(path=str(root / "a.txt"), old="not there", new="the new words"))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.sees("its new content is not known", "As the agent asked for it", "the new words")
+    edit(scenario, root, ReplaceText(path=str(root / "a.txt"), old="not there", new="the new words"))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.sees("its new content is not known", "As the agent asked for it", "the new words")
 
 
 async def test_a_file_that_changes_while_its_edit_waits_is_shown_as_it_is_now() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     path = root / "a.txt"
     path.write_text("one\n")
-    edit(play, root, WriteFile(path=str(path), content="two\n"))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.sees("− one", "+ two")
+    edit(scenario, root, WriteFile(path=str(path), content="two\n"))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.sees("− one", "+ two")
         path.write_text("three\n")
-        play.clock.advance(5)
-        await seat.sees("− three", "The file has changed since")
+        scenario.clock.advance(5)
+        await cockpit.sees("− three", "The file has changed since")
 
 
 async def test_an_ended_edit_keeps_its_difference() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     (root / "a.txt").write_text("one\n")
-    call_id = edit(play, root, DeleteFile(path=str(root / "a.txt")))
-    approved(play, call_id)
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.select(call_id)
-        await seat.sees("− one")
+    call_id = edit(scenario, root, DeleteFile(path=str(root / "a.txt")))
+    approved(scenario, call_id)
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.select(call_id)
+        await cockpit.sees("− one")
 
 
 async def test_the_card_of_an_ended_edit_says_whether_its_agent_has_made_it() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     path = root / "a.txt"
     path.write_text("one\n")
-    call_id = edit(play, root, WriteFile(path=str(path), content="two\n"))
-    approved(play, call_id)
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.select(call_id)
-        await seat.sees("✔ approved", "which makes the edit", "now as before the edit")
+    call_id = edit(scenario, root, WriteFile(path=str(path), content="two\n"))
+    approved(scenario, call_id)
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.select(call_id)
+        await cockpit.sees("✔ approved", "which makes the edit", "now as before the edit")
         path.write_text("two\n")
-        play.clock.advance(FRESH_S)
-        await seat.sees("now as it was approved")
+        scenario.clock.advance(FRESH_S)
+        await cockpit.sees("now as it was approved")
         path.write_text("three\n")
-        await seat.press("H", "down")
-        await seat.sees("now other than approved")
+        await cockpit.press("H", "down")
+        await cockpit.sees("now other than approved")
 
 
 async def test_the_history_shows_the_difference_of_an_edit() -> None:
-    play, root = Play.begin(), folder()
+    scenario, root = Scenario.begin(), folder()
     (root / "a.txt").write_text("one\n")
-    approved(play, edit(play, root, DeleteFile(path=str(root / "a.txt"))))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.press("H", "down")
-        await seat.sees("history", "delete a.txt", "− one")
+    approved(scenario, edit(scenario, root, DeleteFile(path=str(root / "a.txt"))))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.press("H", "down")
+        await cockpit.sees("history", "delete a.txt", "− one")
 
 
 def test_the_stage_reads_real_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    play = Play.begin()
-    call_id = edit(play, tmp_path, WriteFile(path=str(tmp_path / "a.txt"), content="two\n"))
-    resolved = play.stage.board.calls[call_id].resolved
+    scenario = Scenario.begin()
+    call_id = edit(scenario, tmp_path, WriteFile(path=str(tmp_path / "a.txt"), content="two\n"))
+    resolved = scenario.supervisor.board.calls[call_id].resolved
     assert resolved is not None and [file.added for file in resolved.edits] == [1]

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.widgets import TextArea
 
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario
 from tests.tui.test_deciding import three_waiting
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.state import Running, Waiting
@@ -70,14 +70,14 @@ def test_arguments_are_one_per_line_and_mean_the_same() -> None:
 
 @pytest.mark.slow
 async def test_the_parts_of_a_shell_text_have_colours_of_the_theme() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("3")
-        await seat.press("e")
-        await seat.sees("Edit call 3")
-        area = seat.app.screen.query_one(TextArea)
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("e")
+        await cockpit.sees("Edit call 3")
+        area = cockpit.app.screen.query_one(TextArea)
         assert area.language == "bash"
         area.text = 'if true; then echo "x"; fi # why'
-        await seat.sees("# why")
+        await cockpit.sees("# why")
         colours = load_themes().good["whisper-dark"].theme
         drawn = {
             segment.text.strip(): segment.style.color.triplet.hex
@@ -90,78 +90,78 @@ async def test_the_parts_of_a_shell_text_have_colours_of_the_theme() -> None:
 
 
 async def test_every_change_is_in_view_before_it_is_approved() -> None:
-    async with cockpit(three_waiting(), size=(200, 60)) as seat:
-        await seat.select("3")
-        await seat.press("e")
-        await seat.sees("Will run: as requested")
-        assert "what you changed" not in seat.text()
-        seat.app.screen.query_one(TextArea).text = "echo 'rate = 30' > tax.conf"
-        await seat.sees("Your changes to the request", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("e")
+        await cockpit.sees("Will run: as requested")
+        assert "what you changed" not in cockpit.text()
+        cockpit.app.screen.query_one(TextArea).text = "echo 'rate = 30' > tax.conf"
+        await cockpit.sees("Your changes to the request", f"{MINUS} │ echo 'rate = 20'", "+ │ echo 'rate = 30'")
 
 
 @pytest.mark.slow
 async def test_unseen_parts_of_an_edit_need_a_second_key() -> None:
-    async with cockpit(three_waiting(), size=(100, 30)) as seat:
-        await seat.select("3")
-        await seat.press("e")
-        await seat.sees("Edit call 3")
-        seat.app.screen.query_one(TextArea).text = "\n".join(f"echo {number}" for number in range(200))
-        await seat.sees("Will run: edited")
-        await seat.press("ctrl+s")
-        await seat.sees("of the command not shown")
-        assert isinstance(seat.record("3").state, Waiting)
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("3").state, Running))
+    async with open_cockpit(three_waiting(), size=(100, 30)) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("e")
+        await cockpit.sees("Edit call 3")
+        cockpit.app.screen.query_one(TextArea).text = "\n".join(f"echo {number}" for number in range(200))
+        await cockpit.sees("Will run: edited")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("of the command not shown")
+        assert isinstance(cockpit.record("3").state, Waiting)
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("3").state, Running))
 
 
 @pytest.mark.slow
 async def test_earlier_reasons_are_offered() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("1")
-        await seat.press("d")
-        await seat.sees("Deny call 1")
-        assert "Your earlier reasons" not in seat.text()
-        await seat.press(*"use make", "enter")
-        await seat.until(lambda: seat.selected == "2")
-        seat.play.clock.advance(1)
-        await seat.press("d")
-        await seat.sees("Deny call 2", "Your earlier reasons", "use make")
-        await seat.press("down", "enter")
-        await seat.press(*" first", "enter")
-        await seat.until(lambda: not isinstance(seat.record("2").state, Waiting))
-        assert seat.record("2").decision.reason == "use make first"
-        await seat.until(lambda: seat.selected == "3")
-        seat.play.clock.advance(1)
-        await seat.press("d")
-        await seat.sees("Deny call 3", "use make first")
-        await seat.click("#recent", offset=(2, 1))
-        await seat.press("enter")
-        await seat.until(lambda: not isinstance(seat.record("3").state, Waiting))
-        assert seat.record("3").decision.reason == "use make"
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("d")
+        await cockpit.sees("Deny call 1")
+        assert "Your earlier reasons" not in cockpit.text()
+        await cockpit.press(*"use make", "enter")
+        await cockpit.until(lambda: cockpit.selected == "2")
+        cockpit.scenario.clock.advance(1)
+        await cockpit.press("d")
+        await cockpit.sees("Deny call 2", "Your earlier reasons", "use make")
+        await cockpit.press("down", "enter")
+        await cockpit.press(*" first", "enter")
+        await cockpit.until(lambda: not isinstance(cockpit.record("2").state, Waiting))
+        assert cockpit.record("2").decision.reason == "use make first"
+        await cockpit.until(lambda: cockpit.selected == "3")
+        cockpit.scenario.clock.advance(1)
+        await cockpit.press("d")
+        await cockpit.sees("Deny call 3", "use make first")
+        await cockpit.click("#recent", offset=(2, 1))
+        await cockpit.press("enter")
+        await cockpit.until(lambda: not isinstance(cockpit.record("3").state, Waiting))
+        assert cockpit.record("3").decision.reason == "use make"
 
 
-def asking(*args: str) -> Play:
+def asking(*args: str) -> Scenario:
     """An agent asks for git with these arguments."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(command=Argv(program="git", args=args), cwd="/srv")
-    play.stage.ask(CallRequest(session_id="s1", tool="execute_command", arguments={}, spec=spec))
-    return play
+    scenario.supervisor.ask(CallRequest(session_id="s1", tool="execute_command", arguments={}, spec=spec))
+    return scenario
 
 
 @asynccontextmanager
-async def form(play: Play, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Cockpit, ArgumentsForm]]:
+async def form(scenario: Scenario, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Cockpit, ArgumentsForm]]:
     """The fields of its arguments; the focus is in the last one."""
-    async with cockpit(play, size=size) as seat:
-        await seat.select("1")
-        await seat.press("e")
-        await seat.sees("Arguments: Enter adds")
-        found = seat.app.screen.query_one(ArgumentsForm)
-        await seat.until(lambda: isinstance(seat.app.focused, ArgumentField) or not found.fields)
-        yield seat, found
+    async with open_cockpit(scenario, size=size) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("e")
+        await cockpit.sees("Arguments: Enter adds")
+        found = cockpit.app.screen.query_one(ArgumentsForm)
+        await cockpit.until(lambda: isinstance(cockpit.app.focused, ArgumentField) or not found.fields)
+        yield cockpit, found
 
 
-def ran(seat: Cockpit) -> tuple[str, ...]:
-    command = seat.record("1").spec.command
+def ran(cockpit: Cockpit) -> tuple[str, ...]:
+    command = cockpit.record("1").spec.command
     assert isinstance(command, Argv)
     return command.args
 
@@ -171,58 +171,58 @@ ROUGH = ("commit", "-m", "two 'words' \\ $X\nand a line ", "")
 
 @pytest.mark.slow
 async def test_each_argument_has_a_field_with_its_exact_value() -> None:
-    async with form(asking(*ROUGH)) as (seat, fields):
+    async with form(asking(*ROUGH)) as (cockpit, fields):
         assert fields.values == ROUGH
-        await seat.sees("Will run: as requested")
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert ran(seat) == ROUGH and seat.record("1").spec == seat.record("1").call.spec
+        await cockpit.sees("Will run: as requested")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert ran(cockpit) == ROUGH and cockpit.record("1").spec == cockpit.record("1").call.spec
 
 
 @pytest.mark.slow
 async def test_arguments_are_added_moved_and_removed_by_keys() -> None:
-    async with form(asking("commit", "-m", "words")) as (seat, fields):
-        await seat.press("enter", *"a b", "ctrl+j", *"c")
-        await seat.until(lambda: fields.values == ("commit", "-m", "words", "a b\nc"))
-        await seat.press("alt+up", "alt+up")
-        await seat.until(lambda: fields.values == ("commit", "a b\nc", "-m", "words"))
-        await seat.press("up", "up", "alt+x")
-        await seat.until(lambda: fields.values == ("a b\nc", "-m", "words"))
-        await seat.press("down", "down", "alt+down")
-        await seat.until(lambda: fields.values == ("a b\nc", "words", "-m"))
-        await seat.sees("Will run: edited")
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert ran(seat) == ("a b\nc", "words", "-m")
+    async with form(asking("commit", "-m", "words")) as (cockpit, fields):
+        await cockpit.press("enter", *"a b", "ctrl+j", *"c")
+        await cockpit.until(lambda: fields.values == ("commit", "-m", "words", "a b\nc"))
+        await cockpit.press("alt+up", "alt+up")
+        await cockpit.until(lambda: fields.values == ("commit", "a b\nc", "-m", "words"))
+        await cockpit.press("up", "up", "alt+x")
+        await cockpit.until(lambda: fields.values == ("a b\nc", "-m", "words"))
+        await cockpit.press("down", "down", "alt+down")
+        await cockpit.until(lambda: fields.values == ("a b\nc", "words", "-m"))
+        await cockpit.sees("Will run: edited")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert ran(cockpit) == ("a b\nc", "words", "-m")
 
 
 @pytest.mark.slow
 async def test_arguments_are_added_moved_and_removed_with_the_mouse() -> None:
-    async with form(asking("commit", "-m")) as (seat, fields):
-        await seat.click("#argument-add")
-        await seat.until(lambda: fields.values == ("commit", "-m", ""))
-        await seat.press(*"words")
-        await seat.click(".argument-down")
-        await seat.until(lambda: fields.values == ("-m", "commit", "words"))
-        await seat.click(".argument-remove")
-        await seat.until(lambda: fields.values == ("commit", "words"))
+    async with form(asking("commit", "-m")) as (cockpit, fields):
+        await cockpit.click("#argument-add")
+        await cockpit.until(lambda: fields.values == ("commit", "-m", ""))
+        await cockpit.press(*"words")
+        await cockpit.click(".argument-down")
+        await cockpit.until(lambda: fields.values == ("-m", "commit", "words"))
+        await cockpit.click(".argument-remove")
+        await cockpit.until(lambda: fields.values == ("commit", "words"))
 
 
 async def test_the_last_argument_can_be_removed_and_one_added_again() -> None:
-    async with form(asking("commit")) as (seat, fields):
-        await seat.press("alt+x")
-        await seat.until(lambda: fields.values == ())
-        await seat.click("#argument-add")
-        await seat.until(lambda: fields.values == ("",))
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert ran(seat) == ("",)
+    async with form(asking("commit")) as (cockpit, fields):
+        await cockpit.press("alt+x")
+        await cockpit.until(lambda: fields.values == ())
+        await cockpit.click("#argument-add")
+        await cockpit.until(lambda: fields.values == ("",))
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert ran(cockpit) == ("",)
 
 
 @pytest.mark.slow
 async def test_hundreds_of_arguments_are_typed_as_numbered_lines() -> None:
-    async with cockpit(asking(*map(str, range(300)))) as seat:
-        await seat.select("1")
-        await seat.press("e")
-        await seat.sees("Arguments, one per line, in shell quoting")
-        assert seat.app.screen.query_one(TextArea).show_line_numbers
+    async with open_cockpit(asking(*map(str, range(300)))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("e")
+        await cockpit.sees("Arguments, one per line, in shell quoting")
+        assert cockpit.app.screen.query_one(TextArea).show_line_numbers

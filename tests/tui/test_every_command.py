@@ -9,11 +9,11 @@ from textual.screen import Screen
 from textual.widgets import Button
 from textual.widgets._footer import FooterKey
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import edit, folder
 from tests.tui.past import a_month, history
 from tests.tui.preview_scenes import apply, begin_preview, end_preview, tidying
-from tests.tui.scenes import Play
+from tests.tui.scenes import Scenario
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
 from whisper_tui.model.call import WriteFile
@@ -44,32 +44,32 @@ sandbox; the rest is rare. The palette has them all."""
 WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED = "3", "2", "1", "4", "5", "6", "7"
 
 
-def one_of_each() -> Play:
+def one_of_each() -> Scenario:
     """A call that is over, one in a terminal that reads input, a waiting one, a blocked one, an edit, previews."""
-    play = Play.begin()
-    over = play.ask("build")
-    play.approve(over)
-    play.print(over, "build")
-    play.end(over)
-    play.approve(play.ask("tag"))
-    play.ask("test")
-    blocked = confined(play, "fix")
-    play.stage.finish(blocked, Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
+    scenario = Scenario.begin()
+    over = scenario.ask("build")
+    scenario.approve(over)
+    scenario.print(over, "build")
+    scenario.end(over)
+    scenario.approve(scenario.ask("tag"))
+    scenario.ask("test")
+    blocked = confined(scenario, "fix")
+    scenario.supervisor.finish(blocked, Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
     root = folder()
-    edit(play, root, WriteFile(path=str(root / "new.txt"), content="new\n"))
+    edit(scenario, root, WriteFile(path=str(root / "new.txt"), content="new\n"))
     for _ in (PREVIEWED, APPLIED):
-        _, call_id = tidying(play)
-        begin_preview(play, call_id)
-        end_preview(play, call_id)
-    apply(play, APPLIED)
-    return play
+        _, call_id = tidying(scenario)
+        begin_preview(scenario, call_id)
+        end_preview(scenario, call_id)
+    apply(scenario, APPLIED)
+    return scenario
 
 
 class CommandAccess:
     """Tries the ways to the commands of a screen; none of them is carried out, only noted."""
 
-    def __init__(self, seat: Cockpit, screen: CockpitScreen | CommandScreen) -> None:
-        self.seat = seat
+    def __init__(self, cockpit: Cockpit, screen: CockpitScreen | CommandScreen) -> None:
+        self.cockpit = cockpit
         self.screen = screen
         self.done: list[str] = []
         screen.does = {id_: partial(self.done.append, id_) for id_ in screen.does}
@@ -77,13 +77,13 @@ class CommandAccess:
     async def leads_to(self, command: Command, way: Callable[[], object]) -> None:
         self.done.clear()
         await way()  # type: ignore[misc]
-        await self.seat.until(lambda: self.done)
+        await self.cockpit.until(lambda: self.done)
         assert self.done == [command.id]
 
     async def by_key(self, commands: Iterable[Command]) -> None:
         for command in commands:
             for key in command.key.split(","):
-                await self.leads_to(command, partial(self.seat.press, key))
+                await self.leads_to(command, partial(self.cockpit.press, key))
 
     async def in_the_palette(self, commands: Iterable[Command]) -> None:
         hits = [hit async for hit in CockpitCommands(self.screen).discover() if isinstance(hit, DiscoveryHit)]
@@ -101,19 +101,19 @@ class CommandAccess:
             if found is None:
                 beyond.add(command.id)
             else:
-                await self.seat.until(lambda found=found: not found.has_class("-active"))
-                await self.leads_to(command, partial(self.seat.pilot.click, found))
+                await self.cockpit.until(lambda found=found: not found.has_class("-active"))
+                await self.leads_to(command, partial(self.cockpit.pilot.click, found))
         return beyond
 
     async def in_the_palette_by_mouse(self, commands: Iterable[Command], opens: str) -> None:
         """Open the palette with a click, see as many commands as there are, and click the first."""
         first, *rest = commands
-        await self.seat.click(opens)
-        await self.seat.until(lambda: self.seat.app.screen is not self.screen)
-        listed = self.seat.app.screen.query_one(CommandList)
-        await self.seat.until(lambda: listed.option_count == 1 + len(rest) and listed.region)
-        await self.leads_to(first, partial(self.seat.pilot.click, listed, offset=(4, 1)))
-        await self.seat.until(lambda: self.seat.app.screen is self.screen)
+        await self.cockpit.click(opens)
+        await self.cockpit.until(lambda: self.cockpit.app.screen is not self.screen)
+        listed = self.cockpit.app.screen.query_one(CommandList)
+        await self.cockpit.until(lambda: listed.option_count == 1 + len(rest) and listed.region)
+        await self.leads_to(first, partial(self.cockpit.pilot.click, listed, offset=(4, 1)))
+        await self.cockpit.until(lambda: self.cockpit.app.screen is self.screen)
 
 
 def place(screen: Screen[None], command: Command) -> Button | FooterKey | None:
@@ -123,49 +123,49 @@ def place(screen: Screen[None], command: Command) -> Button | FooterKey | None:
     return next((each for each in (*buttons, *keys) if each.region), None)
 
 
-def meant(seat: Cockpit) -> list[Command]:
+def meant(cockpit: Cockpit) -> list[Command]:
     """What can be done with the call that is selected."""
-    return [command for command in COMMANDS if available(command, seat.shown)]
+    return [command for command in COMMANDS if available(command, cockpit.shown)]
 
 
 @pytest.mark.slow
 async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
     tried: set[str] = set()
-    async with cockpit(one_of_each(), size=WIDE) as seat:
-        ways = CommandAccess(seat, seat.screen)
+    async with open_cockpit(one_of_each(), size=WIDE) as cockpit:
+        ways = CommandAccess(cockpit, cockpit.screen)
         for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED):
-            await seat.select(call_id)
-            await seat.pilot.pause()
-            commands = meant(seat)
+            await cockpit.select(call_id)
+            await cockpit.pilot.pause()
+            commands = meant(cockpit)
             new = [command for command in commands if command.id not in tried]
             await ways.by_key(new)
             await ways.in_the_palette(commands)
             assert await ways.by_mouse(new) <= ELSEWHERE
             tried |= {command.id for command in new}
-        assert tried == set(seat.screen.does)
-        await ways.in_the_palette_by_mouse(meant(seat), "#call-actions .bar-more")
+        assert tried == set(cockpit.screen.does)
+        await ways.in_the_palette_by_mouse(meant(cockpit), "#call-actions .bar-more")
 
 
 @pytest.mark.slow
 async def test_a_command_that_does_not_apply_is_unreachable() -> None:
-    async with cockpit(one_of_each(), size=WIDE) as seat:
-        ways = CommandAccess(seat, seat.screen)
-        await seat.select(ENDED)
-        await seat.pilot.pause()
-        useless = [command for command in COMMANDS if not available(command, seat.shown)]
+    async with open_cockpit(one_of_each(), size=WIDE) as cockpit:
+        ways = CommandAccess(cockpit, cockpit.screen)
+        await cockpit.select(ENDED)
+        await cockpit.pilot.pause()
+        useless = [command for command in COMMANDS if not available(command, cockpit.shown)]
         assert {command.id for command in useless} >= {"approve", "deny", "kill", "type", "terminal"}
         for command in useless:
-            assert place(seat.screen, command) is None
-            await seat.press(*command.key.split(","))
+            assert place(cockpit.screen, command) is None
+            await cockpit.press(*command.key.split(","))
         assert ways.done == []
 
 
 @pytest.mark.slow
 async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
-    async with cockpit(a_month(), size=WIDE) as seat, history(seat) as screen:
-        await seat.press("down")
-        await seat.until(lambda: screen.means_something("history-play"))
-        ways = CommandAccess(seat, screen)
+    async with open_cockpit(a_month(), size=WIDE) as cockpit, history(cockpit) as screen:
+        await cockpit.press("down")
+        await cockpit.until(lambda: screen.means_something("history-play"))
+        ways = CommandAccess(cockpit, screen)
         await ways.by_key(HISTORY)
         await ways.in_the_palette(HISTORY)
         hunks = {f"history-{way}-{what}" for way in ("next", "previous") for what in ("hunk", "file")}
@@ -175,13 +175,13 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
 
 @pytest.mark.slow
 async def test_every_command_of_the_rules_has_keys_a_place_in_the_palette_and_one_for_the_mouse() -> None:
-    async with cockpit(a_month(), rule_book=Book()) as seat:
-        await seat.press("L")
-        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
-        screen = seat.app.screen
+    async with open_cockpit(a_month(), rule_book=Book()) as cockpit:
+        await cockpit.press("L")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen))
+        screen = cockpit.app.screen
         assert isinstance(screen, RulesScreen)
-        await seat.sees("git status")
-        ways = CommandAccess(seat, screen)
+        await cockpit.sees("git status")
+        ways = CommandAccess(cockpit, screen)
         await ways.by_key(RULES)
         await ways.in_the_palette(RULES)
         assert await ways.by_mouse(RULES) == {"rules-help"}

@@ -8,10 +8,10 @@ from textual.widgets import Button
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import InMemoryRules
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario, workday
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
-from tests.tui.test_settings_screen import stage as with_settings
+from tests.tui.test_settings_screen import supervisor as with_settings
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.dialogs.dialog import Dialog
@@ -20,39 +20,39 @@ SMALLEST = (80, 24)
 WAITS, RUNS = "8", "6"
 
 
-async def buttons_do_what_they_say(seat: Cockpit, *keys: str) -> set[str]:
+async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
     """Open a dialog, click each of its buttons while a toast is shown, and leave.
 
     Returns the names of what they do.
     """
-    below = seat.app.screen
-    await seat.press(*keys)
-    await seat.until(lambda: isinstance(seat.app.screen, Dialog))
-    dialog, done = seat.app.screen, []
+    below = cockpit.app.screen
+    await cockpit.press(*keys)
+    await cockpit.until(lambda: isinstance(cockpit.app.screen, Dialog))
+    dialog, done = cockpit.app.screen, []
     names = set()
-    await seat.until(lambda: all(button.region for button in dialog.query(Button) if button.display))
+    await cockpit.until(lambda: all(button.region for button in dialog.query(Button) if button.display))
     dialog.notify("word " * 30, timeout=600)
-    await seat.until(lambda: any(toast.region for toast in dialog.query(Toast)))
+    await cockpit.until(lambda: any(toast.region for toast in dialog.query(Toast)))
     for button in dialog.query(".dialog-buttons Button").results(Button):
         if button.display:
             place = dialog.find_widget(button)
             assert place.visible_region == place.region, f"{button.label} is cut"
             name = (button.id or "").removeprefix("choose-")
             setattr(dialog, f"action_{name}", partial(done.append, name))
-            await seat.pilot.click(button)
-            await seat.until(lambda: done)
+            await cockpit.pilot.click(button)
+            await cockpit.until(lambda: done)
             assert done == [name]
             done.clear()
             names.add(name)
-    seat.app.clear_notifications()
+    cockpit.app.clear_notifications()
     dialog.dismiss(None)
-    await seat.until(lambda: seat.app.screen is below)
+    await cockpit.until(lambda: cockpit.app.screen is below)
     return names
 
 
 @pytest.mark.slow
 async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
-    async with cockpit(workday(), size=SMALLEST) as seat:
+    async with open_cockpit(workday(), size=SMALLEST) as cockpit:
         for call_id, key, does in (
             (WAITS, "e", {"approve", "approve_session", "approve_scope"}),
             (WAITS, "d", {"deny"}),
@@ -66,16 +66,16 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
             (RUNS, "ctrl+t", {"keep"}),
             (RUNS, "question_mark", {"run"}),
         ):
-            await seat.select(call_id)
-            assert await buttons_do_what_they_say(seat, key) == does | {"leave"}
-        await seat.select(WAITS)
-        await seat.press("space")
-        assert await buttons_do_what_they_say(seat, "R") == {"approve", "deny", "unmark", "leave"}
+            await cockpit.select(call_id)
+            assert await buttons_do_what_they_say(cockpit, key) == does | {"leave"}
+        await cockpit.select(WAITS)
+        await cockpit.press("space")
+        assert await buttons_do_what_they_say(cockpit, "R") == {"approve", "deny", "unmark", "leave"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("play", "rule_book", "screen", "keys", "does"),
+    ("scenario", "rule_book", "screen", "keys", "does"),
     [
         (asking, None, "", "i", {"send", "end", "hide"}),
         (talkative, None, "", "P", {"say"}),
@@ -90,12 +90,12 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
     ],
 )
 async def test_every_other_dialog_has_whole_buttons(
-    play: Callable[[], Play], rule_book: InMemoryRules | None, screen: str, keys: str, does: set[str]
+    scenario: Callable[[], Scenario], rule_book: InMemoryRules | None, screen: str, keys: str, does: set[str]
 ) -> None:
-    async with cockpit(play(), size=SMALLEST, rule_book=rule_book) as seat:
+    async with open_cockpit(scenario(), size=SMALLEST, rule_book=rule_book) as cockpit:
         if screen:
-            await seat.press(screen)
-            await seat.until(lambda: len(seat.app.screen_stack) == 2)
-            await seat.pilot.pause()
-            await seat.press("end")
-        assert await buttons_do_what_they_say(seat, *keys) == does | {"leave"}
+            await cockpit.press(screen)
+            await cockpit.until(lambda: len(cockpit.app.screen_stack) == 2)
+            await cockpit.pilot.pause()
+            await cockpit.press("end")
+        assert await buttons_do_what_they_say(cockpit, *keys) == does | {"leave"}

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Function, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
@@ -15,21 +15,21 @@ from whisper_tui.tui.cockpit.call_roster import GROUPINGS, CallRoster, RowPlace,
 from whisper_tui.tui.cockpit.grouped_rows import SPARE, FenwickTree, GroupedTickets
 
 
-def asked(play: Play, text: str, session: str = "s1") -> str:
+def asked(scenario: Scenario, text: str, session: str = "s1") -> str:
     """Somebody asks for a line of a shell."""
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
-    return play.stage.ask(CallRequest(session_id=session, tool="run_shell_command", arguments={}, spec=spec))
+    return scenario.supervisor.ask(CallRequest(session_id=session, tool="run_shell_command", arguments={}, spec=spec))
 
 
-def mixed() -> Play:
+def mixed() -> Scenario:
     """Two sessions ask for three kinds of commands, in turn."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     for number in range(4):
-        asked(play, f"make part{number}", "s1")
-        asked(play, f"git log -{number}", "s2")
-    asked(play, "git status", "s1")
-    asked(play, "rm scratch", "s2")
-    return play
+        asked(scenario, f"make part{number}", "s1")
+        asked(scenario, f"git log -{number}", "s2")
+    asked(scenario, "git status", "s1")
+    asked(scenario, "rm scratch", "s2")
+    return scenario
 
 
 def ids(roster: CallRoster) -> list[str | None]:
@@ -94,7 +94,7 @@ def test_groups_agree_with_plain_lists_after_any_changes() -> None:
 
 
 def test_calls_of_a_session_are_grouped_in_order_of_arrival() -> None:
-    roster = CallRoster(mixed().stage.board, "session")
+    roster = CallRoster(mixed().supervisor.board, "session")
     assert ids(roster) == ["1", "3", "5", "7", "9", "2", "4", "6", "8", "10"]
     assert roster.groups is not None
     assert [roster.group_title(roster.groups.group_at(row).key) for row in (0, 5)] == [
@@ -104,37 +104,41 @@ def test_calls_of_a_session_are_grouped_in_order_of_arrival() -> None:
 
 
 def test_sessions_with_the_same_name_are_distinguished() -> None:
-    play = Play.begin()
-    for session in (play.stage.open("command line"), play.stage.open("command line")):
-        asked(play, "make", session.id)
-    groups = CallRoster(play.stage.board, "session")
+    scenario = Scenario.begin()
+    for session in (scenario.supervisor.open("command line"), scenario.supervisor.open("command line")):
+        asked(scenario, "make", session.id)
+    groups = CallRoster(scenario.supervisor.board, "session")
     assert groups.groups is not None
     titles = [groups.group_title(groups.groups.group_at(row).key) for row in (0, 1)]
     assert titles == ["command line · s3", "command line · s4"]
 
 
 def test_similar_calls_of_all_sessions_are_grouped() -> None:
-    roster = CallRoster(mixed().stage.board, "likeness")
+    roster = CallRoster(mixed().supervisor.board, "likeness")
     assert ids(roster) == ["1", "3", "5", "7", "2", "4", "6", "8", "9", "10"]
 
 
 def test_calls_with_the_same_first_words_are_similar() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(command=Shell(text="cd x && git push -f"), cwd=ROOT)
     verdict = Verdict(kind="ask", reason="", prefixes=(("cd",), ("git", "push")))
     request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
-    found = [play.stage.ask(request, verdict)]
+    found = [scenario.supervisor.ask(request, verdict)]
     for command in (Argv(program="/usr/bin/rm", args=("x",)), Function(tool="send_mail", arguments={})):
         other = CallRequest(session_id="s1", tool="t", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
-        found.append(play.stage.ask(other))
-    assert [similarity_key(play.stage.board.calls[id_]) for id_ in found] == ["cd · git push", "rm", "send_mail"]
+        found.append(scenario.supervisor.ask(other))
+    assert [similarity_key(scenario.supervisor.board.calls[id_]) for id_ in found] == [
+        "cd · git push",
+        "rm",
+        "send_mail",
+    ]
 
 
 def test_a_grouped_roster_follows_arrivals_and_decisions() -> None:
-    play = mixed()
-    roster = CallRoster(play.stage.board, "session")
-    late = asked(play, "make late", "s1")
-    play.deny("3", "no")
+    scenario = mixed()
+    roster = CallRoster(scenario.supervisor.board, "session")
+    late = asked(scenario, "make late", "s1")
+    scenario.deny("3", "no")
     roster.update([late, "3"])
     assert ids(roster) == ["1", "5", "7", "9", "11", "2", "4", "6", "8", "10"]
     roster.narrow("git")
@@ -144,7 +148,7 @@ def test_a_grouped_roster_follows_arrivals_and_decisions() -> None:
 
 
 def test_each_line_of_a_grouped_list_belongs_to_one_row_or_heads_a_group() -> None:
-    roster = CallRoster(mixed().stage.board, "session")
+    roster = CallRoster(mixed().supervisor.board, "session")
     for row_lines in (1, 2):
         layout = ListLayout(roster, row_lines)
         lines = [layout.at(line) for line in range(layout.height)]
@@ -157,7 +161,7 @@ def test_each_line_of_a_grouped_list_belongs_to_one_row_or_heads_a_group() -> No
 
 
 def test_the_headings_of_the_section_and_group_stay_above_scrolled_rows() -> None:
-    layout = ListLayout(CallRoster(mixed().stage.board, "session"), 2)
+    layout = ListLayout(CallRoster(mixed().supervisor.board, "session"), 2)
     seen = []
     for top in range(layout.height - 1):
         first, second = layout.on_screen(0, top), layout.on_screen(1, top)
@@ -168,114 +172,114 @@ def test_the_headings_of_the_section_and_group_stay_above_scrolled_rows() -> Non
 
 
 def test_without_groups_only_the_heading_of_the_section_stays() -> None:
-    layout = ListLayout(CallRoster(mixed().stage.board), 2)
+    layout = ListLayout(CallRoster(mixed().supervisor.board), 2)
     first, second = layout.on_screen(0, 5), layout.on_screen(1, 5)
     assert first is not None and first.heading
     assert second == layout.at(6)
 
 
 async def test_ctrl_g_sorts_by_session_then_similarity_then_risk_then_arrival() -> None:
-    async with cockpit(mixed()) as seat:
+    async with open_cockpit(mixed()) as cockpit:
         seen = []
         for words in ("by session", "alike", "by risk", "Waiting for you  "):
-            await seat.press("ctrl+g")
-            await seat.sees(words)
-            seen.append(seat.screen.roster.grouping)
-            assert seat.selected == "1"
+            await cockpit.press("ctrl+g")
+            await cockpit.sees(words)
+            seen.append(cockpit.screen.roster.grouping)
+            assert cockpit.selected == "1"
         assert seen == [*GROUPINGS[1:], "arrival"]
 
 
 def test_sorted_by_risk_severe_calls_come_first_however_late_they_arrived() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     severe = Risk(id="destructive", sentence="Deletes files")
     some = Risk(id="network", sentence="Talks to a host")
-    plain, risky, worst = play.ask("build"), play.ask("test", some), play.ask("clean", severe)
-    roster = CallRoster(play.stage.board, "risk")
+    plain, risky, worst = scenario.ask("build"), scenario.ask("test", some), scenario.ask("clean", severe)
+    roster = CallRoster(scenario.supervisor.board, "risk")
     assert ids(roster) == [worst, risky, plain]
-    play.deny(worst, "no")
-    late = play.ask("release", severe)
+    scenario.deny(worst, "no")
+    late = scenario.ask("release", severe)
     roster.update([worst, late])
     assert ids(roster) == [late, risky, plain]
 
 
 async def test_group_headings_show_the_common_part_and_the_count() -> None:
-    async with cockpit(mixed()) as seat:
-        await seat.press("ctrl+g")
-        await seat.sees("┌ site builder", "┌ release agent")
-        await seat.press("down", "down", "down", "down", "down")
-        assert seat.selected == "2"
-        await seat.press("ctrl+g")
-        await seat.sees("┌ make", "┌ git", "┌ rm")
-        heading = next(line for line in seat.text().splitlines() if "┌ git" in line)
+    async with open_cockpit(mixed()) as cockpit:
+        await cockpit.press("ctrl+g")
+        await cockpit.sees("┌ site builder", "┌ release agent")
+        await cockpit.press("down", "down", "down", "down", "down")
+        assert cockpit.selected == "2"
+        await cockpit.press("ctrl+g")
+        await cockpit.sees("┌ make", "┌ git", "┌ rm")
+        heading = next(line for line in cockpit.text().splitlines() if "┌ git" in line)
         assert " 5 " in heading[:40]
 
 
 @pytest.mark.slow
 async def test_the_selected_row_is_never_below_the_headings_that_stay() -> None:
-    async with cockpit(mixed(), size=(80, 24)) as seat:
-        calls = seat.screen.query_one(CallList)
-        await seat.press("ctrl+g")
+    async with open_cockpit(mixed(), size=(80, 24)) as cockpit:
+        calls = cockpit.screen.query_one(CallList)
+        await cockpit.press("ctrl+g")
         for key in [*["down"] * 9, *["up"] * 9]:
-            await seat.press(key)
-            await seat.pilot.pause()
+            await cockpit.press(key)
+            await cockpit.pilot.pause()
             lines = [line for y in range(calls.size.height) if (line := calls.on_screen(y)) is not None]
             assert lines[0].heading
             selected = next(
-                at for at, line in enumerate(lines) if line.place == calls.roster.place_of(seat.selected or "")
+                at for at, line in enumerate(lines) if line.place == calls.roster.place_of(cockpit.selected or "")
             )
             heading = next(line.group for line in reversed(lines[:selected]) if line.group is not None)
-            assert heading.key == seat.record(seat.selected or "").call.session_id
+            assert heading.key == cockpit.record(cockpit.selected or "").call.session_id
 
 
 @pytest.mark.slow
 async def test_a_click_on_a_heading_selects_nothing_and_on_a_row_its_call() -> None:
-    async with cockpit(mixed()) as seat:
-        await seat.press("ctrl+g")
-        lines = seat.text().splitlines()
+    async with open_cockpit(mixed()) as cockpit:
+        await cockpit.press("ctrl+g")
+        lines = cockpit.text().splitlines()
         heading = next(y for y, line in enumerate(lines) if "┌ release agent" in line)
-        await seat.click("#calls", offset=(6, heading - 1))
-        assert seat.selected == "1"
-        await seat.click("#calls", offset=(6, heading))
-        await seat.until(lambda: seat.selected == "2")
+        await cockpit.click("#calls", offset=(6, heading - 1))
+        assert cockpit.selected == "1"
+        await cockpit.click("#calls", offset=(6, heading))
+        await cockpit.until(lambda: cockpit.selected == "2")
 
 
 async def test_a_click_on_the_heading_of_waiting_calls_groups_them() -> None:
-    async with cockpit(mixed()) as seat:
-        await seat.click("#calls", offset=(6, 0))
-        await seat.sees("by session", "┌ release agent")
-        assert seat.selected == "1"
+    async with open_cockpit(mixed()) as cockpit:
+        await cockpit.click("#calls", offset=(6, 0))
+        await cockpit.sees("by session", "┌ release agent")
+        assert cockpit.selected == "1"
 
 
 async def test_a_decided_call_leaves_its_group_and_the_next_one_of_it_is_selected() -> None:
-    async with cockpit(mixed()) as seat:
-        await seat.press("ctrl+g")
-        await seat.select("3")
-        await seat.play.stage.decide("3", Deny(reason="no"), ME, seat.record("3").seen_digest())
-        await seat.until(lambda: len(seat.screen.board.waiting) == 9)
-        seat.screen.select_after("3")
-        assert seat.selected in {"1", "5"}
+    async with open_cockpit(mixed()) as cockpit:
+        await cockpit.press("ctrl+g")
+        await cockpit.select("3")
+        await cockpit.scenario.supervisor.decide("3", Deny(reason="no"), ME, cockpit.record("3").seen_digest())
+        await cockpit.until(lambda: len(cockpit.screen.board.waiting) == 9)
+        cockpit.screen.select_after("3")
+        assert cockpit.selected in {"1", "5"}
 
 
 @pytest.mark.slow
 async def test_very_many_groups_can_be_reached() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     for number in range(3000):
-        asked(play, f"tool{number} x")
-    async with cockpit(play) as seat:
-        await seat.press("ctrl+g", "ctrl+g")
-        await seat.sees("┌ tool0")
-        await seat.press("end")
-        await seat.sees("┌ tool2999", "tool2999 x")
-        play.stage.happen(Decided(at=play.clock(), call_id="1500", decision=Approve(), by=ME))
-        await seat.until(lambda: len(seat.screen.board.waiting) == 2999)
-        assert seat.selected == "3000"
-        calls = seat.screen.query_one(CallList)
-        await seat.until(lambda: calls.virtual_size.height == 2999 * 3 + 4)
+        asked(scenario, f"tool{number} x")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("ctrl+g", "ctrl+g")
+        await cockpit.sees("┌ tool0")
+        await cockpit.press("end")
+        await cockpit.sees("┌ tool2999", "tool2999 x")
+        scenario.supervisor.happen(Decided(at=scenario.clock(), call_id="1500", decision=Approve(), by=ME))
+        await cockpit.until(lambda: len(cockpit.screen.board.waiting) == 2999)
+        assert cockpit.selected == "3000"
+        calls = cockpit.screen.query_one(CallList)
+        await cockpit.until(lambda: calls.virtual_size.height == 2999 * 3 + 4)
 
 
 async def test_groups_remain_after_a_filter_is_cleared() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.press("ctrl+g", "slash", *"tag", "enter")
-        await seat.until(lambda: seat.screen.roster.count("waiting") == 1)
-        await seat.press("escape")
-        await seat.sees("┌ site builder", "┌ release agent")
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.press("ctrl+g", "slash", *"tag", "enter")
+        await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 1)
+        await cockpit.press("escape")
+        await cockpit.sees("┌ site builder", "┌ release agent")

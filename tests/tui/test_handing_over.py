@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import open_cockpit
 from tests.tui.test_output_pane import running
 from whisper_tui import __version__
 from whisper_tui.model.errors import OtherVersion, Unavailable
@@ -26,10 +26,10 @@ class Successor:
 
 async def test_another_version_is_reported_and_one_key_takes_over() -> None:
     successor = Successor()
-    async with cockpit(running(), take_over=successor) as seat:
-        await seat.sees(*DIFFERENT)
-        await seat.press("V")
-        await seat.sees("commands kept running")
+    async with open_cockpit(running(), take_over=successor) as cockpit:
+        await cockpit.sees(*DIFFERENT)
+        await cockpit.press("V")
+        await cockpit.sees("commands kept running")
         assert successor.asked == 1
 
 
@@ -37,27 +37,27 @@ async def test_another_version_is_reported_and_one_key_takes_over() -> None:
 async def test_a_failed_takeover_is_reported_with_its_reason() -> None:
     successor = Successor()
     successor.fails = True
-    async with cockpit(running(), take_over=successor) as seat:
-        await seat.sees(*DIFFERENT)
-        await seat.choose("Hand over  (V)")
-        await seat.sees("The journal is of a newer", "Install that")
-        assert DIFFERENT[0] in seat.text()
+    async with open_cockpit(running(), take_over=successor) as cockpit:
+        await cockpit.sees(*DIFFERENT)
+        await cockpit.choose("Hand over  (V)")
+        await cockpit.sees("The journal is of a newer", "Install that")
+        assert DIFFERENT[0] in cockpit.text()
 
 
 async def test_an_incompatible_supervisor_can_be_taken_over_from() -> None:
     successor = Successor()
-    async with cockpit(running(), take_over=successor) as seat:
-        await seat.sees(DIFFERENT[0])
-        seat.screen.post_message(EventsLost(OtherVersion("no common protocol", hint="Hand over"), 5.0))
-        await seat.sees("No common protocol", "the supervisor speaks another protocol", "V replaces the supervisor")
-        await seat.press("V")
-        await seat.until(lambda: successor.asked == 1)
-        seat.screen.post_message(Connected(seat.play.stage))
-        await seat.sees(DIFFERENT[0])
+    async with open_cockpit(running(), take_over=successor) as cockpit:
+        await cockpit.sees(DIFFERENT[0])
+        cockpit.screen.post_message(EventsLost(OtherVersion("no common protocol", hint="Hand over"), 5.0))
+        await cockpit.sees("No common protocol", "the supervisor speaks another protocol", "V replaces the supervisor")
+        await cockpit.press("V")
+        await cockpit.until(lambda: successor.asked == 1)
+        cockpit.screen.post_message(Connected(cockpit.scenario.supervisor))
+        await cockpit.sees(DIFFERENT[0])
 
 
 async def test_no_takeover_is_offered_if_it_is_impossible() -> None:
-    async with cockpit(running()) as seat:
-        await seat.press("V")
-        await seat.sees("The supervisor already has the version of this cockpit")
-        assert DIFFERENT[0] not in seat.text()
+    async with open_cockpit(running()) as cockpit:
+        await cockpit.press("V")
+        await cockpit.sees("The supervisor already has the version of this cockpit")
+        assert DIFFERENT[0] not in cockpit.text()

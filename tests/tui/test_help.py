@@ -3,7 +3,7 @@
 import pytest
 from textual.widgets import OptionList
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import a_month
 from tests.tui.scenes import workday
 from tests.tui.test_typing_in import asking
@@ -16,19 +16,19 @@ from whisper_tui.tui.screens.history_screen import HistoryScreen
 EVERYTHING = cockpit_sections(DEFAULT_KEYMAP, "queue", COMMANDS, lambda _: "")
 
 
-def listed(seat: Cockpit) -> list[str]:
+def listed(cockpit: Cockpit) -> list[str]:
     """The rows of the help, without their line ends."""
-    options = seat.app.screen.query_one(OptionList).options
+    options = cockpit.app.screen.query_one(OptionList).options
     return [" ".join(str(option.prompt).split()) for option in options]
 
 
-async def opened(seat: Cockpit, key: str = "question_mark") -> None:
-    await seat.press(key)
-    await seat.until(lambda: isinstance(seat.app.screen, HelpScreen) and listed(seat))
+async def opened(cockpit: Cockpit, key: str = "question_mark") -> None:
+    await cockpit.press(key)
+    await cockpit.until(lambda: isinstance(cockpit.app.screen, HelpScreen) and listed(cockpit))
 
 
-async def closed(seat: Cockpit) -> None:
-    await seat.until(lambda: len(seat.app.screen_stack) == 1)
+async def closed(cockpit: Cockpit) -> None:
+    await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
 
 
 def headings(rows: list[str]) -> list[str]:
@@ -36,52 +36,52 @@ def headings(rows: list[str]) -> list[str]:
 
 
 async def test_question_mark_shows_every_key_with_its_description() -> None:
-    async with cockpit(workday()) as seat:
-        await opened(seat)
-        text = "\n".join(listed(seat))
+    async with open_cockpit(workday()) as cockpit:
+        await opened(cockpit)
+        text = "\n".join(listed(cockpit))
         for command in (*COMMANDS, *(command for table in OTHER_SCREENS for command in table)):
             assert f"{command.key_name} {command.label} {command.help}" in text
         assert "Signs" in text and "▲▲ Flagged" in text and "Ctrl+] Leaves the terminal" in text
-        await seat.press("escape")
-        await closed(seat)
+        await cockpit.press("escape")
+        await closed(cockpit)
 
 
 async def test_help_begins_with_the_keys_that_can_be_used_here() -> None:
-    async with cockpit(workday(), size=(120, 60)) as seat:
-        await seat.select("7")
+    async with open_cockpit(workday(), size=(120, 60)) as cockpit:
+        await cockpit.select("7")
         for presses, heading, shows, hides in (
             (0, "Here: the list of calls", "a Approve Run the command", "Ctrl+F Find"),
             (1, "Here: the selected call", "' To the risk", "Ctrl+G Sort"),
         ):
-            await seat.press(*["tab"] * presses)
-            await opened(seat)
-            rows = listed(seat)
+            await cockpit.press(*["tab"] * presses)
+            await opened(cockpit)
+            rows = listed(cockpit)
             here = rows[: rows.index("Decide")]
             assert here[0] == heading
             assert any(row.startswith(shows) for row in here)
             assert not any(row.startswith((hides, "k Kill")) for row in here)
-            await seat.press("question_mark")
-            await closed(seat)
+            await cockpit.press("question_mark")
+            await closed(cockpit)
 
 
 async def test_the_terminal_of_a_run_and_its_output_have_keys_of_their_own() -> None:
-    async with cockpit(asking(), size=(120, 60)) as seat:
-        seat.screen.set_focus(seat.screen.query_one("TerminalPane"))
-        await opened(seat)
-        assert listed(seat)[0] == "Here: the terminal of the command"
-        assert any(row.startswith("T Terminal") for row in listed(seat)[:6])
+    async with open_cockpit(asking(), size=(120, 60)) as cockpit:
+        cockpit.screen.set_focus(cockpit.screen.query_one("TerminalPane"))
+        await opened(cockpit)
+        assert listed(cockpit)[0] == "Here: the terminal of the command"
+        assert any(row.startswith("T Terminal") for row in listed(cockpit)[:6])
 
 
 @pytest.mark.slow
 async def test_typing_finds_names_keys_and_descriptions_and_enter_runs_the_first() -> None:
-    async with cockpit(workday()) as seat:
-        await opened(seat)
-        await seat.press(*"light theme")
-        await seat.until(lambda: listed(seat)[0].endswith(("match", "matches")))
-        assert listed(seat)[1].startswith("t Theme")
-        await seat.press("enter")
-        await closed(seat)
-        await seat.until(lambda: seat.app.theme == "whisper-light")
+    async with open_cockpit(workday()) as cockpit:
+        await opened(cockpit)
+        await cockpit.press(*"light theme")
+        await cockpit.until(lambda: listed(cockpit)[0].endswith(("match", "matches")))
+        assert listed(cockpit)[1].startswith("t Theme")
+        await cockpit.press("enter")
+        await closed(cockpit)
+        await cockpit.until(lambda: cockpit.app.theme == "whisper-light")
 
 
 def test_a_key_is_found_by_itself_and_nothing_twice() -> None:
@@ -95,67 +95,67 @@ def test_a_key_is_found_by_itself_and_nothing_twice() -> None:
 
 @pytest.mark.slow
 async def test_enter_without_a_search_runs_nothing_and_no_decision_is_run_from_here() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("7")
-        await opened(seat)
-        await seat.press("enter")
-        assert isinstance(seat.app.screen, HelpScreen)
-        await seat.press(*"run the command as shown", "enter")
-        await seat.sees("a decides when the call is in view")
-        assert isinstance(seat.app.screen, HelpScreen)
-        await seat.press("escape")
-        await closed(seat)
-        assert isinstance(seat.record("7").state, Waiting)
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("7")
+        await opened(cockpit)
+        await cockpit.press("enter")
+        assert isinstance(cockpit.app.screen, HelpScreen)
+        await cockpit.press(*"run the command as shown", "enter")
+        await cockpit.sees("a decides when the call is in view")
+        assert isinstance(cockpit.app.screen, HelpScreen)
+        await cockpit.press("escape")
+        await closed(cockpit)
+        assert isinstance(cockpit.record("7").state, Waiting)
 
 
 @pytest.mark.slow
 async def test_an_unavailable_command_says_why() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("7")
-        await opened(seat)
-        await seat.press(*"sigterm", "enter")
-        await seat.sees("Kill is not possible: call 7 has no running process.")
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("7")
+        await opened(cockpit)
+        await cockpit.press(*"sigterm", "enter")
+        await cockpit.sees("Kill is not possible: call 7 has no running process.")
 
 
 @pytest.mark.slow
 async def test_the_history_has_its_own_and_runs_its_own() -> None:
-    async with cockpit(a_month(), size=(120, 60)) as seat:
-        await seat.press("H")
-        await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
-        await opened(seat)
-        assert headings(listed(seat)) == ["Here: the history"]
-        await seat.press(*"statistics of its", "enter")
-        await seat.sees("Statistics of session")
+    async with open_cockpit(a_month(), size=(120, 60)) as cockpit:
+        await cockpit.press("H")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, HistoryScreen))
+        await opened(cockpit)
+        assert headings(listed(cockpit)) == ["Here: the history"]
+        await cockpit.press(*"statistics of its", "enter")
+        await cockpit.sees("Statistics of session")
 
 
 async def test_f1_lists_the_keys_of_a_dialog_and_runs_them() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("7")
-        await seat.press("d")
-        await seat.until(lambda: isinstance(seat.app.screen, DenyScreen))
-        await opened(seat, "f1")
-        assert listed(seat)[:3] == ["Here: this dialog", "Enter Deny", "Esc Cancel"]
-        await seat.press("f1")
-        await seat.until(lambda: isinstance(seat.app.screen, DenyScreen))
-        await opened(seat, "f1")
-        await seat.press(*"cancel", "enter")
-        await closed(seat)
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("7")
+        await cockpit.press("d")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, DenyScreen))
+        await opened(cockpit, "f1")
+        assert listed(cockpit)[:3] == ["Here: this dialog", "Enter Deny", "Esc Cancel"]
+        await cockpit.press("f1")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, DenyScreen))
+        await opened(cockpit, "f1")
+        await cockpit.press(*"cancel", "enter")
+        await closed(cockpit)
 
 
 @pytest.mark.slow
 async def test_help_names_the_keys_in_force() -> None:
-    async with cockpit(workday(), keys=keymap("vi", {"approve": "F5"})) as seat:
-        await opened(seat)
-        assert any(row.startswith("F5 Approve") for row in listed(seat))
+    async with open_cockpit(workday(), keys=keymap("vi", {"approve": "F5"})) as cockpit:
+        await opened(cockpit)
+        assert any(row.startswith("F5 Approve") for row in listed(cockpit))
 
 
 async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_column() -> None:
-    async with cockpit(workday(), size=(80, 24)) as seat:
-        await opened(seat)
-        await seat.sees("Keys and signs", "Type to search", "Here: the list")
+    async with open_cockpit(workday(), size=(80, 24)) as cockpit:
+        await opened(cockpit)
+        await cockpit.sees("Keys and signs", "Type to search", "Here: the list")
         widest = max(
             len(line)
-            for option in seat.app.screen.query_one(OptionList).options
+            for option in cockpit.app.screen.query_one(OptionList).options
             for line in str(option.prompt).split("\n")
         )
         assert widest <= 72

@@ -5,7 +5,7 @@ import json
 import pytest
 from textual.widgets import Input
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import open_cockpit
 from tests.tui.past import a_month, ask, begin, history, ids
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
@@ -18,7 +18,7 @@ from whisper_tui.tui.screens.past_calls import PastList
 
 
 async def test_every_command_of_the_table_is_done_and_no_other():
-    async with cockpit(a_month()) as seat, history(seat) as screen:
+    async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
         assert set(screen.does) == {command.id for command in HISTORY}
         assert len({key for command in HISTORY for key in command.key.split(",")}) == sum(
             len(command.key.split(",")) for command in HISTORY
@@ -27,16 +27,16 @@ async def test_every_command_of_the_table_is_done_and_no_other():
 
 @pytest.mark.slow
 async def test_capital_h_lists_every_call_newest_first_and_shows_the_selected_one():
-    async with cockpit(a_month()) as seat, history(seat) as screen:
+    async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
         assert ids(screen) == ["7", "6", "5", "4", "3", "2", "1"]
-        await seat.sees("Call 7", "git push", "End of the history.", "7 calls")
-        await seat.press("down")
-        await seat.sees("Call 6", "./count.sh", "step 5 of 5")
-        await seat.press("end")
-        await seat.sees("Call 1", "make old")
-        await seat.press("home")
-        await seat.sees("Call 7")
-        await seat.press("pagedown", "pageup", "j", "k")
+        await cockpit.sees("Call 7", "git push", "End of the history.", "7 calls")
+        await cockpit.press("down")
+        await cockpit.sees("Call 6", "./count.sh", "step 5 of 5")
+        await cockpit.press("end")
+        await cockpit.sees("Call 1", "make old")
+        await cockpit.press("home")
+        await cockpit.sees("Call 7")
+        await cockpit.press("pagedown", "pageup", "j", "k")
         assert screen.query_one(PastList).row == 0
 
 
@@ -46,72 +46,72 @@ async def test_a_past_call_shows_what_its_agent_was_told_or_why_that_is_not_know
             raise Unavailable("the output cannot be read")
         return Told((ToldPart("text", f"answer {record.id}"),))
 
-    async with cockpit(a_month(), size=(120, 70)) as seat:
-        seat.app.answer_of = answer_of
-        async with history(seat):
-            await seat.press("down")
-            await seat.sees("What the agent was told", "answer 6")
-            await seat.press("down")
-            await seat.sees("The answer cannot be reproduced: the output cannot be read")
+    async with open_cockpit(a_month(), size=(120, 70)) as cockpit:
+        cockpit.app.answer_of = answer_of
+        async with history(cockpit):
+            await cockpit.press("down")
+            await cockpit.sees("What the agent was told", "answer 6")
+            await cockpit.press("down")
+            await cockpit.sees("The answer cannot be reproduced: the output cannot be read")
 
 
 async def test_the_session_of_an_old_call_is_named_though_the_board_has_forgotten_it():
-    async with cockpit(a_month()) as seat:
-        gone = seat.record("7").call.session_id
-        name = seat.screen.board.sessions.pop(gone).name
-        async with history(seat) as screen:
-            await seat.until(lambda: screen.record is not None and screen.record.id == "7")
-            assert seat.screen.board.sessions[gone].name == name
-            await seat.sees(name)
+    async with open_cockpit(a_month()) as cockpit:
+        gone = cockpit.record("7").call.session_id
+        name = cockpit.screen.board.sessions.pop(gone).name
+        async with history(cockpit) as screen:
+            await cockpit.until(lambda: screen.record is not None and screen.record.id == "7")
+            assert cockpit.screen.board.sessions[gone].name == name
+            await cockpit.sees(name)
 
 
 async def test_a_call_is_selected_with_the_mouse():
-    async with cockpit(a_month()) as seat, history(seat) as screen:
-        await seat.click("#past", offset=(5, 2))
-        await seat.until(lambda: screen.record is not None and screen.record.id == "5")
-        await seat.sees("Denied by me in the cockpit: keep it")
+    async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
+        await cockpit.click("#past", offset=(5, 2))
+        await cockpit.until(lambda: screen.record is not None and screen.record.id == "5")
+        await cockpit.sees("Denied by me in the cockpit: keep it")
 
 
 async def test_r_reruns_the_call_in_its_session():
-    async with cockpit(a_month()) as seat, history(seat):
-        await seat.press("down", "r")
-        await seat.sees("Call 8 requests the same command")
-        record = seat.record("8")
+    async with open_cockpit(a_month()) as cockpit, history(cockpit):
+        await cockpit.press("down", "r")
+        await cockpit.sees("Call 8 requests the same command")
+        record = cockpit.record("8")
         assert isinstance(record.state, Waiting)
-        assert record.call.spec == seat.record("6").call.spec
+        assert record.call.spec == cockpit.record("6").call.spec
         assert record.call.session_id == "s1"
         assert record.call.description == "Run ./count.sh"
 
 
 async def test_r_says_why_a_call_of_a_closed_session_cannot_be_run_again():
-    play = a_month()
-    play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="the agent left"))
-    async with cockpit(play) as seat, history(seat):
-        await seat.press("down", "r")
-        await seat.sees("Its session is closed")
-        assert len(play.stage.board.calls) == 7
+    scenario = a_month()
+    scenario.supervisor.happen(SessionClosed(at=scenario.clock(), session_id="s1", why="the agent left"))
+    async with open_cockpit(scenario) as cockpit, history(cockpit):
+        await cockpit.press("down", "r")
+        await cockpit.sees("Its session is closed")
+        assert len(scenario.supervisor.board.calls) == 7
 
 
 async def test_i_shows_the_statistics_of_the_session():
-    async with cockpit(a_month()) as seat, history(seat):
-        await seat.press("down", "i")
-        await seat.sees("Statistics of session site builder", "Median time to decide")
-        lines = {line.strip(" │")[:24].strip(): line for line in seat.text().splitlines()}
+    async with open_cockpit(a_month()) as cockpit, history(cockpit):
+        await cockpit.press("down", "i")
+        await cockpit.sees("Statistics of session site builder", "Median time to decide")
+        lines = {line.strip(" │")[:24].strip(): line for line in cockpit.text().splitlines()}
         assert "5" in lines["Calls"] and "3" in lines["A human was asked"]
         assert "1" in lines["Allowed by approvals"] and "3.0 s" in lines["Median time to decide"]
         assert "3.0 s" in lines["Saved by approvals"]
-        await seat.press("escape")
-        await seat.until(lambda: isinstance(seat.app.screen, HistoryScreen))
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, HistoryScreen))
 
 
 @pytest.mark.slow
 async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    async with cockpit(a_month()) as seat, history(seat):
-        await seat.press("down", "E")
-        await seat.sees("Call 6 as JSON", "asciicast 3", "A report of the session site builder")
-        await seat.press("down", "down", "enter")
-        await seat.sees("Wrote ")
+    async with open_cockpit(a_month()) as cockpit, history(cockpit):
+        await cockpit.press("down", "E")
+        await cockpit.sees("Call 6 as JSON", "asciicast 3", "A report of the session site builder")
+        await cockpit.press("down", "down", "enter")
+        await cockpit.sees("Wrote ")
         header, *events = map(json.loads, (tmp_path / "call-6.cast").read_text().splitlines())
         assert header["version"] == 2 and events[0] == [10.0, "o", "\x1b[32mstep 1\x1b[0m of 5\r\n"]
 
@@ -119,15 +119,15 @@ async def test_capital_e_exports_the_selection_to_a_file(tmp_path, monkeypatch):
 @pytest.mark.slow
 async def test_an_export_into_a_missing_directory_reports_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    async with cockpit(a_month()) as seat:
-        await seat.press("E", "tab")
-        await seat.sees("Export")
-        field = seat.app.screen.query_one(Input)
+    async with open_cockpit(a_month()) as cockpit:
+        await cockpit.press("E", "tab")
+        await cockpit.sees("Export")
+        field = cockpit.app.screen.query_one(Input)
         assert field.has_focus
         field.value = "none/calls.jsonl"
-        await seat.press("enter")
-        await seat.until(lambda: any("cannot be written" in toast.message for toast in seat.app._notifications))
-        (told,) = (toast.message for toast in seat.app._notifications)
+        await cockpit.press("enter")
+        await cockpit.until(lambda: any("cannot be written" in toast.message for toast in cockpit.app._notifications))
+        (told,) = (toast.message for toast in cockpit.app._notifications)
         assert told.startswith(f"{tmp_path}/none/calls.jsonl cannot be written: No such file or directory")
         assert told.endswith("Name another file.")
         assert not list(tmp_path.iterdir())
@@ -135,42 +135,42 @@ async def test_an_export_into_a_missing_directory_reports_it(tmp_path, monkeypat
 
 @pytest.mark.slow
 async def test_escape_h_and_q_go_back_to_the_cockpit():
-    async with cockpit(a_month()) as seat:
+    async with open_cockpit(a_month()) as cockpit:
         for key in ("escape", "H", "q"):
-            async with history(seat):
-                await seat.press(key)
-                await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
+            async with history(cockpit):
+                await cockpit.press(key)
+                await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))
 
 
 @pytest.mark.slow
 async def test_the_palette_and_the_help_are_those_of_the_history():
-    async with cockpit(a_month(), size=(120, 60)) as seat, history(seat) as screen:
-        await seat.press("question_mark")
-        await seat.sees("Here: the history", "Show why it was allowed, asked or denied.")
-        await seat.press(*"recorded")
-        await seat.sees("Play the recorded output at its original speed, or pause.")
-        await seat.press("escape")
-        await seat.until(lambda: seat.app.screen is screen)
-        await seat.press("ctrl+p")
-        await seat.sees("Run again  (r)")
-        await seat.press(*"decided", "enter")
-        await seat.sees("w decided by: a human")
+    async with open_cockpit(a_month(), size=(120, 60)) as cockpit, history(cockpit) as screen:
+        await cockpit.press("question_mark")
+        await cockpit.sees("Here: the history", "Show why it was allowed, asked or denied.")
+        await cockpit.press(*"recorded")
+        await cockpit.sees("Play the recorded output at its original speed, or pause.")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: cockpit.app.screen is screen)
+        await cockpit.press("ctrl+p")
+        await cockpit.sees("Run again  (r)")
+        await cockpit.press(*"decided", "enter")
+        await cockpit.sees("w decided by: a human")
 
 
 async def test_text_of_agents_is_shown_as_text():
-    play = begin()
-    ask(play, "[red]\x1b[2J", "[/]")
-    async with cockpit(play) as seat, history(seat):
-        await seat.sees("[red]␛[2J")
+    scenario = begin()
+    ask(scenario, "[red]\x1b[2J", "[/]")
+    async with open_cockpit(scenario) as cockpit, history(cockpit):
+        await cockpit.sees("[red]␛[2J")
 
 
 async def test_a_failed_query_is_reported_in_the_list():
-    async with cockpit(a_month()) as seat, history(seat) as screen:
+    async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
 
         async def fails(query: HistoryQuery):
             raise Unavailable("the journal is gone")
 
-        seat.play.stage.history = fails
-        await seat.press("n")
-        await seat.sees("The journal is gone.")
+        cockpit.scenario.supervisor.history = fails
+        await cockpit.press("n")
+        await cockpit.sees("The journal is gone.")
         assert not screen._looking

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import Scenario, workday
 from whisper_tui.config.configuration import CockpitSettings
 from whisper_tui.tui.command_definition import KEY_SETS, RESERVED, SETS, read_key, written
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, OTHER_SCREENS, keymap
@@ -116,71 +116,71 @@ def test_a_key_of_the_set_gives_way_to_the_user() -> None:
 
 @pytest.mark.slow
 async def test_j_and_k_move_and_capital_k_kills_in_the_vi_set() -> None:
-    async with cockpit(workday(), keys=keymap("vi")) as seat:
-        assert seat.selected == "7"
-        await seat.press("j", "j")
-        assert seat.selected == "9"
-        await seat.press("k")
-        assert seat.selected == "8"
-        await seat.press("up")
-        assert seat.selected == "7"
-        await seat.select("6")
-        await seat.press("k")
-        assert len(seat.app.screen_stack) == 1
-        await seat.select("6")
-        await seat.press("K")
-        await seat.sees("End call 6")
+    async with open_cockpit(workday(), keys=keymap("vi")) as cockpit:
+        assert cockpit.selected == "7"
+        await cockpit.press("j", "j")
+        assert cockpit.selected == "9"
+        await cockpit.press("k")
+        assert cockpit.selected == "8"
+        await cockpit.press("up")
+        assert cockpit.selected == "7"
+        await cockpit.select("6")
+        await cockpit.press("k")
+        assert len(cockpit.app.screen_stack) == 1
+        await cockpit.select("6")
+        await cockpit.press("K")
+        await cockpit.sees("End call 6")
 
 
 async def test_j_and_k_scroll_the_pane_that_has_the_focus() -> None:
-    async with cockpit(workday(), size=(80, 24), keys=keymap("vi")) as seat:
-        await seat.select("3")
-        await seat.press("tab", "j", "j")
-        text = seat.screen.query_one("#call-detail")
-        await seat.until(lambda: text.scroll_offset.y == 2)
-        await seat.press("k")
-        await seat.until(lambda: text.scroll_offset.y == 1)
-        assert seat.selected == "3"
+    async with open_cockpit(workday(), size=(80, 24), keys=keymap("vi")) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("tab", "j", "j")
+        text = cockpit.screen.query_one("#call-detail")
+        await cockpit.until(lambda: text.scroll_offset.y == 2)
+        await cockpit.press("k")
+        await cockpit.until(lambda: text.scroll_offset.y == 1)
+        assert cockpit.selected == "3"
 
 
 async def test_a_key_of_the_users_own_works_and_the_old_one_does_nothing() -> None:
-    async with cockpit(workday(), keys=keymap("default", {"deny": "h"})) as seat:
-        await seat.select("8")
-        await seat.press("d")
-        await seat.pilot.pause()
-        assert len(seat.app.screen_stack) == 1
-        await seat.press("h")
-        await seat.sees("Deny call 8")
+    async with open_cockpit(workday(), keys=keymap("default", {"deny": "h"})) as cockpit:
+        await cockpit.select("8")
+        await cockpit.press("d")
+        await cockpit.pilot.pause()
+        assert len(cockpit.app.screen_stack) == 1
+        await cockpit.press("h")
+        await cockpit.sees("Deny call 8")
 
 
 @pytest.mark.slow
 async def test_a_command_without_a_key_is_in_the_palette_and_on_its_button() -> None:
-    async with cockpit(workday(), keys=keymap("default", {"follow": "e"})) as seat:
-        await seat.select("8")
-        await seat.press("e")
-        assert len(seat.app.screen_stack) == 1
-        await seat.press("ctrl+p", *"edit")
-        await seat.sees("Change the command, directory")
-        await seat.press("enter")
-        await seat.sees("Shell text")
+    async with open_cockpit(workday(), keys=keymap("default", {"follow": "e"})) as cockpit:
+        await cockpit.select("8")
+        await cockpit.press("e")
+        assert len(cockpit.app.screen_stack) == 1
+        await cockpit.press("ctrl+p", *"edit")
+        await cockpit.sees("Change the command, directory")
+        await cockpit.press("enter")
+        await cockpit.sees("Shell text")
 
 
 @pytest.mark.slow
 async def test_the_footer_the_buttons_the_help_and_the_palette_show_the_keys_in_force() -> None:
     keys = keymap("default", {"approve": "h", "help": "F1", "next-waiting": "Ctrl+N"})
-    async with cockpit(workday(), size=(120, 90), keys=keys) as seat:
-        await seat.sees("h Approve")
-        lines = seat.text().splitlines()
+    async with open_cockpit(workday(), size=(120, 90), keys=keys) as cockpit:
+        await cockpit.sees("h Approve")
+        lines = cockpit.text().splitlines()
         assert not any("a Approve" in line for line in lines)
         assert "Space Mark  Ctrl+N Next waiting  / Filter  H History  F1 Help" in lines[-1]
-        await seat.press("f1")
-        await seat.sees("Keys and signs")
-        await seat.until(lambda: re.search(r" h +Approve +Run the command as shown\.", seat.text()))
-        await seat.press("escape")
-        await seat.press("ctrl+p")
-        await seat.sees("Approve  (h)")
+        await cockpit.press("f1")
+        await cockpit.sees("Keys and signs")
+        await cockpit.until(lambda: re.search(r" h +Approve +Run the command as shown\.", cockpit.text()))
+        await cockpit.press("escape")
+        await cockpit.press("ctrl+p")
+        await cockpit.sees("Approve  (h)")
 
 
 async def test_problems_with_keys_are_reported_when_the_cockpit_opens() -> None:
-    async with cockpit(Play.begin(), keys=keymap("default", {"aprove": "h"})) as seat:
-        await seat.sees("There is no command 'aprove'")
+    async with open_cockpit(Scenario.begin(), keys=keymap("default", {"aprove": "h"})) as cockpit:
+        await cockpit.sees("There is no command 'aprove'")

@@ -9,34 +9,34 @@ from textual.message_pump import MessagePump
 from textual.timer import Timer
 
 from tests.in_memory.world import RecordedStreams
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario
 from whisper_tui.model.board import ENDED_KEPT
 from whisper_tui.model.state import CallRecord
 
 SCENES = ("build", "test", "tag", "crawl")
 
 
-async def some_calls(seat: Cockpit, number: int) -> None:
+async def some_calls(cockpit: Cockpit, number: int) -> None:
     """Calls that are asked, decided and over, each seen on the screen while it waits."""
     for step in range(number):
         scene = SCENES[step % len(SCENES)]
-        call_id = seat.play.ask(scene)
-        await seat.until(lambda call_id=call_id: seat.selected == call_id)
+        call_id = cockpit.scenario.ask(scene)
+        await cockpit.until(lambda call_id=call_id: cockpit.selected == call_id)
         if step % 5:
-            seat.play.approve(call_id)
-            seat.play.print(call_id, scene)
-            seat.play.end(call_id)
+            cockpit.scenario.approve(call_id)
+            cockpit.scenario.print(call_id, scene)
+            cockpit.scenario.end(call_id)
         else:
-            seat.play.deny(call_id, "no")
-        await seat.until(lambda call_id=call_id: not seat.screen.board.calls[call_id].is_open)
+            cockpit.scenario.deny(call_id, "no")
+        await cockpit.until(lambda call_id=call_id: not cockpit.screen.board.calls[call_id].is_open)
         await asyncio.sleep(0.02)
 
 
-async def parts_alive(seat: Cockpit) -> Counter[str]:
+async def parts_alive(cockpit: Cockpit) -> Counter[str]:
     """Widgets, timers and tasks in memory, once everything that is under way is over."""
-    await seat.settled()
-    await seat.pilot.pause(0.5)
+    await cockpit.settled()
+    await cockpit.pilot.pause(0.5)
     gc.collect()
     alive = (part for part in gc.get_objects() if isinstance(part, MessagePump | Timer | asyncio.Task))
     return Counter(type(part).__name__ for part in alive)
@@ -51,28 +51,28 @@ def records_alive() -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_closed_parts_of_the_screen_are_garbage_collected():
-    async with cockpit(Play.begin()) as seat:
-        await some_calls(seat, 8)
-        before = await parts_alive(seat)
-        await some_calls(seat, 32)
-        grown = {name: number for name, number in (await parts_alive(seat) - before).items() if number > 8}
+    async with open_cockpit(Scenario.begin()) as cockpit:
+        await some_calls(cockpit, 8)
+        before = await parts_alive(cockpit)
+        await some_calls(cockpit, 32)
+        grown = {name: number for name, number in (await parts_alive(cockpit) - before).items() if number > 8}
         assert not grown
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_dropped_calls_are_garbage_collected():
-    play = Play.begin()
+    scenario = Scenario.begin()
     before = records_alive()
-    async with cockpit(play) as seat:
+    async with open_cockpit(scenario) as cockpit:
         for number in range(ENDED_KEPT + 300):
-            call_id = play.ask("build")
-            play.deny(call_id, "no")
+            call_id = scenario.ask("build")
+            scenario.deny(call_id, "no")
             if number % 50 == 0:
-                await seat.until(lambda: seat.screen.board.seq >= len(play.stage.events))
-        await seat.until(lambda: seat.screen.board.seq >= len(play.stage.events))
-        await seat.settled()
-        play.stage.events.clear()
-        play.stage.board.calls.clear()
-        play.stage.written = {call_id: RecordedStreams()}
-        await seat.until(lambda: records_alive() - before <= ENDED_KEPT + 50)
+                await cockpit.until(lambda: cockpit.screen.board.seq >= len(scenario.supervisor.events))
+        await cockpit.until(lambda: cockpit.screen.board.seq >= len(scenario.supervisor.events))
+        await cockpit.settled()
+        scenario.supervisor.events.clear()
+        scenario.supervisor.board.calls.clear()
+        scenario.supervisor.written = {call_id: RecordedStreams()}
+        await cockpit.until(lambda: records_alive() - before <= ENDED_KEPT + 50)

@@ -8,7 +8,7 @@ import pytest
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tests.in_memory.world import RecordedStreams
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.cockpit.call_list import CallList
@@ -68,48 +68,48 @@ def test_mouse_modes_are_set_and_reset() -> None:
 @asynccontextmanager
 async def terminal_with_modes(modes: bytes) -> AsyncIterator[tuple[Cockpit, TerminalPane, RecordedStreams]]:
     """A command in its terminal, which has told the terminal what it wishes of the mouse."""
-    play = asking()
-    play.stage.write("1", modes)
-    async with cockpit(play) as seat:
-        terminal = seat.screen.query_one(TerminalPane)
-        await seat.until(lambda: terminal.live)
-        yield seat, terminal, play.stage.written["1"]
+    scenario = asking()
+    scenario.supervisor.write("1", modes)
+    async with open_cockpit(scenario) as cockpit:
+        terminal = cockpit.screen.query_one(TerminalPane)
+        await cockpit.until(lambda: terminal.live)
+        yield cockpit, terminal, scenario.supervisor.written["1"]
 
 
-async def type_into(seat: Cockpit, terminal: TerminalPane) -> None:
-    await seat.press("T")
-    await seat.until(lambda: terminal.typing)
+async def type_into(cockpit: Cockpit, terminal: TerminalPane) -> None:
+    await cockpit.press("T")
+    await cockpit.until(lambda: terminal.typing)
 
 
 async def test_mouse_events_go_to_a_command_in_terminal_mode() -> None:
-    async with terminal_with_modes(b"\x1b[?1002h" + SGR) as (seat, terminal, written):
+    async with terminal_with_modes(b"\x1b[?1002h" + SGR) as (cockpit, terminal, written):
         before = bytes(written.out)
-        await seat.pilot.click(TerminalPane, offset=(5, 3))
-        await type_into(seat, terminal)
+        await cockpit.pilot.click(TerminalPane, offset=(5, 3))
+        await type_into(cockpit, terminal)
         assert bytes(written.out) == before
-        await seat.pilot.click(TerminalPane, offset=(5, 3))
-        await seat.until(lambda: written.out.endswith(b"\x1b[<0;5;3M\x1b[<0;5;3m"))
-        await seat.pilot.mouse_down(TerminalPane, offset=(6, 3))
-        await seat.pilot.hover(CallList, offset=(3, 5))
-        await seat.pilot.mouse_up(CallList, offset=(3, 5))
-        await seat.until(lambda: written.out.endswith(b"m"))
-        assert terminal.typing and seat.app.mouse_captured is None
+        await cockpit.pilot.click(TerminalPane, offset=(5, 3))
+        await cockpit.until(lambda: written.out.endswith(b"\x1b[<0;5;3M\x1b[<0;5;3m"))
+        await cockpit.pilot.mouse_down(TerminalPane, offset=(6, 3))
+        await cockpit.pilot.hover(CallList, offset=(3, 5))
+        await cockpit.pilot.mouse_up(CallList, offset=(3, 5))
+        await cockpit.until(lambda: written.out.endswith(b"m"))
+        assert terminal.typing and cockpit.app.mouse_captured is None
         terminal.post_message(MouseScrollDown(terminal, 5, 3, 0, 1, 0, False, False, False))
-        await seat.until(lambda: written.out.endswith(b"\x1b[<65;5;3M"))
+        await cockpit.until(lambda: written.out.endswith(b"\x1b[<65;5;3M"))
 
 
 async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
-    async with terminal_with_modes(b"\x1b[?1003h" + SGR) as (seat, terminal, written):
+    async with terminal_with_modes(b"\x1b[?1003h" + SGR) as (cockpit, terminal, written):
         for leave in ("title", "key"):
-            await type_into(seat, terminal)
+            await type_into(cockpit, terminal)
             if leave == "title":
-                await seat.pilot.click(TerminalPane, offset=(3, 0))
+                await cockpit.pilot.click(TerminalPane, offset=(3, 0))
             else:
-                await seat.press("ctrl+right_square_bracket")
-            await seat.until(lambda: not terminal.typing)
+                await cockpit.press("ctrl+right_square_bracket")
+            await cockpit.until(lambda: not terminal.typing)
         before = bytes(written.out)
-        await seat.pilot.click(TerminalPane, offset=(5, 3))
-        await seat.pilot.click(CallList, offset=(3, 5))
+        await cockpit.pilot.click(TerminalPane, offset=(5, 3))
+        await cockpit.pilot.click(CallList, offset=(3, 5))
         assert bytes(written.out) == before
 
 
@@ -117,10 +117,10 @@ async def test_a_click_on_the_title_leaves_terminal_mode() -> None:
     ("mode", "arrows"), [pytest.param(b"", b"\x1b[A" * 3, marks=pytest.mark.slow), (b"\x1b[?1h", b"\x1bOA" * 3)]
 )
 async def test_the_wheel_sends_arrow_keys_to_full_screen_programs(mode: bytes, arrows: bytes) -> None:
-    async with terminal_with_modes(b"\x1b[?1049h" + mode) as (seat, terminal, written):
-        await type_into(seat, terminal)
+    async with terminal_with_modes(b"\x1b[?1049h" + mode) as (cockpit, terminal, written):
+        await type_into(cockpit, terminal)
         terminal.post_message(MouseScrollUp(terminal, 5, 3, 0, -1, 0, False, False, False))
-        await seat.until(lambda: written.out.endswith(arrows))
+        await cockpit.until(lambda: written.out.endswith(arrows))
 
 
 READS_THE_MOUSE = """
@@ -135,13 +135,13 @@ while (got := os.read(0, 100)) != b"q":
 @pytest.mark.slow
 async def test_a_real_program_receives_the_position_of_a_click(tmp_path: Path) -> None:
     (tmp_path / "mouse.py").write_text(READS_THE_MOUSE)
-    async with live(tmp_path) as seat:
-        await seat.start(f"python3 {tmp_path / 'mouse.py'}", tty=True)
-        terminal = seat.screen.query_one(TerminalPane)
-        await seat.until(lambda: "ready" in terminal.text() and terminal.live)
-        await seat.pilot.press("T")
+    async with live(tmp_path) as cockpit:
+        await cockpit.start(f"python3 {tmp_path / 'mouse.py'}", tty=True)
+        terminal = cockpit.screen.query_one(TerminalPane)
+        await cockpit.until(lambda: "ready" in terminal.text() and terminal.live)
+        await cockpit.pilot.press("T")
         # The card says so in a line of its own, and what is below moves: not between the press and the release.
-        await seat.until(lambda: terminal.typing and "needs input" in seat.text())
-        await seat.pilot.click(TerminalPane, offset=(8, 4))
-        await seat.until(lambda: "[<0;8;4M" in terminal.text() and "[<0;8;4m" in terminal.text())
-        await seat.pilot.press("q")
+        await cockpit.until(lambda: terminal.typing and "needs input" in cockpit.text())
+        await cockpit.pilot.click(TerminalPane, offset=(8, 4))
+        await cockpit.until(lambda: "[<0;8;4M" in terminal.text() and "[<0;8;4m" in terminal.text())
+        await cockpit.pilot.press("q")

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import open_cockpit
 from tests.tui.live import HUMAN, live
-from tests.tui.scenes import Play, workday
+from tests.tui.scenes import Scenario, workday
 from tests.tui.test_output_pane import running
 from whisper_tui.model.event import Paused, SessionClosed
 from whisper_tui.model.run import ProcessIdentity, UsageSample
@@ -79,34 +79,34 @@ def test_a_reused_pid_is_recognized() -> None:
 async def test_a_run_is_measured_with_all_its_processes(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
-    async with live(tmp_path, size=(200, 50)) as seat:
-        call = await seat.start(f"{sys.executable} {script} & while :; do sleep 0.01; done")
-        usage = seat.screen.query_one(UsageLine)
-        await seat.until(lambda: usage.sample is not None and usage.sample.processes >= 2 and usage.sample.ports)
-        await seat.until(lambda: "CPU" in seat.text() and "listens on 127.0.0.1:" in seat.text())
-        found = sample_run(seat.board(call))
+    async with live(tmp_path, size=(200, 50)) as cockpit:
+        call = await cockpit.start(f"{sys.executable} {script} & while :; do sleep 0.01; done")
+        usage = cockpit.screen.query_one(UsageLine)
+        await cockpit.until(lambda: usage.sample is not None and usage.sample.processes >= 2 and usage.sample.ports)
+        await cockpit.until(lambda: "CPU" in cockpit.text() and "listens on 127.0.0.1:" in cockpit.text())
+        found = sample_run(cockpit.board(call))
         assert found is not None and found.memory > 1_000_000 and found.threads >= 2 and not found.paused
-        await seat.until(lambda: any(percent > 1 for percent in usage._cpu))
+        await cockpit.until(lambda: any(percent > 1 for percent in usage._cpu))
 
 
 @pytest.mark.slow
 async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> None:
-    async with live(tmp_path) as seat:
-        call = await seat.start("sleep 1000 & wait")
-        leader = psutil.Process(seat.board(call).process.leader.pid)  # type: ignore[union-attr]
-        await seat.until(leader.children)
+    async with live(tmp_path) as cockpit:
+        call = await cockpit.start("sleep 1000 & wait")
+        leader = psutil.Process(cockpit.board(call).process.leader.pid)  # type: ignore[union-attr]
+        await cockpit.until(leader.children)
         tree = [leader, *leader.children()]
-        await seat.pilot.press("p")
-        await seat.until(lambda: all(one.status() == psutil.STATUS_STOPPED for one in tree))
-        await seat.sees("‖ paused · p continues")
-        await seat.pilot.press("p")
-        await seat.until(lambda: not any(one.status() == psutil.STATUS_STOPPED for one in tree))
-        await seat.until(lambda: "paused" not in seat.text())
-        assert seat.board(call).signals == (signal.SIGSTOP, signal.SIGCONT)
+        await cockpit.pilot.press("p")
+        await cockpit.until(lambda: all(one.status() == psutil.STATUS_STOPPED for one in tree))
+        await cockpit.sees("‖ paused · p continues")
+        await cockpit.pilot.press("p")
+        await cockpit.until(lambda: not any(one.status() == psutil.STATUS_STOPPED for one in tree))
+        await cockpit.until(lambda: "paused" not in cockpit.text())
+        assert cockpit.board(call).signals == (signal.SIGSTOP, signal.SIGCONT)
 
 
 def test_a_paused_run_is_recognized_by_its_last_signal_or_processes() -> None:
-    record = running().stage.board.calls["1"]
+    record = running().supervisor.board.calls["1"]
     assert not is_paused(record, None)
     assert is_paused(record, sample(1, paused=True))
     stopped = record.model_copy(update={"signals": (signal.SIGSTOP, signal.SIGUSR1)})
@@ -121,9 +121,9 @@ def test_a_paused_run_is_recognized_by_its_last_signal_or_processes() -> None:
     [("read -r line", False, "i"), ("read -r line", True, "T"), ("cat", True, "T"), ("bash --norc -i", True, "T")],
 )
 async def test_a_command_that_waits_for_input_is_noticed(tmp_path: Path, command: str, tty: bool, key: str) -> None:
-    async with live(tmp_path) as seat:
-        await seat.start(command, tty=tty, accepts_input=True)
-        await seat.sees("waits for input", f"{key} types")
+    async with live(tmp_path) as cockpit:
+        await cockpit.start(command, tty=tty, accepts_input=True)
+        await cockpit.sees("waits for input", f"{key} types")
 
 
 async def test_a_queued_call_says_why_and_a_key_starts_it_anyway(tmp_path: Path) -> None:
@@ -149,10 +149,10 @@ async def test_a_queued_call_says_why_and_a_key_starts_it_anyway(tmp_path: Path)
     ],
 )
 async def test_a_busy_command_is_not_shown_as_waiting(tmp_path: Path, command: str) -> None:
-    async with live(tmp_path) as seat:
-        call = await seat.start(command, accepts_input=True)
+    async with live(tmp_path) as cockpit:
+        call = await cockpit.start(command, accepts_input=True)
         for _ in range(5):
-            found = sample_run(seat.board(call))
+            found = sample_run(cockpit.board(call))
             assert found is not None and found.waits is None
             time.sleep(0.05)
 
@@ -163,147 +163,149 @@ async def test_a_busy_command_is_not_shown_as_waiting(tmp_path: Path, command: s
 async def test_every_run_that_needs_input_is_marked_in_the_list_the_header_and_the_heading(
     tmp_path: Path, command: str
 ) -> None:
-    async with live(tmp_path) as seat:
-        await seat.start(command, tty=True)
-        await seat.start("sleep 1000")
-        await seat.sees("◆ 1 needs input", "needs input ")
-        seat.screen.query_one(CallList).select("1", by_hand=True)
-        await seat.sees("Call 1  ▶ running", "needs input, silent for")
-        assert seat.screen.run_watch.need_input == ["1"]
+    async with live(tmp_path) as cockpit:
+        await cockpit.start(command, tty=True)
+        await cockpit.start("sleep 1000")
+        await cockpit.sees("◆ 1 needs input", "needs input ")
+        cockpit.screen.query_one(CallList).select("1", by_hand=True)
+        await cockpit.sees("Call 1  ▶ running", "needs input, silent for")
+        assert cockpit.screen.run_watch.need_input == ["1"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_silence_is_measured_from_the_last_output(tmp_path: Path) -> None:
-    async with live(tmp_path) as seat:
-        call = await seat.start("printf 'Name: '; read -r name", tty=True)
-        path = await seat.supervisor.output_file(call, "out")
+    async with live(tmp_path) as cockpit:
+        call = await cockpit.start("printf 'Name: '; read -r name", tty=True)
+        path = await cockpit.supervisor.output_file(call, "out")
         assert path is not None
-        await seat.until(lambda: Path(path).read_bytes() == b"Name: ")
+        await cockpit.until(lambda: Path(path).read_bytes() == b"Name: ")
         long_ago = time.time() - 93
         os.utime(path, (long_ago, long_ago))
-        await seat.sees("waits for input · silent for 9")
+        await cockpit.sees("waits for input · silent for 9")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_a_run_that_is_stopped_from_outside_is_paused_in_the_list_and_the_header(tmp_path: Path) -> None:
-    async with live(tmp_path) as seat:
-        await seat.start("sleep 1000")
-        call = await seat.start("exec sleep 1001")
-        os.kill(seat.board(call).process.leader.pid, signal.SIGSTOP)  # type: ignore[union-attr]
-        await seat.sees("2 running, 1 paused", "‖ exec sleep 1001")
+    async with live(tmp_path) as cockpit:
+        await cockpit.start("sleep 1000")
+        call = await cockpit.start("exec sleep 1001")
+        os.kill(cockpit.board(call).process.leader.pid, signal.SIGSTOP)  # type: ignore[union-attr]
+        await cockpit.sees("2 running, 1 paused", "‖ exec sleep 1001")
 
 
 @pytest.mark.slow
 async def test_a_paused_run_is_paused_in_its_row_its_heading_the_header_and_on_the_button():
-    play = running()
-    async with cockpit(play) as seat:
-        await seat.press("p")
-        await seat.sees("‖ paused, started", "1 running, all paused", "p Continue")
-        assert any(line.startswith("▌‖") and " paused " in line for line in seat.text().splitlines())
-        await seat.press("p")
-        await seat.sees("▶ running for", "p Pause")
-        assert "paused" not in seat.text().splitlines()[0]
+    scenario = running()
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("p")
+        await cockpit.sees("‖ paused, started", "1 running, all paused", "p Continue")
+        assert any(line.startswith("▌‖") and " paused " in line for line in cockpit.text().splitlines())
+        await cockpit.press("p")
+        await cockpit.sees("▶ running for", "p Pause")
+        assert "paused" not in cockpit.text().splitlines()[0]
 
 
 async def test_every_run_is_shown_as_paused_during_a_pause():
-    play = running()
-    play.stage.happen(Paused(at=play.clock(), by=HUMAN))
-    async with cockpit(play) as seat:
-        await seat.sees("1 running, all paused", "‖ paused, started")
+    scenario = running()
+    scenario.supervisor.happen(Paused(at=scenario.clock(), by=HUMAN))
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("1 running, all paused", "‖ paused, started")
 
 
 async def test_ctrl_r_asks_again_in_the_same_session_through_the_policy() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("2")
-        before = set(seat.play.stage.board.calls)
-        await seat.press("ctrl+r")
-        await seat.until(lambda: len(seat.play.stage.board.calls) == len(before) + 1)
-        (new,) = set(seat.play.stage.board.calls) - before
-        await seat.until(lambda: seat.selected == new)
-        old, again = seat.record("2"), seat.record(new)
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("2")
+        before = set(cockpit.scenario.supervisor.board.calls)
+        await cockpit.press("ctrl+r")
+        await cockpit.until(lambda: len(cockpit.scenario.supervisor.board.calls) == len(before) + 1)
+        (new,) = set(cockpit.scenario.supervisor.board.calls) - before
+        await cockpit.until(lambda: cockpit.selected == new)
+        old, again = cockpit.record("2"), cockpit.record(new)
         assert isinstance(again.state, Waiting) and again.spec == old.spec
         assert again.call.session_id == old.call.session_id
 
 
 async def test_an_edited_call_is_rerun_as_edited() -> None:
-    async with cockpit(workday()) as seat:
-        await seat.select("3")
-        assert seat.record("3").edited
-        await seat.press("ctrl+r")
-        await seat.until(lambda: seat.selected not in {None, "3"})
-        assert seat.shown.spec == seat.record("3").spec
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("3")
+        assert cockpit.record("3").edited
+        await cockpit.press("ctrl+r")
+        await cockpit.until(lambda: cockpit.selected not in {None, "3"})
+        assert cockpit.shown.spec == cockpit.record("3").spec
 
 
 async def test_calls_of_a_closed_session_cannot_be_rerun() -> None:
-    play = workday()
-    play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="it left"))
-    async with cockpit(play) as seat:
-        await seat.select("2")
-        before = len(play.stage.board.calls)
-        await seat.press("ctrl+r")
-        await seat.sees("Its session is closed")
-        assert len(play.stage.board.calls) == before
+    scenario = workday()
+    scenario.supervisor.happen(SessionClosed(at=scenario.clock(), session_id="s1", why="it left"))
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select("2")
+        before = len(scenario.supervisor.board.calls)
+        await cockpit.press("ctrl+r")
+        await cockpit.sees("Its session is closed")
+        assert len(scenario.supervisor.board.calls) == before
 
 
-def left_behind() -> Play:
+def left_behind() -> Scenario:
     """Call 1 left a server behind a day and a half ago, and call 2 one just now."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     for words in ("./old-server", "./new-server"):
-        call = play.ask("build")
-        play.approve(call)
-        play.stage.leave_behind(call, words)
-        play.end(call)
-        play.clock.advance(36 * 3600)
-    play.clock.advance(-36 * 3600 + 60)
-    return play
+        call = scenario.ask("build")
+        scenario.approve(call)
+        scenario.supervisor.leave_behind(call, words)
+        scenario.end(call)
+        scenario.clock.advance(36 * 3600)
+    scenario.clock.advance(-36 * 3600 + 60)
+    return scenario
 
 
 @pytest.mark.slow
 async def test_b_lists_background_processes_of_all_days() -> None:
-    async with cockpit(left_behind()) as seat:
-        await seat.press("b")
-        await seat.sees("Left over from earlier days", "./old-server", "Since today", "./new-server", "2 calls")
-        await seat.sees("call 1 of site builder")
-        await seat.press("down", "enter")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        assert seat.selected == "2"
+    async with open_cockpit(left_behind()) as cockpit:
+        await cockpit.press("b")
+        await cockpit.sees("Left over from earlier days", "./old-server", "Since today", "./new-server", "2 calls")
+        await cockpit.sees("call 1 of site builder")
+        await cockpit.press("down", "enter")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        assert cockpit.selected == "2"
 
 
 async def test_background_processes_can_be_ended_from_the_list() -> None:
-    async with cockpit(left_behind()) as seat:
-        await seat.press("b")
-        await seat.sees("./old-server")
-        await seat.press("k")
-        await seat.sees("End call 1", "Ends 1 background process")
-        await seat.press("k")
-        await seat.until(lambda: seat.record("1").signals == (signal.SIGKILL,))
+    async with open_cockpit(left_behind()) as cockpit:
+        await cockpit.press("b")
+        await cockpit.sees("./old-server")
+        await cockpit.press("k")
+        await cockpit.sees("End call 1", "Ends 1 background process")
+        await cockpit.press("k")
+        await cockpit.until(lambda: cockpit.record("1").signals == (signal.SIGKILL,))
 
 
 async def test_an_empty_list_of_background_processes_says_so() -> None:
-    async with cockpit(running()) as seat:
-        await seat.press("b")
-        await seat.sees("No background processes.")
-        await seat.press("k", "enter", "escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        assert isinstance(seat.record("1").state, Running)
+    async with open_cockpit(running()) as cockpit:
+        await cockpit.press("b")
+        await cockpit.sees("No background processes.")
+        await cockpit.press("k", "enter", "escape")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        assert isinstance(cockpit.record("1").state, Running)
 
 
 async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
-    async with live(tmp_path) as seat:
-        call = await seat.start(f"{sys.executable} {script} > {tmp_path}/port & sleep 0.3")
-        await seat.until(lambda: isinstance(seat.board(call).state, Ended) and seat.board(call).living_background)
-        await seat.until(lambda: (tmp_path / "port").read_text().strip())
+    async with live(tmp_path) as cockpit:
+        call = await cockpit.start(f"{sys.executable} {script} > {tmp_path}/port & sleep 0.3")
+        await cockpit.until(
+            lambda: isinstance(cockpit.board(call).state, Ended) and cockpit.board(call).living_background
+        )
+        await cockpit.until(lambda: (tmp_path / "port").read_text().strip())
         port = (tmp_path / "port").read_text().strip()
-        await seat.pilot.press("b")
-        await seat.sees(f"listens on 127.0.0.1:{port}")
-        await seat.pilot.press("k")
-        await seat.sees(f"End call {call}")
-        await seat.pilot.press("k")
-        await seat.until(lambda: not seat.board(call).is_open)
+        await cockpit.pilot.press("b")
+        await cockpit.sees(f"listens on 127.0.0.1:{port}")
+        await cockpit.pilot.press("k")
+        await cockpit.sees(f"End call {call}")
+        await cockpit.pilot.press("k")
+        await cockpit.until(lambda: not cockpit.board(call).is_open)
 
 
 def test_ended_processes_are_not_sampled() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.outside import needs_sandbox, outside_only
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.live import live
-from tests.tui.scenes import ROOT, Play
+from tests.tui.scenes import ROOT, Scenario
 from tests.tui.test_deciding import three_waiting
 from tests.tui.test_sandboxed import TOUCH, blocked, confined, unasked
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec
@@ -27,116 +27,120 @@ PROBLEM = "this kernel has no Landlock"
 GRAVE = Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)", span=(0, 2))
 
 
-def judged_alike(play: Play, *risks: Risk, program: str = "") -> None:
+def judged_alike(scenario: Scenario, *risks: Risk, program: str = "") -> None:
     """What is asked again is judged as before, or with these risks, or finds another program."""
-    ask = play.stage.ask
+    ask = scenario.supervisor.ask
 
     def again(request: CallRequest, *_: object) -> str:
-        known = play.stage.board.calls["1"].resolved or Resolved()
+        known = scenario.supervisor.board.calls["1"].resolved or Resolved()
         known = known.model_copy(update={"program": program}) if program else known
         return ask(request, Verdict(kind="ask", reason="it was blocked before", risks=risks), known)
 
-    play.stage.ask = again  # type: ignore[method-assign, assignment]
+    scenario.supervisor.ask = again  # type: ignore[method-assign, assignment]
 
 
-async def pressed(seat: Cockpit, key: str = "U", call_id: str = "1") -> None:
-    await seat.select(call_id)
-    seat.play.clock.advance(1)
-    await seat.press(key)
+async def pressed(cockpit: Cockpit, key: str = "U", call_id: str = "1") -> None:
+    await cockpit.select(call_id)
+    cockpit.scenario.clock.advance(1)
+    await cockpit.press(key)
 
 
 async def test_a_blocked_call_is_rerun_without_a_sandbox() -> None:
-    play = blocked()
-    judged_alike(play)
-    async with cockpit(play) as seat:
-        await pressed(seat)
-        await seat.until(lambda: "2" in play.stage.board.calls and isinstance(seat.record("2").state, Running))
-        again = seat.record("2")
+    scenario = blocked()
+    judged_alike(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await pressed(cockpit)
+        await cockpit.until(
+            lambda: "2" in scenario.supervisor.board.calls and isinstance(cockpit.record("2").state, Running)
+        )
+        again = cockpit.record("2")
         assert again.decision == Approve()
         assert again.decided_by == Decider(surface="cockpit", who="me")
-        assert again.spec == seat.record("1").spec
-        assert again.call.session_id == seat.record("1").call.session_id
-        await seat.until(lambda: seat.selected == "2")
-        await seat.sees("runs call 1 again without a sandbox")
+        assert again.spec == cockpit.record("1").spec
+        assert again.call.session_id == cockpit.record("1").call.session_id
+        await cockpit.until(lambda: cockpit.selected == "2")
+        await cockpit.sees("runs call 1 again without a sandbox")
 
 
 async def test_the_approval_of_a_rerun_can_be_undone() -> None:
-    play = blocked()
-    risky = play.stage.board.calls["1"]
+    scenario = blocked()
+    risky = scenario.supervisor.board.calls["1"]
     assert risky.verdict is not None
-    play.stage.board.calls["1"] = risky.model_copy(
+    scenario.supervisor.board.calls["1"] = risky.model_copy(
         update={"verdict": risky.verdict.model_copy(update={"risks": (GRAVE,)})}
     )
-    play.stage.events[:] = [
+    scenario.supervisor.events[:] = [
         event.model_copy(update={"verdict": event.verdict.model_copy(update={"risks": (GRAVE,)})})
         if event.kind == "judged"
         else event
-        for event in play.stage.events
+        for event in scenario.supervisor.events
     ]
-    judged_alike(play, GRAVE)
-    async with cockpit(play, size=LARGE, undo=UndoSettings("grave", 3.0)) as seat:
-        await pressed(seat)
-        await seat.sees("Approving call 2 in 3 s")
-        await seat.press("u")
-        await seat.sees("Call 2 is not approved")
-        assert isinstance(seat.record("2").state, Waiting)
+    judged_alike(scenario, GRAVE)
+    async with open_cockpit(scenario, size=LARGE, undo=UndoSettings("grave", 3.0)) as cockpit:
+        await pressed(cockpit)
+        await cockpit.sees("Approving call 2 in 3 s")
+        await cockpit.press("u")
+        await cockpit.sees("Call 2 is not approved")
+        assert isinstance(cockpit.record("2").state, Waiting)
 
 
 @pytest.mark.parametrize("changed", [pytest.param("its meaning", marks=pytest.mark.slow), "its risks"])
 async def test_a_rerun_that_differs_from_the_seen_call_waits(changed: str) -> None:
-    play = blocked()
+    scenario = blocked()
     if changed == "its risks":
-        judged_alike(play, GRAVE)
+        judged_alike(scenario, GRAVE)
     else:
-        judged_alike(play, program="/elsewhere/bash")
-    async with cockpit(play, size=LARGE) as seat:
-        await pressed(seat)
-        await seat.sees("waits for you: it")
-        assert isinstance(seat.record("2").state, Waiting)
-        assert seat.selected == "2"
+        judged_alike(scenario, program="/elsewhere/bash")
+    async with open_cockpit(scenario, size=LARGE) as cockpit:
+        await pressed(cockpit)
+        await cockpit.sees("waits for you: it")
+        assert isinstance(cockpit.record("2").state, Waiting)
+        assert cockpit.selected == "2"
 
 
 async def test_a_rerun_with_masked_secrets_waits() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(command=Argv(program="touch", args=("--token=ghp_" + "a1B2" * 9,)), cwd=ROOT)
     request = CallRequest(session_id="s1", tool="execute_command", arguments={}, spec=spec)
-    play.stage.ask(request, Verdict(kind="ask", reason="x"), Resolved(cwd=ROOT))
-    play.approve("1")
-    play.stage.finish("1", Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
-    judged_alike(play)
-    async with cockpit(play) as seat:
-        await pressed(seat)
-        await seat.sees("waits for you: its secrets were not on the screen")
-        assert isinstance(seat.record("2").state, Waiting)
+    scenario.supervisor.ask(request, Verdict(kind="ask", reason="x"), Resolved(cwd=ROOT))
+    scenario.approve("1")
+    scenario.supervisor.finish("1", Exited(code=1), blocked=Blocked(attempts=(BlockedAttempt(what="network"),)))
+    judged_alike(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await pressed(cockpit)
+        await cockpit.sees("waits for you: its secrets were not on the screen")
+        assert isinstance(cockpit.record("2").state, Waiting)
 
 
 async def test_a_rerun_with_unseen_parts_needs_a_second_key() -> None:
-    play = blocked()
-    judged_alike(play)
-    async with cockpit(play, size=(80, 24)) as seat:
-        await pressed(seat)
-        await seat.sees("not on the screen yet")
-        assert len(play.stage.board.calls) == 1
-        await seat.press("U")
-        await seat.until(lambda: "2" in play.stage.board.calls and isinstance(seat.record("2").state, Running))
+    scenario = blocked()
+    judged_alike(scenario)
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await pressed(cockpit)
+        await cockpit.sees("not on the screen yet")
+        assert len(scenario.supervisor.board.calls) == 1
+        await cockpit.press("U")
+        await cockpit.until(
+            lambda: "2" in scenario.supervisor.board.calls and isinstance(cockpit.record("2").state, Running)
+        )
 
 
 async def test_a_call_of_a_closed_session_is_not_run_again() -> None:
-    play = blocked()
-    play.stage.happen(SessionClosed(at=play.clock(), session_id="s1", why="it left"))
-    async with cockpit(play) as seat:
-        await pressed(seat)
-        await seat.sees("Its session is closed")
-        assert len(play.stage.board.calls) == 1
+    scenario = blocked()
+    scenario.supervisor.happen(SessionClosed(at=scenario.clock(), session_id="s1", why="it left"))
+    async with open_cockpit(scenario) as cockpit:
+        await pressed(cockpit)
+        await cockpit.sees("Its session is closed")
+        assert len(scenario.supervisor.board.calls) == 1
 
 
 def test_only_calls_that_failed_in_a_sandbox_can_be_rerun_without_one() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     for code, kept in ((1, None), (0, Blocked(attempts=(BlockedAttempt(what="network"),)))):
-        call_id = confined(play)
-        play.stage.finish(call_id, Exited(code=code), blocked=kept)
-        assert not available(BY_ID["rerun-unconfined"], play.stage.board.calls[call_id])
-    assert available(BY_ID["rerun-unconfined"], blocked().stage.board.calls["1"])
+        call_id = confined(scenario)
+        scenario.supervisor.finish(call_id, Exited(code=code), blocked=kept)
+        assert not available(BY_ID["rerun-unconfined"], scenario.supervisor.board.calls[call_id])
+    assert available(BY_ID["rerun-unconfined"], blocked().supervisor.board.calls["1"])
 
 
 @pytest.mark.parametrize(
@@ -148,59 +152,59 @@ def test_only_calls_that_failed_in_a_sandbox_can_be_rerun_without_one() -> None:
     ],
 )
 async def test_a_key_approves_into_a_sandbox_and_says_which(key: str, sandbox: Sandbox) -> None:
-    async with cockpit(three_waiting()) as seat:
-        await pressed(seat, key)
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert seat.record("1").decision == Approve(sandbox=sandbox)
-        await seat.sees(f"Call 1 is approved in a sandbox ({sandbox.words()})")
+    async with open_cockpit(three_waiting()) as cockpit:
+        await pressed(cockpit, key)
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert cockpit.record("1").decision == Approve(sandbox=sandbox)
+        await cockpit.sees(f"Call 1 is approved in a sandbox ({sandbox.words()})")
 
 
 @pytest.mark.slow
 async def test_the_palette_approves_into_a_sandbox() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("1")
-        await seat.choose("Read-only  (O)")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert seat.record("1").sandbox == Sandbox()
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.choose("Read-only  (O)")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert cockpit.record("1").sandbox == Sandbox()
 
 
 async def test_without_sandbox_support_nothing_is_approved_into_one() -> None:
-    play = three_waiting()
-    play.stage.sandbox_problem = PROBLEM
-    async with cockpit(play) as seat:
-        await pressed(seat, "C")
-        await seat.sees(f"No sandbox is available: {PROBLEM}. Nothing was decided.")
-        await seat.press("A")
-        await seat.sees("Approve call 1, and more")
-        await seat.press("ctrl+t")
-        await seat.sees(PROBLEM)
-        assert isinstance(seat.record("1").state, Waiting)
+    scenario = three_waiting()
+    scenario.supervisor.sandbox_problem = PROBLEM
+    async with open_cockpit(scenario) as cockpit:
+        await pressed(cockpit, "C")
+        await cockpit.sees(f"No sandbox is available: {PROBLEM}. Nothing was decided.")
+        await cockpit.press("A")
+        await cockpit.sees("Approve call 1, and more")
+        await cockpit.press("ctrl+t")
+        await cockpit.sees(PROBLEM)
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 async def test_a_call_that_was_just_selected_is_not_approved_into_a_sandbox() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("1")
-        await seat.press("C")
-        await seat.until(lambda: seat.selected == "2")
-        await seat.press("C")
-        await seat.sees("Press again for this call")
-        assert isinstance(seat.record("2").state, Waiting)
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("C")
+        await cockpit.until(lambda: cockpit.selected == "2")
+        await cockpit.press("C")
+        await cockpit.sees("Press again for this call")
+        assert isinstance(cockpit.record("2").state, Waiting)
 
 
 async def test_the_dialog_chooses_a_sandbox_for_standing_approvals() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("1")
-        await seat.press("A")
-        await seat.sees("Sandbox none: runs with your permissions")
-        await seat.press("ctrl+t")
-        await seat.sees("Sandbox read-only, no network")
-        await seat.press("ctrl+t")
-        await seat.sees("Sandbox writes only in the workspace, no network")
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("A")
+        await cockpit.sees("Sandbox none: runs with your permissions")
+        await cockpit.press("ctrl+t")
+        await cockpit.sees("Sandbox read-only, no network")
+        await cockpit.press("ctrl+t")
+        await cockpit.sees("Sandbox writes only in the workspace, no network")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         sandbox = Sandbox(kind="workspace")
-        assert seat.record("1").decision == Approve(remember=ExactScope(), sandbox=sandbox)
-        (grant,) = seat.play.stage.board.grants.values()
+        assert cockpit.record("1").decision == Approve(remember=ExactScope(), sandbox=sandbox)
+        (grant,) = cockpit.scenario.supervisor.board.grants.values()
         assert grant.sandbox == sandbox
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import ROOT, a_month, begin, ran
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.decision import Coverage, Decider, ExactScope, Grant, PrefixScope, SessionDenial
 from whisper_tui.model.errors import ChangedSinceSeen, Refused, WhisperError
@@ -123,10 +123,10 @@ def with_a_project() -> Book:
     return book
 
 
-def remembered(play: Play) -> None:
+def remembered(scenario: Scenario) -> None:
     """Two approvals that hold."""
     spec = CommandSpec(command=Argv(program="make", args=("test",)), cwd=ROOT)
-    at = play.clock()
+    at = scenario.clock()
     exact = Grant(id="g1", session_id="s1", spec=spec, from_call="3", granted_at=at, by=ME, scope=ExactScope(uses=5))
     words = Grant(
         id="g2",
@@ -138,7 +138,7 @@ def remembered(play: Play) -> None:
         scope=PrefixScope(words=("make",), directory=ROOT, minutes=30),
         until=at + 1800,
     )
-    play.stage.happen(
+    scenario.supervisor.happen(
         Granted(at=at, grant=exact),
         Granted(at=at, grant=words),
         GrantUsed(at=at, session_id="s1", grant_id="g1", call_id="4"),
@@ -146,129 +146,131 @@ def remembered(play: Play) -> None:
 
 
 @asynccontextmanager
-async def rules(play: Play, book: Book | None, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Cockpit]:
-    async with cockpit(play, size=size, rule_book=book) as seat:
-        await seat.press("L")
-        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
-        await seat.sees("Standing approvals")
-        await seat.pilot.pause()
-        yield seat
+async def rules(scenario: Scenario, book: Book | None, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Cockpit]:
+    async with open_cockpit(scenario, size=size, rule_book=book) as cockpit:
+        await cockpit.press("L")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen))
+        await cockpit.sees("Standing approvals")
+        await cockpit.pilot.pause()
+        yield cockpit
 
 
-def a_day() -> Play:
-    play = a_month()
-    remembered(play)
-    return play
+def a_day() -> Scenario:
+    scenario = a_month()
+    remembered(scenario)
+    return scenario
 
 
 async def test_every_command_of_the_table_is_done_and_no_other():
-    async with rules(begin(), Book()) as seat:
-        assert set(seat.app.screen.does) == {command.id for command in RULES}
+    async with rules(begin(), Book()) as cockpit:
+        assert set(cockpit.app.screen.does) == {command.id for command in RULES}
 
 
 async def test_capital_l_lists_approvals_and_rules_with_how_often_they_decided():
-    async with rules(a_day(), Book()) as seat:
-        await seat.sees("2 approvals, 2 rules", "make test  once", "make …  never", "git status …  once")
-        await seat.sees("exactly this command in this directory", "1 time of 5", "site builder", "with call 3")
-        await seat.press("down")
-        await seat.sees("in /home/me/garden and below", "for 30 min more")
-        await seat.press("down")
-        await seat.sees("This rule denies", "= git push --force", "ask for a review instead", "0 of the last 7 calls")
-        await seat.press("down")
-        await seat.sees("This rule allows", "1 of the last 7 calls", "Defined in rules.toml.")
+    async with rules(a_day(), Book()) as cockpit:
+        await cockpit.sees("2 approvals, 2 rules", "make test  once", "make …  never", "git status …  once")
+        await cockpit.sees("exactly this command in this directory", "1 time of 5", "site builder", "with call 3")
+        await cockpit.press("down")
+        await cockpit.sees("in /home/me/garden and below", "for 30 min more")
+        await cockpit.press("down")
+        await cockpit.sees(
+            "This rule denies", "= git push --force", "ask for a review instead", "0 of the last 7 calls"
+        )
+        await cockpit.press("down")
+        await cockpit.sees("This rule allows", "1 of the last 7 calls", "Defined in rules.toml.")
 
 
 @pytest.mark.slow
 async def test_x_revokes_an_approval():
-    async with rules(a_day(), Book()) as seat:
-        await seat.press("x")
-        await seat.sees("Standing approval g1 revoked", "1 approval, 2 rules")
-        assert seat.play.stage.board.grants["g1"].revoked_at is not None
-        assert seat.play.stage.board.grants["g2"].revoked_at is None
+    async with rules(a_day(), Book()) as cockpit:
+        await cockpit.press("x")
+        await cockpit.sees("Standing approval g1 revoked", "1 approval, 2 rules")
+        assert cockpit.scenario.supervisor.board.grants["g1"].revoked_at is not None
+        assert cockpit.scenario.supervisor.board.grants["g2"].revoked_at is None
 
 
 @pytest.mark.slow
 async def test_x_removes_a_rule_after_asking():
     book = Book()
-    async with rules(begin(), book) as seat:
-        await seat.press("down", "x")
-        await seat.sees("Remove a rule", "git status", "'status'")
-        await seat.press("escape")
-        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("down", "x")
+        await cockpit.sees("Remove a rule", "git status", "'status'")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen))
         assert len(book.now.rules) == 2
-        await seat.press("x", "enter")
-        await seat.sees("Rule status removed.", "0 approvals, 1 rule")
+        await cockpit.press("x", "enter")
+        await cockpit.sees("Rule status removed.", "0 approvals, 1 rule")
         assert book.now.rules == (FORCE,)
 
 
 async def test_a_rule_of_the_configuration_file_is_not_removed_from_here():
     book = Book()
-    async with rules(begin(), book) as seat:
-        await seat.press("x")
-        await seat.sees("defined in the configuration file")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("x")
+        await cockpit.sees("defined in the configuration file")
         assert len(book.now.rules) == 2
 
 
 async def test_slash_tests_a_command_without_running_it():
     book = Book()
-    async with rules(a_day(), book) as seat:
-        await seat.press("slash", *"rm -r x", "enter")
-        await seat.sees("Asked: you would decide.", "no rule matches this command", "Deletes files recursively.")
+    async with rules(a_day(), book) as cockpit:
+        await cockpit.press("slash", *"rm -r x", "enter")
+        await cockpit.sees("Asked: you would decide.", "no rule matches this command", "Deletes files recursively.")
         assert book.asked == [("rm -r x", ROOT)]
-        await seat.press("escape")
-        assert isinstance(seat.app.focused, OptionList)
-        assert seat.app.screen.query_one(Input).value == "rm -r x"
+        await cockpit.press("escape")
+        assert isinstance(cockpit.app.focused, OptionList)
+        assert cockpit.app.screen.query_one(Input).value == "rm -r x"
 
 
 async def test_broken_rules_are_reported():
     book = Book()
     book.now = RuleList(broken="rules.toml: line 3")
-    async with rules(begin(), book) as seat:
-        await seat.sees("every command is asked: rules.toml: line 3")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.sees("every command is asked: rules.toml: line 3")
 
 
 async def test_n_reloads_everything():
     book = Book()
-    async with rules(begin(), book) as seat:
+    async with rules(begin(), book) as cockpit:
         book.now = RuleList(rules=(STATUS,))
-        remembered(seat.play)
-        await seat.press("n")
-        await seat.sees("2 approvals, 1 rule")
+        remembered(cockpit.scenario)
+        await cockpit.press("n")
+        await cockpit.sees("2 approvals, 1 rule")
 
 
 async def test_e_shows_the_path_of_the_rules_without_a_terminal(tmp_path):
     book = Book(tmp_path / "config" / "rules.toml")
-    async with rules(begin(), book) as seat:
-        await seat.press("E")
-        await seat.sees("There is no terminal for an editor here", "by hand")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("E")
+        await cockpit.sees("There is no terminal for an editor here", "by hand")
         assert os.stat(book.path).st_mode & 0o777 == 0o600
 
 
 async def test_without_rules_the_approvals_are_there():
-    async with rules(a_day(), None) as seat:
-        await seat.sees("rules cannot be read here", "2 approvals, 0 rules", "make test")
+    async with rules(a_day(), None) as cockpit:
+        await cockpit.sees("rules cannot be read here", "2 approvals, 0 rules", "make test")
 
 
 async def test_escape_and_l_go_back_and_the_help_is_that_of_the_screen():
-    async with rules(begin(), Book(), size=(120, 50)) as seat:
-        await seat.press("question_mark")
-        await seat.sees("Revoke an approval, or remove a rule.")
-        await seat.press("escape")
-        await seat.press("L")
-        await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
-        await seat.press("L")
-        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
-        await seat.press("escape")
-        await seat.until(lambda: isinstance(seat.app.screen, CockpitScreen))
+    async with rules(begin(), Book(), size=(120, 50)) as cockpit:
+        await cockpit.press("question_mark")
+        await cockpit.sees("Revoke an approval, or remove a rule.")
+        await cockpit.press("escape")
+        await cockpit.press("L")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))
+        await cockpit.press("L")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen))
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))
 
 
 async def test_text_of_agents_is_shown_as_text():
-    play = begin()
+    scenario = begin()
     spec = CommandSpec(command=Argv(program="[red]\x1b[2J", args=("[/]",)), cwd=ROOT)
-    grant = Grant(id="g1", session_id="s1", spec=spec, from_call="1", granted_at=play.clock(), by=ME)
-    play.stage.happen(Granted(at=play.clock(), grant=grant))
-    async with rules(play, Book()) as seat:
-        await seat.sees("[red]␛[2J")
+    grant = Grant(id="g1", session_id="s1", spec=spec, from_call="1", granted_at=scenario.clock(), by=ME)
+    scenario.supervisor.happen(Granted(at=scenario.clock(), grant=grant))
+    async with rules(scenario, Book()) as cockpit:
+        await cockpit.sees("[red]␛[2J")
 
 
 async def test_a_rule_shows_the_sandbox_of_its_commands() -> None:
@@ -276,92 +278,96 @@ async def test_a_rule_shows_the_sandbox_of_its_commands() -> None:
     book.now = RuleList(
         rules=(STATUS.model_copy(update={"sandbox": "writes only in the workspace, no network"}), FORCE)
     )
-    async with rules(begin(), book) as seat:
-        await seat.press("end")
-        await seat.sees("Sandbox", "writes only in the workspace, no network")
-        await seat.press("home")
-        await seat.until(lambda: "writes only in the workspace" not in seat.text())
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("end")
+        await cockpit.sees("Sandbox", "writes only in the workspace, no network")
+        await cockpit.press("home")
+        await cockpit.until(lambda: "writes only in the workspace" not in cockpit.text())
 
 
 @pytest.mark.slow
 async def test_rules_of_a_project_are_listed_read_trusted_and_trusted_no_more() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), projects=(GARDEN,))
-    async with rules(begin(), book) as seat:
-        await seat.sees("Rules of the project garden  1  not trusted", "= make test  inactive")
-        await seat.press("end")
-        await seat.sees("its project is not trusted", "garden/.whisper-tui/rules.toml")
-        await seat.press("t")
-        await seat.sees("Trust the rules of a project", 'name = "tests"')
-        await seat.press("escape")
-        await seat.until(lambda: isinstance(seat.app.screen, RulesScreen))
+    async with rules(begin(), book) as cockpit:
+        await cockpit.sees("Rules of the project garden  1  not trusted", "= make test  inactive")
+        await cockpit.press("end")
+        await cockpit.sees("its project is not trusted", "garden/.whisper-tui/rules.toml")
+        await cockpit.press("t")
+        await cockpit.sees("Trust the rules of a project", 'name = "tests"')
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen))
         assert not book.now.projects[0].trusted
-        await seat.choose("Trust  (t)")
-        await seat.sees("Trust the rules of a project")
-        await seat.click("#choose-trust")
-        await seat.sees("Rules of the project garden  1  trusted", "This rule allows")
-        await seat.press("x")
-        await seat.sees("change it there")
-        await seat.press("t")
-        await seat.sees("Rules of the project garden  1  not trusted")
+        await cockpit.choose("Trust  (t)")
+        await cockpit.sees("Trust the rules of a project")
+        await cockpit.click("#choose-trust")
+        await cockpit.sees("Rules of the project garden  1  trusted", "This rule allows")
+        await cockpit.press("x")
+        await cockpit.sees("change it there")
+        await cockpit.press("t")
+        await cockpit.sees("Rules of the project garden  1  not trusted")
 
 
 async def test_t_says_that_all_other_rules_are_the_users_own() -> None:
-    async with rules(begin(), Book()) as seat:
-        await seat.press("end", "t")
-        await seat.sees("your own rules need no trust")
+    async with rules(begin(), Book()) as cockpit:
+        await cockpit.press("end", "t")
+        await cockpit.sees("your own rules need no trust")
 
 
 @pytest.mark.slow
 async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log"), read_only_runs=True)
-    async with rules(begin(), book) as seat:
-        await seat.sees("Built in  1", "commands that only read: 2")
-        await seat.press("end")
-        await seat.sees("This list allows", "Programs    ls", "Subcommands git log", "0 of the last")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.sees("Built in  1", "commands that only read: 2")
+        await cockpit.press("end")
+        await cockpit.sees("This list allows", "Programs    ls", "Subcommands git log", "0 of the last")
         book.now = RuleList(read_only=("ls",), read_only_runs=False)
-        await seat.press("n")
-        await seat.sees("commands that only read: 1  inactive", "your rules switch it off")
+        await cockpit.press("n")
+        await cockpit.sees("commands that only read: 1  inactive", "your rules switch it off")
 
 
 @pytest.mark.slow
 async def test_w_shows_the_rule_behind_the_selected_call_with_its_file_and_the_words_that_it_matched() -> None:
-    play = begin()
+    scenario = begin()
     rule = Decider(surface="rule", who="status")
     meaning = Meaning(words=("git", "status", "-s"), program="/usr/bin/git")
-    call_id = ran(play, "git", "status", "-s", by=rule, verdict="allow", rule="status", wait_s=0)
-    record = play.stage.board.calls[call_id]
+    call_id = ran(scenario, "git", "status", "-s", by=rule, verdict="allow", rule="status", wait_s=0)
+    record = scenario.supervisor.board.calls[call_id]
     resolved = Resolved(cwd=ROOT, commands=(Meaning(words=("cd", "x")), meaning))
-    judged = Judged(at=play.clock(), call_id=call_id, verdict=record.verdict, resolved=resolved)
-    play.stage.happen(judged)
+    judged = Judged(at=scenario.clock(), call_id=call_id, verdict=record.verdict, resolved=resolved)
+    scenario.supervisor.happen(judged)
     book = Book()
     status = STATUS.model_copy(update={"file": "/home/me/rules.toml", "definition": {"prefix": ["git", "status"]}})
     book.now = RuleList(rules=(FORCE, status))
-    async with rules(play, book) as seat:
-        await seat.press("w")
-        await seat.sees(f"Allowed: call {call_id}", "by the user's rule status", "/home/me/rules.toml", "git status -s")
-        assert "cd x" not in seat.text()
+    async with rules(scenario, book) as cockpit:
+        await cockpit.press("w")
+        await cockpit.sees(
+            f"Allowed: call {call_id}", "by the user's rule status", "/home/me/rules.toml", "git status -s"
+        )
+        assert "cd x" not in cockpit.text()
         book.now = RuleList(rules=(FORCE,))
-        await seat.press("n", "w")
-        await seat.sees("no file now: the user's rule status was removed")
+        await cockpit.press("n", "w")
+        await cockpit.sees("no file now: the user's rule status was removed")
 
 
 @pytest.mark.slow
 async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> None:
-    play, book = begin(), Book()
+    scenario, book = begin(), Book()
     by = Decider(surface="rule", who="status")
-    call_id = ran(play, "git", "status", by=by, verdict="allow", rule="status", wait_s=0)
-    async with cockpit(play, rule_book=book) as seat:
+    call_id = ran(scenario, "git", "status", by=by, verdict="allow", rule="status", wait_s=0)
+    async with open_cockpit(scenario, rule_book=book) as cockpit:
         for screen in ("", "H"):
             if screen:
-                await seat.press(screen)
-                await seat.sees("call")
-            await seat.press("Y")
-            await seat.until(lambda: isinstance(seat.app.screen, WhyScreen))
-            await seat.sees(f"Why was call {call_id} decided like this?", "by the user's rule status", "git status …")
-            await seat.press("escape")
-            await seat.until(lambda: not isinstance(seat.app.screen, WhyScreen))
+                await cockpit.press(screen)
+                await cockpit.sees("call")
+            await cockpit.press("Y")
+            await cockpit.until(lambda: isinstance(cockpit.app.screen, WhyScreen))
+            await cockpit.sees(
+                f"Why was call {call_id} decided like this?", "by the user's rule status", "git status …"
+            )
+            await cockpit.press("escape")
+            await cockpit.until(lambda: not isinstance(cockpit.app.screen, WhyScreen))
 
 
 @pytest.mark.parametrize(
@@ -375,23 +381,23 @@ async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> Non
     ],
 )
 def test_the_explanation_names_the_built_in_list_approvals_and_denials(verdict: dict[str, str], shown: str) -> None:
-    play = a_day()
-    denial = SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), denied_at=play.clock(), by=ME)
-    record = play.stage.board.calls["1"].model_copy(
+    scenario = a_day()
+    denial = SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), denied_at=scenario.clock(), by=ME)
+    record = scenario.supervisor.board.calls["1"].model_copy(
         update={"verdict": Verdict(reason="no rule is about it", **verdict)}
     )
-    paragraphs = why_paragraphs(record, RuleList(), tuple(play.stage.board.grants.values()), (denial,))
+    paragraphs = why_paragraphs(record, RuleList(), tuple(scenario.supervisor.board.grants.values()), (denial,))
     assert shown in "\n".join("".join(span.text for span in each.spans) for each in paragraphs)
 
 
 async def test_denials_for_a_session_are_listed_and_lifted() -> None:
-    play = begin()
-    await play.stage.deny_for_session("s1", ("npm", "publish"), "not today", ME)
-    async with rules(play, Book()) as seat:
-        await seat.sees("Denials for a session  1", "npm publish …", "Session denial d1", "not today")
-        await seat.press("x")
-        await seat.sees("Session denial d1 lifted", "Rules that deny")
-        assert not play.stage.board.denials
+    scenario = begin()
+    await scenario.supervisor.deny_for_session("s1", ("npm", "publish"), "not today", ME)
+    async with rules(scenario, Book()) as cockpit:
+        await cockpit.sees("Denials for a session  1", "npm publish …", "Session denial d1", "not today")
+        await cockpit.press("x")
+        await cockpit.sees("Session denial d1 lifted", "Rules that deny")
+        assert not scenario.supervisor.board.denials
 
 
 @pytest.mark.parametrize(
@@ -455,10 +461,10 @@ def test_an_invalid_field_is_explained(fields: RuleFields, field: str, problem: 
     assert problem in problems[field]
 
 
-async def form(seat: Cockpit, key: str) -> RuleForm:
-    await seat.press(key)
-    await seat.until(lambda: isinstance(seat.app.screen, RuleForm))
-    found = seat.app.screen
+async def form(cockpit: Cockpit, key: str) -> RuleForm:
+    await cockpit.press(key)
+    await cockpit.until(lambda: isinstance(cockpit.app.screen, RuleForm))
+    found = cockpit.app.screen
     assert isinstance(found, RuleForm)
     return found
 
@@ -467,85 +473,85 @@ async def form(seat: Cockpit, key: str) -> RuleForm:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: tuple[int, int]) -> None:
     book = Book()
-    async with rules(a_day(), book, size=size) as seat:
-        await form(seat, "a")
-        await seat.press(*"npm run build")
-        await seat.sees("Of the last 7 calls, 2 would have run")
-        seat.app.screen.query_one("#rule-test", Input).focus()
-        await seat.press(*"npm run x")
-        await seat.sees(
+    async with rules(a_day(), book, size=size) as cockpit:
+        await form(cockpit, "a")
+        await cockpit.press(*"npm run build")
+        await cockpit.sees("Of the last 7 calls, 2 would have run")
+        cockpit.app.screen.query_one("#rule-test", Input).focus()
+        await cockpit.press(*"npm run x")
+        await cockpit.sees(
             "With this rule, the tested command is", "Asked: you would decide.", "no rule matches this command"
         )
-        await seat.until(lambda: book.tried[-1][1] == "npm run x")
-        await seat.press("ctrl+s")
-        await seat.sees("Rule npm run build saved; it holds at once.")
+        await cockpit.until(lambda: book.tried[-1][1] == "npm run x")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("Rule npm run build saved; it holds at once.")
         assert book.now.rules[-1].definition == {"name": "npm run build", "prefix": ["npm", "run", "build"]}
-        await seat.sees("This rule allows", "npm run build")
+        await cockpit.sees("This rule allows", "npm run build")
 
 
 @pytest.mark.slow
 async def test_a_rule_that_denies_is_told_with_the_calls_that_were_approved() -> None:
-    async with rules(a_day(), Book()) as seat:
-        await form(seat, "a")
-        await seat.press("up", "up", "left", *["down"] * 2, *"git")
-        await seat.sees("deny: never runs", "2 it would have denied.")
-        assert "Sandbox" not in seat.text() and "Options" not in seat.text()
+    async with rules(a_day(), Book()) as cockpit:
+        await form(cockpit, "a")
+        await cockpit.press("up", "up", "left", *["down"] * 2, *"git")
+        await cockpit.sees("deny: never runs", "2 it would have denied.")
+        assert "Sandbox" not in cockpit.text() and "Options" not in cockpit.text()
 
 
 @pytest.mark.slow
 async def test_the_form_says_beside_the_field_what_is_wrong_and_loses_nothing() -> None:
     book = Book()
-    async with rules(begin(), book) as seat:
-        dialog = await form(seat, "a")
-        await seat.press("ctrl+s")
-        await seat.sees("Type the commands that the rule is about.")
-        await seat.press(*"npm 'x")
-        await seat.sees("There is an unclosed quote")
-        await seat.press("apostrophe")
+    async with rules(begin(), book) as cockpit:
+        dialog = await form(cockpit, "a")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("Type the commands that the rule is about.")
+        await cockpit.press(*"npm 'x")
+        await cockpit.sees("There is an unclosed quote")
+        await cockpit.press("apostrophe")
         dialog.query_one("#rule-directory", Input).value = "wrong"
-        await seat.press("ctrl+s")
-        await seat.sees("It needs an absolute directory.")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("It needs an absolute directory.")
         dialog.query_one("#rule-directory", Input).value = "/right"
         book.error = Refused("rules.toml cannot be written: No space left on device")
-        await seat.press("ctrl+s")
-        await seat.sees("Not saved. Rules.toml cannot be written: No space left on device.")
-        assert "needs an absolute" not in seat.text()
-        await seat.press("escape")
-        await seat.sees("This is not saved. Esc again discards it")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("Not saved. Rules.toml cannot be written: No space left on device.")
+        assert "needs an absolute" not in cockpit.text()
+        await cockpit.press("escape")
+        await cockpit.sees("This is not saved. Esc again discards it")
         book.error = None
-        await seat.press("ctrl+s")
-        await seat.sees("Rule npm 'x' saved")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("Rule npm 'x' saved")
         assert book.now.rules[-1].where == "/right"
 
 
 @pytest.mark.slow
 async def test_e_changes_a_rule_and_keeps_what_the_form_does_not_show() -> None:
     book = Book()
-    async with rules(begin(), book) as seat:
-        await seat.press("down")
-        await form(seat, "e")
-        await seat.sees("Edit a rule", "git status", "/home/me/garden", "until = 5.5")
-        await seat.press("end", *" -s")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("down")
+        await form(cockpit, "e")
+        await cockpit.sees("Edit a rule", "git status", "/home/me/garden", "until = 5.5")
+        await cockpit.press("end", *" -s")
         book.error = ChangedSinceSeen("rules.toml was changed meanwhile")
-        await seat.press("ctrl+s")
-        await seat.sees("changed meanwhile", "Ctrl+N saves yours as a new rule.")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("changed meanwhile", "Ctrl+N saves yours as a new rule.")
         book.error = None
-        await seat.press("ctrl+s")
-        await seat.sees("Rule status saved")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("Rule status saved")
         assert book.now.rules == (FORCE, book.now.rules[-1])
         assert book.now.rules[-1].definition == {**STATUS.definition, "prefix": ["git", "status", "-s"]}
-        await form(seat, "e")
-        await seat.press("ctrl+n")
-        await seat.until(lambda: len(book.now.rules) == 3)
+        await form(cockpit, "e")
+        await cockpit.press("ctrl+n")
+        await cockpit.until(lambda: len(book.now.rules) == 3)
 
 
 async def test_space_disables_a_rule_and_enables_it_again() -> None:
     book = Book()
-    async with rules(begin(), book) as seat:
-        await seat.press("down", "space")
-        await seat.sees("Rule status disabled.", "○ git status  disabled", "This rule is disabled")
-        await seat.press("space")
-        await seat.sees("Rule status enabled.")
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("down", "space")
+        await cockpit.sees("Rule status disabled.", "○ git status  disabled", "This rule is disabled")
+        await cockpit.press("space")
+        await cockpit.sees("Rule status enabled.")
         assert not book.now.rules[-1].disabled
 
 
@@ -553,14 +559,14 @@ async def test_space_disables_a_rule_and_enables_it_again() -> None:
 async def test_rules_of_the_built_in_list_and_of_other_files_say_that_they_are_not_edited_here() -> None:
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls",), read_only_runs=True)
-    async with rules(a_day(), book) as seat:
+    async with rules(a_day(), book) as cockpit:
         for keys, said in (
             ("home", "This is no rule; x revokes it."),
             ("end", "The built-in list cannot be edited."),
             ("up", "no force push is defined in the configuration file: change it there."),
         ):
             for key in ("e", "space"):
-                await seat.press(keys if key == "e" else "shift", key)
-                await seat.sees(said)
-                seat.app.clear_notifications()
-        assert isinstance(seat.app.screen, RulesScreen)
+                await cockpit.press(keys if key == "e" else "shift", key)
+                await cockpit.sees(said)
+                cockpit.app.clear_notifications()
+        assert isinstance(cockpit.app.screen, RulesScreen)

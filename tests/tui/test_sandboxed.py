@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tests.outside import needs_sandbox, outside_only
-from tests.tui.cockpit import cockpit
+from tests.tui.cockpit import open_cockpit
 from tests.tui.live import Live, live
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from tests.tui.test_describe import described
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
@@ -23,22 +23,24 @@ TOUCH = Rules(allow=(Rule(name="touch", prefix=("touch",)),))
 """Lets a command run without approval that its read-only sandbox will block."""
 
 
-def confined(play: Play, scene: str = "build", sandbox: Sandbox | None = None) -> str:
+def confined(scenario: Scenario, scene: str = "build", sandbox: Sandbox | None = None) -> str:
     """A call that runs in a sandbox."""
-    call_id = play.ask(scene)
+    call_id = scenario.ask(scene)
     decision = Approve(sandbox=sandbox or Sandbox())
-    play.stage.happen(Decided(at=play.clock(), call_id=call_id, decision=decision, by=ME))
-    play.stage.start(call_id)
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=decision, by=ME))
+    scenario.supervisor.start(call_id)
     return call_id
 
 
-def blocked(*attempts: BlockedAttempt, more: int = 0) -> Play:
+def blocked(*attempts: BlockedAttempt, more: int = 0) -> Scenario:
     """Call 1 has ended, and its sandbox has kept it from something."""
-    play = Play.begin()
-    call_id = confined(play)
-    play.stage.write(call_id, f"touch: cannot touch '{CACHE}': Permission denied\n".encode(), "err")
-    play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=attempts or (WRITES, NETWORK), more=more))
-    return play
+    scenario = Scenario.begin()
+    call_id = confined(scenario)
+    scenario.supervisor.write(call_id, f"touch: cannot touch '{CACHE}': Permission denied\n".encode(), "err")
+    scenario.supervisor.finish(
+        call_id, Exited(code=1), blocked=Blocked(attempts=attempts or (WRITES, NETWORK), more=more)
+    )
+    return scenario
 
 
 async def unasked(room: Live, text: str) -> str:
@@ -52,20 +54,20 @@ async def unasked(room: Live, text: str) -> str:
 
 
 def test_a_confined_call_says_how_it_runs() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     sandbox = Sandbox(kind="workspace", network=True, execute=("/opt/node\u202e/bin",))
     assert "Sandbox     writes only in the workspace, with network; may also run programs in /opt/node" in described(
-        play, confined(play, sandbox=sandbox), 200
+        scenario, confined(scenario, sandbox=sandbox), 200
     )
-    assert "\u202e" not in described(play, "1")
+    assert "\u202e" not in described(scenario, "1")
 
 
 def test_a_call_without_a_sandbox_shows_none() -> None:
-    play = Play.begin()
-    call_id = play.ask("build")
-    assert "Sandbox" not in described(play, call_id)
-    play.approve(call_id)
-    assert "Sandbox" not in described(play, call_id)
+    scenario = Scenario.begin()
+    call_id = scenario.ask("build")
+    assert "Sandbox" not in described(scenario, call_id)
+    scenario.approve(call_id)
+    assert "Sandbox" not in described(scenario, call_id)
 
 
 def test_a_blocked_call_shows_its_blocked_attempts_first() -> None:
@@ -75,10 +77,10 @@ def test_a_blocked_call_shows_its_blocked_attempts_first() -> None:
 
 
 def test_errors_of_a_failed_command_stand_for_unseen_attempts() -> None:
-    play = Play.begin()
-    call_id = confined(play)
-    play.stage.finish(call_id, Exited(code=1), blocked=Blocked(messages=("cat: /x: Permission denied",)))
-    assert "Blocked     said: cat: /x: Permission denied" in described(play, call_id)
+    scenario = Scenario.begin()
+    call_id = confined(scenario)
+    scenario.supervisor.finish(call_id, Exited(code=1), blocked=Blocked(messages=("cat: /x: Permission denied",)))
+    assert "Blocked     said: cat: /x: Permission denied" in described(scenario, call_id)
 
 
 def test_a_blocked_path_is_shown_without_escapes() -> None:
@@ -89,43 +91,43 @@ def test_a_blocked_path_is_shown_without_escapes() -> None:
 
 def test_a_secret_is_masked_in_blocked_attempts_too() -> None:
     secret = "sk-ant-api03-" + "a1B2" * 22
-    record = blocked(BlockedAttempt(what="write", subject=f"/tmp/{secret}")).stage.board.calls["1"]
+    record = blocked(BlockedAttempt(what="write", subject=f"/tmp/{secret}")).supervisor.board.calls["1"]
     masked = masked_record(record).blocked
     assert masked is not None
     assert secret not in masked.words()
 
 
 async def test_a_blocked_call_is_marked_in_the_list_and_in_its_heading() -> None:
-    async with cockpit(blocked()) as seat:
-        await seat.select("1")
-        await seat.sees("⊘ blocked, exit 1")
-        assert any("⊘ " in line and "blocked, exit 1" in line for line in seat.text().splitlines())
+    async with open_cockpit(blocked()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("⊘ blocked, exit 1")
+        assert any("⊘ " in line and "blocked, exit 1" in line for line in cockpit.text().splitlines())
 
 
 async def test_calls_blocked_before_the_start_cause_no_toast() -> None:
-    play = blocked()
-    play.clock.advance(60)
-    async with cockpit(play) as seat:
-        await seat.select("1")
-        await seat.sees("Blocked")
-        assert "The sandbox blocked" not in seat.text()
-        call_id = confined(play, "test")
-        play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
-        await seat.sees(f"The sandbox blocked call {call_id}: it tried to use the network.")
+    scenario = blocked()
+    scenario.clock.advance(60)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Blocked")
+        assert "The sandbox blocked" not in cockpit.text()
+        call_id = confined(scenario, "test")
+        scenario.supervisor.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
+        await cockpit.sees(f"The sandbox blocked call {call_id}: it tried to use the network.")
 
 
 async def test_most_of_many_blocked_calls_are_only_counted() -> None:
-    play = Play.begin()
-    async with cockpit(play) as seat:
-        calls = [confined(play, "test") for _ in range(5)]
+    scenario = Scenario.begin()
+    async with open_cockpit(scenario) as cockpit:
+        calls = [confined(scenario, "test") for _ in range(5)]
         for call_id in calls:
-            play.stage.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
-        await seat.sees("The sandbox blocked 3 other calls as well.")
+            scenario.supervisor.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
+        await cockpit.sees("The sandbox blocked 3 other calls as well.")
 
 
 def test_watch_says_that_it_was_blocked() -> None:
-    play = blocked()
-    said = [happened(event, play.stage.board) for event in play.stage.events]
+    scenario = blocked()
+    said = [happened(event, scenario.supervisor.board) for event in scenario.supervisor.events]
     assert any(
         line.endswith(
             f"Failed with exit code 1. Its sandbox blocked it: it tried to write {CACHE}; tried to use the network."

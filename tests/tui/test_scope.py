@@ -3,8 +3,8 @@
 import pytest
 from textual.widgets import Input, OptionList
 
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario
 from tests.tui.test_deciding import three_waiting
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, WriteFile
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope, ToolScope
@@ -16,16 +16,16 @@ from whisper_tui.tui.dialogs.drafts import ScopeDraft, scope_of
 SPEC = CommandSpec(command=Argv(program="git", args=("push",)), cwd="/srv")
 
 
-def with_prefixes(*prefixes: tuple[str, ...]) -> Play:
+def with_prefixes(*prefixes: tuple[str, ...]) -> Scenario:
     """Call 1 has a verdict that suggests these beginnings."""
-    play = three_waiting()
-    for number, event in enumerate(play.stage.events):
+    scenario = three_waiting()
+    for number, event in enumerate(scenario.supervisor.events):
         if event.kind == "judged" and event.call_id == "1":
             verdict = Verdict(kind="ask", reason=event.verdict.reason, prefixes=prefixes)
-            play.stage.events[number] = event.model_copy(update={"verdict": verdict})
-            record = play.stage.board.calls["1"]
-            play.stage.board.calls["1"] = record.model_copy(update={"verdict": verdict})
-    return play
+            scenario.supervisor.events[number] = event.model_copy(update={"verdict": verdict})
+            record = scenario.supervisor.board.calls["1"]
+            scenario.supervisor.board.calls["1"] = record.model_copy(update={"verdict": verdict})
+    return scenario
 
 
 FETCH = Function(
@@ -39,21 +39,23 @@ def spec_of(command: Function | FileEdits) -> CommandSpec:
     return CommandSpec(command=command, cwd="/srv")
 
 
-def asked_by_agent(command: Function | FileEdits, *targets: str) -> Play:
+def asked_by_agent(command: Function | FileEdits, *targets: str) -> Scenario:
     """Call 1 is carried out by its agent once it is approved, and the policy suggests these targets."""
-    play = Play.begin()
-    session = play.stage.open("garden agent", "/srv", "claude-code", "2.1.329")
+    scenario = Scenario.begin()
+    session = scenario.supervisor.open("garden agent", "/srv", "claude-code", "2.1.329")
     spec, tool = spec_of(command), command.tool
     request = CallRequest(session_id=session.id, tool=tool, arguments={}, spec=spec, ticket="t", by_agent=True)
-    play.stage.ask(request, Verdict(kind="ask", reason="no rule allows it", targets=targets), Resolved(cwd="/srv"))
-    return play
+    scenario.supervisor.ask(
+        request, Verdict(kind="ask", reason="no rule allows it", targets=targets), Resolved(cwd="/srv")
+    )
+    return scenario
 
 
-async def opened(seat: Cockpit, reach: int = 0) -> None:
-    await seat.select("1")
-    await seat.press("A")
-    await seat.sees("Approve call 1, and more")
-    await seat.press(*["down"] * reach)
+async def opened(cockpit: Cockpit, reach: int = 0) -> None:
+    await cockpit.select("1")
+    await cockpit.press("A")
+    await cockpit.sees("Approve call 1, and more")
+    await cockpit.press(*["down"] * reach)
 
 
 @pytest.mark.parametrize(
@@ -131,58 +133,62 @@ def test_mistakes_in_a_scope_for_a_tool_are_reported(
 
 
 async def test_a_fetch_is_approved_for_its_host_or_its_whole_domain() -> None:
-    async with cockpit(asked_by_agent(FETCH, "docs.python.org", "*.python.org"), size=(140, 40)) as seat:
-        await opened(seat, 1)
-        await seat.sees("Exactly this fetch, in this session", "A saved rule for fetches from these hosts, everywhere")
-        await seat.sees("Covers fetches from docs.python.org.", "Ctrl+N: fetches from every host below python.org.")
-        await seat.sees("Of the last 1 call, 1 would have run without approval:")
-        assert not seat.app.screen.query_one("#choose-sandbox").display
-        await seat.press("ctrl+n")
-        await seat.sees("Covers fetches from every host below python.org.")
-        await seat.press("ctrl+s")
-        await seat.until(lambda: seat.record("1").decision is not None)
-        assert seat.record("1").decision == Approve(remember=ToolScope(hosts=("*.python.org",)))
-        await seat.sees("fetches from every host below python.org are made without approval for the rest of the")
+    async with open_cockpit(asked_by_agent(FETCH, "docs.python.org", "*.python.org"), size=(140, 40)) as cockpit:
+        await opened(cockpit, 1)
+        await cockpit.sees(
+            "Exactly this fetch, in this session", "A saved rule for fetches from these hosts, everywhere"
+        )
+        await cockpit.sees("Covers fetches from docs.python.org.", "Ctrl+N: fetches from every host below python.org.")
+        await cockpit.sees("Of the last 1 call, 1 would have run without approval:")
+        assert not cockpit.app.screen.query_one("#choose-sandbox").display
+        await cockpit.press("ctrl+n")
+        await cockpit.sees("Covers fetches from every host below python.org.")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: cockpit.record("1").decision is not None)
+        assert cockpit.record("1").decision == Approve(remember=ToolScope(hosts=("*.python.org",)))
+        await cockpit.sees("fetches from every host below python.org are made without approval for the rest of the")
 
 
 @pytest.mark.slow
 async def test_a_tool_is_approved_alone_or_with_all_of_its_server() -> None:
-    async with cockpit(asked_by_agent(TOOL, "mcp__gh__list", "mcp__gh__*"), size=(140, 40)) as seat:
-        await opened(seat, 2)
-        await seat.sees("Covers calls of mcp__gh__list.", "Ctrl+N: calls of every tool of gh (mcp__gh__*).")
-        await seat.press("enter", *["right"] * 20, *["backspace"] * 4, *"show")
-        await seat.sees("'mcp__gh__show' is not the")
-        await seat.press("ctrl+s", "ctrl+n", "ctrl+s")
-        await seat.until(lambda: seat.record("1").decision is not None)
-        assert seat.record("1").decision == Approve(remember=ToolScope(tool="mcp__gh__*", where="project"))
-        await seat.sees("a rule is saved: calls of every tool of gh")
+    async with open_cockpit(asked_by_agent(TOOL, "mcp__gh__list", "mcp__gh__*"), size=(140, 40)) as cockpit:
+        await opened(cockpit, 2)
+        await cockpit.sees("Covers calls of mcp__gh__list.", "Ctrl+N: calls of every tool of gh (mcp__gh__*).")
+        await cockpit.press("enter", *["right"] * 20, *["backspace"] * 4, *"show")
+        await cockpit.sees("'mcp__gh__show' is not the")
+        await cockpit.press("ctrl+s", "ctrl+n", "ctrl+s")
+        await cockpit.until(lambda: cockpit.record("1").decision is not None)
+        assert cockpit.record("1").decision == Approve(remember=ToolScope(tool="mcp__gh__*", where="project"))
+        await cockpit.sees("a rule is saved: calls of every tool of gh")
 
 
 @pytest.mark.slow
 async def test_edits_are_approved_by_file_directory_or_kind() -> None:
-    async with cockpit(asked_by_agent(EDIT, "/src/app.py", "/src/", "*.py"), size=(140, 40)) as seat:
-        await opened(seat, 1)
-        await seat.sees(
+    async with open_cockpit(asked_by_agent(EDIT, "/src/app.py", "/src/", "*.py"), size=(140, 40)) as cockpit:
+        await opened(cockpit, 1)
+        await cockpit.sees(
             "Files, as in .gitignore", "Covers edits of src/app.py.", "Ctrl+N: edits of every file below src/."
         )
-        await seat.press("ctrl+n")
-        await seat.sees("Covers edits of every file below src/.", "Ctrl+N: edits of every *.py file in the workspace.")
-        await seat.press("enter", "tab", "2", "ctrl+s")
-        await seat.until(lambda: seat.record("1").decision is not None)
-        assert seat.record("1").decision == Approve(remember=ToolScope(path="/src/", uses=2))
+        await cockpit.press("ctrl+n")
+        await cockpit.sees(
+            "Covers edits of every file below src/.", "Ctrl+N: edits of every *.py file in the workspace."
+        )
+        await cockpit.press("enter", "tab", "2", "ctrl+s")
+        await cockpit.until(lambda: cockpit.record("1").decision is not None)
+        assert cockpit.record("1").decision == Approve(remember=ToolScope(path="/src/", uses=2))
 
 
 async def test_on_a_small_screen_the_past_calls_of_a_tool_are_in_view() -> None:
-    async with cockpit(asked_by_agent(EDIT, "/src/app.py"), size=(80, 24)) as seat:
-        await opened(seat, 1)
-        await seat.sees("edit src/app.py", "Covers edits of src/app.py.", "Of the last 1 call, ")
+    async with open_cockpit(asked_by_agent(EDIT, "/src/app.py"), size=(80, 24)) as cockpit:
+        await opened(cockpit, 1)
+        await cockpit.sees("edit src/app.py", "Covers edits of src/app.py.", "Of the last 1 call, ")
 
 
 async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() -> None:
-    async with cockpit(asked_by_agent(EDIT), size=(140, 40)) as seat:
-        await opened(seat, 1)
-        seat.app.screen.query_one("#words", Input).value = "*.py"
-        await seat.sees("No suggestion: the same call would be asked again.", "Not this one")
+    async with open_cockpit(asked_by_agent(EDIT), size=(140, 40)) as cockpit:
+        await opened(cockpit, 1)
+        cockpit.app.screen.query_one("#words", Input).value = "*.py"
+        await cockpit.sees("No suggestion: the same call would be asked again.", "Not this one")
 
 
 @pytest.mark.parametrize(
@@ -206,21 +212,21 @@ async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() 
 async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
     command: Function, target: str, words: str, scope: ToolScope
 ) -> None:
-    async with cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as seat:
-        await seat.select("1")
-        await seat.sees(f"Always allow {words} in this workspace: covers 1 of the last 1 call")
-        await seat.press("l")
-        await seat.until(lambda: seat.record("1").decision is not None)
-        assert seat.record("1").decision == Approve(remember=scope)
+    async with open_cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees(f"Always allow {words} in this workspace: covers 1 of the last 1 call")
+        await cockpit.press("l")
+        await cockpit.until(lambda: cockpit.record("1").decision is not None)
+        assert cockpit.record("1").decision == Approve(remember=scope)
 
 
 async def test_the_card_offers_no_rule_for_the_workspace_for_a_file_outside_of_it() -> None:
-    async with cockpit(asked_by_agent(EDIT, "//etc/motd"), size=(140, 40)) as seat:
-        await seat.select("1")
-        await seat.sees("app.py")
-        await seat.press("l")
-        await seat.sees("No rule is offered for this call; A chooses one.")
-        assert isinstance(seat.record("1").state, Waiting)
+    async with open_cockpit(asked_by_agent(EDIT, "//etc/motd"), size=(140, 40)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("app.py")
+        await cockpit.press("l")
+        await cockpit.sees("No rule is offered for this call; A chooses one.")
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 @pytest.mark.parametrize(
@@ -244,35 +250,37 @@ def test_a_pattern_of_files_is_said_in_words(path: str, words: str) -> None:
 
 @pytest.mark.slow
 async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
-    async with cockpit(three_waiting(), size=(200, 60)) as seat:
-        await opened(seat)
-        await seat.sees("Of the last 3 calls, 1 would have run without approval", "./build.sh")
-        await seat.press("enter", "3", "tab", *"10", "ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert seat.record("1").decision == Approve(remember=ExactScope(uses=3, minutes=10))
-        await seat.sees("3 more times")
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await opened(cockpit)
+        await cockpit.sees("Of the last 3 calls, 1 would have run without approval", "./build.sh")
+        await cockpit.press("enter", "3", "tab", *"10", "ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert cockpit.record("1").decision == Approve(remember=ExactScope(uses=3, minutes=10))
+        await cockpit.sees("3 more times")
 
 
 @pytest.mark.slow
 async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
-    async with cockpit(with_prefixes(("./build.sh", "--all"), ("make", "clean")), size=(200, 60)) as seat:
-        await opened(seat, 1)
-        words = seat.app.screen.query_one("#words", Input)
+    async with open_cockpit(with_prefixes(("./build.sh", "--all"), ("make", "clean")), size=(200, 60)) as cockpit:
+        await opened(cockpit, 1)
+        words = cockpit.app.screen.query_one("#words", Input)
         assert words.value == "./build.sh --all"
-        await seat.sees("0 would have run without approval", "Not this one: the same call again would still be asked.")
-        await seat.sees("Contains 2 commands")
-        await seat.press("ctrl+n")
+        await cockpit.sees(
+            "0 would have run without approval", "Not this one: the same call again would still be asked."
+        )
+        await cockpit.sees("Contains 2 commands")
+        await cockpit.press("ctrl+n")
         assert words.value == "make clean"
         words.value = "echo 'rate"
-        await seat.sees("The prefix contains an unclosed quote")
-        await seat.press("ctrl+s")
-        assert isinstance(seat.record("1").state, Waiting)
+        await cockpit.sees("The prefix contains an unclosed quote")
+        await cockpit.press("ctrl+s")
+        assert isinstance(cockpit.record("1").state, Waiting)
         words.value = 'echo "\'rate"'
-        await seat.sees("1 would have run without approval", "echo 'rate = 20' > tax.conf")
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
+        await cockpit.sees("1 would have run without approval", "echo 'rate = 20' > tax.conf")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         remembered = PrefixScope(words=("echo", "'rate"), directory="/home/me/garden")
-        assert seat.record("1").decision == Approve(remember=remembered)
+        assert cockpit.record("1").decision == Approve(remember=remembered)
 
 
 @pytest.mark.parametrize(
@@ -288,65 +296,65 @@ async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
 async def test_where_there_is_no_next_suggestion_the_key_says_why(
     suggested: tuple[tuple[str, ...], ...], reach: int, words: str
 ) -> None:
-    async with cockpit(with_prefixes(*suggested), size=(200, 60)) as seat:
-        await opened(seat, reach)
-        await seat.press("ctrl+n")
-        await seat.sees(words)
+    async with open_cockpit(with_prefixes(*suggested), size=(200, 60)) as cockpit:
+        await opened(cockpit, reach)
+        await cockpit.press("ctrl+n")
+        await cockpit.sees(words)
 
 
 @pytest.mark.slow
 async def test_a_refused_scope_shows_the_reason_of_the_api() -> None:
-    async with cockpit(three_waiting(), size=(200, 60)) as seat:
-        await opened(seat, 2)
-        seat.app.screen.query_one("#words", Input).value = "rm"
-        await seat.sees("This cannot be remembered like that: 'rm' is too short")
-        await seat.press("ctrl+s")
-        assert len(seat.app.screen_stack) == 2
-        assert isinstance(seat.record("1").state, Waiting)
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await opened(cockpit, 2)
+        cockpit.app.screen.query_one("#words", Input).value = "rm"
+        await cockpit.sees("This cannot be remembered like that: 'rm' is too short")
+        await cockpit.press("ctrl+s")
+        assert len(cockpit.app.screen_stack) == 2
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 @pytest.mark.parametrize(("reach", "where"), [(3, "project"), pytest.param(4, "user", marks=pytest.mark.slow)])
 async def test_a_rule_is_saved_for_the_project_or_the_user(reach: int, where: str) -> None:
-    async with cockpit(with_prefixes(("./build.sh", "--all"))) as seat:
-        await opened(seat, reach)
-        await seat.press("ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        assert seat.record("1").decision == Approve(remember=RuleScope(words=("./build.sh", "--all"), where=where))
-        await seat.sees("a rule is saved")
+    async with open_cockpit(with_prefixes(("./build.sh", "--all"))) as cockpit:
+        await opened(cockpit, reach)
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        assert cockpit.record("1").decision == Approve(remember=RuleScope(words=("./build.sh", "--all"), where=where))
+        await cockpit.sees("a rule is saved")
 
 
 @pytest.mark.slow
 async def test_escape_approves_nothing() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await opened(seat)
-        await seat.press("escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        assert isinstance(seat.record("1").state, Waiting)
+    async with open_cockpit(three_waiting()) as cockpit:
+        await opened(cockpit)
+        await cockpit.press("escape")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 @pytest.mark.slow
 async def test_a_click_and_the_palette_open_it_too() -> None:
-    async with cockpit(three_waiting(), size=(200, 60)) as seat:
-        await seat.select("1")
-        await seat.click("#do-approve-scope")
-        await seat.sees("Approve call 1, and more")
-        await seat.click("#choose-approve")
-        await seat.until(lambda: isinstance(seat.record("1").state, Running))
-        await seat.until(lambda: seat.selected == "2")
-        seat.play.clock.advance(1)
-        await seat.choose("Approve more…  (A)")
-        await seat.sees("Approve call 2, and more")
-        assert seat.app.screen.query_one(OptionList).highlighted == 0
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.click("#do-approve-scope")
+        await cockpit.sees("Approve call 1, and more")
+        await cockpit.click("#choose-approve")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
+        await cockpit.until(lambda: cockpit.selected == "2")
+        cockpit.scenario.clock.advance(1)
+        await cockpit.choose("Approve more…  (A)")
+        await cockpit.sees("Approve call 2, and more")
+        assert cockpit.app.screen.query_one(OptionList).highlighted == 0
 
 
 @pytest.mark.slow
 async def test_an_edited_command_can_be_approved_with_a_scope() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await seat.select("3")
-        await seat.press("e", "end", *"x", "ctrl+o")
-        await seat.sees("Approve call 3, and more", "tax.confx")
-        await seat.press("enter", "2", "ctrl+s")
-        await seat.until(lambda: isinstance(seat.record("3").state, Running))
-        decision = seat.record("3").decision
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("e", "end", *"x", "ctrl+o")
+        await cockpit.sees("Approve call 3, and more", "tax.confx")
+        await cockpit.press("enter", "2", "ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("3").state, Running))
+        decision = cockpit.record("3").decision
         assert isinstance(decision, Approve) and decision.remember == ExactScope(uses=2)
         assert decision.edited is not None

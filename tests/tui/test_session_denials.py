@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import ME, ROOT, Play
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import ME, ROOT, Scenario
 from tests.tui.test_deciding import three_waiting
 from whisper_tui.model.call import Argv, CallRequest, Command, CommandSpec, Shell
 from whisper_tui.model.decision import Decider, Deny, SessionDenial, beginnings
@@ -12,17 +12,17 @@ from whisper_tui.model.verdict import Meaning, Resolved, Verdict
 from whisper_tui.tui.commands.several_calls import suggested_words
 
 
-def ask(play: Play, command: Command, session_id: str = "s1", *meanings: Meaning) -> str:
+def ask(scenario: Scenario, command: Command, session_id: str = "s1", *meanings: Meaning) -> str:
     request = CallRequest(session_id=session_id, tool="t", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
     verdict = Verdict(kind="ask", reason="no rule is about it")
-    return play.stage.ask(request, verdict, Resolved(cwd=ROOT, commands=meanings))
+    return scenario.supervisor.ask(request, verdict, Resolved(cwd=ROOT, commands=meanings))
 
 
-async def never(seat: Cockpit, call_id: str, words: str, reason: str = "") -> None:
-    await seat.select(call_id)
-    await seat.press("N")
-    await seat.sees("Block for session")
-    await seat.press("home", "shift+end", "backspace", *words, "tab", *reason, "enter")
+async def never(cockpit: Cockpit, call_id: str, words: str, reason: str = "") -> None:
+    await cockpit.select(call_id)
+    await cockpit.press("N")
+    await cockpit.sees("Block for session")
+    await cockpit.press("home", "shift+end", "backspace", *words, "tab", *reason, "enter")
 
 
 @pytest.mark.parametrize(
@@ -54,91 +54,91 @@ def test_calls_with_the_denied_prefix_are_refused(
     [("echo 'rate = 20' > tax.conf", ("echo", "rate = 20")), ("echo it's here", ("echo", "it's")), ("", ())],
 )
 def test_a_suggested_prefix_keeps_quoted_words_whole(text: str, suggested: tuple[str, ...]) -> None:
-    play = Play.begin()
-    assert suggested_words(play.stage.board.calls[ask(play, Shell(text=text))]) == suggested
+    scenario = Scenario.begin()
+    assert suggested_words(scenario.supervisor.board.calls[ask(scenario, Shell(text=text))]) == suggested
 
 
 @pytest.mark.slow
 async def test_capital_n_denies_this_call_waiting_calls_and_later_ones() -> None:
-    play = three_waiting()
-    again = ask(play, Argv(program="./build.sh", args=("twice",)))
-    other = ask(play, Argv(program="./build.sh"), "s2")
-    async with cockpit(play) as seat:
-        await never(seat, "1", "./build.sh", "not today")
-        await seat.until(lambda: all(isinstance(seat.record(id_).state, Ended) for id_ in ("1", again)))
-        assert seat.record("1").decision == Deny(reason="not today")
-        assert seat.record("1").decided_by == Decider(surface="cockpit", who="me")
-        await seat.sees("1 prefix denied automatically")
-        late = ask(play, Shell(text="./build.sh --late"))
-        await seat.until(lambda: isinstance(seat.record(late).state, Ended))
-        await seat.sees(f"Call {late} is denied: you denied './build.sh' for this session.")
-        assert isinstance(seat.record("2").state, Waiting)
-        assert isinstance(seat.record(other).state, Waiting)
+    scenario = three_waiting()
+    again = ask(scenario, Argv(program="./build.sh", args=("twice",)))
+    other = ask(scenario, Argv(program="./build.sh"), "s2")
+    async with open_cockpit(scenario) as cockpit:
+        await never(cockpit, "1", "./build.sh", "not today")
+        await cockpit.until(lambda: all(isinstance(cockpit.record(id_).state, Ended) for id_ in ("1", again)))
+        assert cockpit.record("1").decision == Deny(reason="not today")
+        assert cockpit.record("1").decided_by == Decider(surface="cockpit", who="me")
+        await cockpit.sees("1 prefix denied automatically")
+        late = ask(scenario, Shell(text="./build.sh --late"))
+        await cockpit.until(lambda: isinstance(cockpit.record(late).state, Ended))
+        await cockpit.sees(f"Call {late} is denied: you denied './build.sh' for this session.")
+        assert isinstance(cockpit.record("2").state, Waiting)
+        assert isinstance(cockpit.record(other).state, Waiting)
 
 
 @pytest.mark.slow
 async def test_a_denial_is_lifted_in_its_dialog() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await never(seat, "1", "./build.sh")
-        await seat.until(lambda: isinstance(seat.record("1").state, Ended))
-        assert seat.record("1").decision == Deny(reason="Not in this session.")
-        await seat.select("1")
-        await seat.press("N")
-        await seat.sees("Denied already: './build.sh'.")
-        await seat.press("ctrl+x")
-        await seat.sees("Session denials removed: every call of this session is asked again.")
-        call = ask(seat.play, Argv(program="./build.sh"))
-        await seat.until(lambda: call in seat.screen.board.waiting)
-        assert "denied automatically" not in seat.text()
-        assert isinstance(seat.record(call).state, Waiting)
+    async with open_cockpit(three_waiting()) as cockpit:
+        await never(cockpit, "1", "./build.sh")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Ended))
+        assert cockpit.record("1").decision == Deny(reason="Not in this session.")
+        await cockpit.select("1")
+        await cockpit.press("N")
+        await cockpit.sees("Denied already: './build.sh'.")
+        await cockpit.press("ctrl+x")
+        await cockpit.sees("Session denials removed: every call of this session is asked again.")
+        call = ask(cockpit.scenario, Argv(program="./build.sh"))
+        await cockpit.until(lambda: call in cockpit.screen.board.waiting)
+        assert "denied automatically" not in cockpit.text()
+        assert isinstance(cockpit.record(call).state, Waiting)
 
 
 @pytest.mark.slow
 async def test_a_denial_applies_without_a_cockpit_and_another_one_lifts_it() -> None:
-    play = three_waiting()
-    async with cockpit(play) as seat:
-        await never(seat, "1", "./build.sh")
-        await seat.until(lambda: isinstance(seat.record("1").state, Ended))
-    play.clock.advance(1)
-    call = ask(play, Argv(program="./build.sh"))
-    assert isinstance(play.stage.board.calls[call].state, Ended)
-    play.clock.advance(1)
-    async with cockpit(play) as seat:
-        await seat.sees("1 prefix denied automatically")
-        assert f"Call {call} is denied" not in seat.text()
-        await seat.select("2")
-        await seat.press("N")
-        await seat.sees("Denied already: './build.sh'.")
-        await seat.press("ctrl+x")
-        await seat.until(lambda: not play.stage.board.denials)
+    scenario = three_waiting()
+    async with open_cockpit(scenario) as cockpit:
+        await never(cockpit, "1", "./build.sh")
+        await cockpit.until(lambda: isinstance(cockpit.record("1").state, Ended))
+    scenario.clock.advance(1)
+    call = ask(scenario, Argv(program="./build.sh"))
+    assert isinstance(scenario.supervisor.board.calls[call].state, Ended)
+    scenario.clock.advance(1)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("1 prefix denied automatically")
+        assert f"Call {call} is denied" not in cockpit.text()
+        await cockpit.select("2")
+        await cockpit.press("N")
+        await cockpit.sees("Denied already: './build.sh'.")
+        await cockpit.press("ctrl+x")
+        await cockpit.until(lambda: not scenario.supervisor.board.denials)
 
 
 @pytest.mark.slow
 async def test_a_closed_session_has_no_denials_in_the_status_bar() -> None:
-    play = three_waiting()
-    async with cockpit(play) as seat:
-        await never(seat, "1", "./build.sh")
-        await seat.sees("1 prefix denied automatically")
-        await play.stage.close_session("s1", "it ended")
-        await seat.until(lambda: "denied automatically" not in seat.text())
+    scenario = three_waiting()
+    async with open_cockpit(scenario) as cockpit:
+        await never(cockpit, "1", "./build.sh")
+        await cockpit.sees("1 prefix denied automatically")
+        await scenario.supervisor.close_session("s1", "it ended")
+        await cockpit.until(lambda: "denied automatically" not in cockpit.text())
 
 
 async def test_no_words_deny_nothing() -> None:
-    async with cockpit(three_waiting()) as seat:
-        await never(seat, "1", "")
-        await seat.sees("Type the words, with every quote closed.")
-        await seat.press("escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        assert isinstance(seat.record("1").state, Waiting)
+    async with open_cockpit(three_waiting()) as cockpit:
+        await never(cockpit, "1", "")
+        await cockpit.sees("Type the words, with every quote closed.")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 @pytest.mark.slow
 async def test_a_click_and_the_palette_open_it_too() -> None:
-    async with cockpit(three_waiting(), size=(200, 60)) as seat:
-        await seat.select("1")
-        await seat.click("#do-deny-class")
-        await seat.sees("Block for session", "also while no cockpit")
-        await seat.press("escape")
-        await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        await seat.choose("Never  (N)")
-        await seat.sees("Block for session")
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.click("#do-deny-class")
+        await cockpit.sees("Block for session", "also while no cockpit")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        await cockpit.choose("Never  (N)")
+        await cockpit.sees("Block for session")

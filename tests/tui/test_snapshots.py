@@ -23,7 +23,7 @@ from tests.tui.edit_scenes import (
 )
 from tests.tui.past import a_month
 from tests.tui.preview_scenes import applied, cannot_be_applied, previewed, previewing
-from tests.tui.scenes import Play, building, crowd, long_script, workday
+from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day
@@ -39,11 +39,11 @@ from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 SIZES = [(80, 24), (120, 40), (200, 60)]
 
 
-def binary() -> Play:
+def binary() -> Scenario:
     return running(b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)) * 2)
 
 
-def build_with_prefixes() -> Play:
+def build_with_prefixes() -> Scenario:
     return with_prefixes(("./build.sh", "--all"))
 
 
@@ -145,17 +145,17 @@ def everywhere() -> Iterator[object]:
 
 @pytest.mark.parametrize(("scene", "size"), everywhere())
 def test_the_cockpit_looks_as_it_did(scene: Picture, size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
-    play = scene.play()
-    play.stage.rule_book = scene.rule_book
+    scenario = scene.scenario()
+    scenario.supervisor.rule_book = scene.rule_book
     settings = {"theme": scene.theme, "notifications": scene.notifications}
-    app = CockpitApp(play.stage, user="me", clock=play.clock, **settings)
+    app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock, **settings)
 
     def before(pilot: Pilot[None]) -> Awaitable[None]:
-        seat = Cockpit(app, pilot, play)
+        cockpit = Cockpit(app, pilot, scenario)
 
         async def posed() -> None:
-            await seat.settled()
-            await pose(scene, seat)
+            await cockpit.settled()
+            await pose(scene, cockpit)
 
         return posed()
 

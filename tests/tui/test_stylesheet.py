@@ -4,64 +4,64 @@ import pytest
 from textual.css.stylesheet import Stylesheet
 from textual.widgets._footer import FooterKey
 
-from tests.tui.cockpit import Cockpit, cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import workday
 from whisper_tui.tui.screens.command_screen import KeyFooter
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 
 
-def styles(seat: Cockpit) -> list[tuple[str, str, dict[str, str]]]:
+def styles(cockpit: Cockpit) -> list[tuple[str, str, dict[str, str]]]:
     """The styles of every node, and those of its component classes."""
     return [
         (str(node), node.styles.base.css, {name: each.base.css for name, each in node._component_styles.items()})
-        for node in seat.app.screen.walk_children(with_self=True)
+        for node in cockpit.app.screen.walk_children(with_self=True)
     ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", ["", "d", "e", "H", "slash,r"])
 async def test_every_node_has_the_styles_that_the_style_sheet_of_textual_gives_it(keys: str) -> None:
-    async with cockpit(workday()) as seat:
-        await seat.press(*[key for key in keys.split(",") if key])
-        sheet = seat.app.stylesheet
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.press(*[key for key in keys.split(",") if key])
+        sheet = cockpit.app.stylesheet
         assert isinstance(sheet, CockpitStylesheet)
-        sheet.update(seat.app.screen)
-        ours = styles(seat)
-        plain = Stylesheet(variables=seat.app.get_css_variables())
+        sheet.update(cockpit.app.screen)
+        ours = styles(cockpit)
+        plain = Stylesheet(variables=cockpit.app.get_css_variables())
         plain.source = sheet.source
         plain.parse()
-        plain.update(seat.app.screen)
-        assert ours == styles(seat)
+        plain.update(cockpit.app.screen)
+        assert ours == styles(cockpit)
 
 
 @pytest.mark.slow
 async def test_another_theme_restyles_every_node() -> None:
-    async with cockpit(workday(), theme="whisper-dark") as seat:
+    async with open_cockpit(workday(), theme="whisper-dark") as cockpit:
         # A call with output: the panes of others are arranged as those of the call before.
-        await seat.select("6")
-        await seat.settled()
-        dark = styles(seat)
-        seat.app.use_theme("whisper-light")
-        await seat.until(lambda: styles(seat) != dark)
-        await seat.settled()
-        light = styles(seat)
-    async with cockpit(workday(), theme="whisper-light") as seat:
-        await seat.select("6")
-        await seat.until(lambda: [each[1:] for each in styles(seat)] == [each[1:] for each in light])
+        await cockpit.select("6")
+        await cockpit.settled()
+        dark = styles(cockpit)
+        cockpit.app.use_theme("whisper-light")
+        await cockpit.until(lambda: styles(cockpit) != dark)
+        await cockpit.settled()
+        light = styles(cockpit)
+    async with open_cockpit(workday(), theme="whisper-light") as cockpit:
+        await cockpit.select("6")
+        await cockpit.until(lambda: [each[1:] for each in styles(cockpit)] == [each[1:] for each in light])
 
 
 @pytest.mark.slow
 async def test_the_footer_shows_the_keys_of_each_call_with_the_widgets_that_it_has() -> None:
-    async with cockpit(workday(), size=(200, 60)) as seat:
-        footer = seat.screen.query_one(KeyFooter)
+    async with open_cockpit(workday(), size=(200, 60)) as cockpit:
+        footer = cockpit.screen.query_one(KeyFooter)
 
         def shown() -> set[str]:
             return {key.description for key in footer.query(FooterKey) if key.display}
 
         most = set(footer.query(FooterKey))
         for call_id in ("7", "6", "2", "7", "6", "2", "7"):
-            await seat.select(call_id)
-            wanted = {each.binding.description for each in seat.screen.active_bindings.values() if each.binding.show}
-            await seat.until(lambda wanted=wanted: shown() == wanted | {"More"})
+            await cockpit.select(call_id)
+            wanted = {each.binding.description for each in cockpit.screen.active_bindings.values() if each.binding.show}
+            await cockpit.until(lambda wanted=wanted: shown() == wanted | {"More"})
             most |= set(footer.query(FooterKey))
         assert len(most) == len(footer.query(FooterKey))

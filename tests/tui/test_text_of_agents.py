@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import Play
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import Scenario
 from whisper_tui.model.call import Argv, CallRequest, ClientInfo, CommandSpec, SessionHello, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.verdict import Risk, Verdict
@@ -12,15 +12,15 @@ ADVERSARIAL = "[red]x[/red] [/] [@click=app.quit]go[/] \x1b[31m\x07\u202e\u200b 
 SHOWN = "[red]x[/red] [/] [@click=app.quit]go[/] ␛[31m␇⟨U+202E⟩⟨U+200B⟩ end"
 
 
-async def adversarial_play(command: Shell | Argv) -> Play:
-    play = Play.begin()
+async def adversarial_play(command: Shell | Argv) -> Scenario:
+    scenario = Scenario.begin()
     hello = SessionHello(name=f"s {ADVERSARIAL}", root="/r/[b]", client=ClientInfo(name=ADVERSARIAL, version="[i]"))
-    session = await play.stage.open_session(hello)
+    session = await scenario.supervisor.open_session(hello)
     spec = CommandSpec(command=command, cwd="/[b]x\x1b", environment={"A[b]": ADVERSARIAL})
     request = CallRequest(session_id=session.id, tool="[t]\x1b", arguments={}, spec=spec, description=ADVERSARIAL)
     risk = Risk(id="control-characters", sentence=f"risk {ADVERSARIAL}")
-    play.stage.ask(request, Verdict(kind="ask", reason=ADVERSARIAL, risks=(risk,)))
-    return play
+    scenario.supervisor.ask(request, Verdict(kind="ask", reason=ADVERSARIAL, risks=(risk,)))
+    return scenario
 
 
 def only_printable(text: str) -> bool:
@@ -30,29 +30,29 @@ def only_printable(text: str) -> bool:
 @pytest.mark.slow
 async def test_commands_descriptions_and_names_are_shown_letter_by_letter() -> None:
     for command in (Shell(text=ADVERSARIAL), Argv(program=ADVERSARIAL)):
-        async with cockpit(await adversarial_play(command), size=(200, 60)) as seat:
-            text = seat.text()
+        async with open_cockpit(await adversarial_play(command), size=(200, 60)) as cockpit:
+            text = cockpit.text()
             assert only_printable(text)
             assert text.count("[red]x[/red] [/] [@click=app.quit]go[/]") >= 5
 
 
 async def test_dialogs_and_toasts_show_it_letter_by_letter() -> None:
-    async with cockpit(await adversarial_play(Shell(text=ADVERSARIAL)), size=(200, 60)) as seat:
-        seat.play.clock.advance(1)
-        await seat.press("e")
-        await seat.sees("invisible character")
-        assert only_printable(seat.text())
-        await seat.press("escape", "D")
-        await seat.sees("[red]x[/red]")
-        assert only_printable(seat.text())
-        await seat.press("escape")
-        seat.screen.tell(ADVERSARIAL)
-        await seat.sees("[@click=app.quit]go[/]")
-        assert only_printable(seat.text())
+    async with open_cockpit(await adversarial_play(Shell(text=ADVERSARIAL)), size=(200, 60)) as cockpit:
+        cockpit.scenario.clock.advance(1)
+        await cockpit.press("e")
+        await cockpit.sees("invisible character")
+        assert only_printable(cockpit.text())
+        await cockpit.press("escape", "D")
+        await cockpit.sees("[red]x[/red]")
+        assert only_printable(cockpit.text())
+        await cockpit.press("escape")
+        cockpit.screen.tell(ADVERSARIAL)
+        await cockpit.sees("[@click=app.quit]go[/]")
+        assert only_printable(cockpit.text())
 
 
 async def test_an_error_of_the_supervisor_is_not_markup() -> None:
-    async with cockpit(await adversarial_play(Shell(text="x"))) as seat:
-        seat.play.stage.break_down(Unavailable(ADVERSARIAL))
-        await seat.sees("[red]x[/red]")
-        assert only_printable(seat.text())
+    async with open_cockpit(await adversarial_play(Shell(text="x"))) as cockpit:
+        cockpit.scenario.supervisor.break_down(Unavailable(ADVERSARIAL))
+        await cockpit.sees("[red]x[/red]")
+        assert only_printable(cockpit.text())

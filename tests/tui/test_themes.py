@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.color import Color as RichColor
 
-from tests.tui.cockpit import Cockpit, cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.cockpit import Cockpit, open_cockpit
+from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.tui import app as app_module
 from whisper_tui.tui.app import CockpitApp
@@ -35,12 +35,12 @@ DRAWN_NOT_READ = set(" │┆─━╭╮╰╯█▌▏▎▔▁▂▄▀▊▕
 SMALL = 4.5
 
 
-def drawn_pairs(seat: Cockpit) -> set[tuple[str, str, str]]:
+def drawn_pairs(cockpit: Cockpit) -> set[tuple[str, str, str]]:
     """Every text on the screen with its colours; of a dialog alone where there is one, for it dims the rest."""
-    dialogs = seat.app.screen.query(".dialog")
-    region = dialogs.first().region if dialogs else seat.app.screen.region
+    dialogs = cockpit.app.screen.query(".dialog")
+    region = dialogs.first().region if dialogs else cockpit.app.screen.region
     found = set()
-    for strip in seat.strips()[region.y : region.bottom]:
+    for strip in cockpit.strips()[region.y : region.bottom]:
         for text, style, _ in strip.crop(region.x, region.right):
             read = "".join(character for character in text if character not in DRAWN_NOT_READ)
             if not read.strip() or style is None or style.color is None or style.bgcolor is None:
@@ -160,39 +160,42 @@ SHORT = ("", "down,e", "d,enter", "slash,r", "ctrl+t")
     "name", [name if name.startswith("whisper") else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 )
 async def test_everything_that_is_drawn_can_be_read(name: str) -> None:
-    async with cockpit(workday(), theme=name) as seat:
+    async with open_cockpit(workday(), theme=name) as cockpit:
         for keys in SCENES if name.startswith("whisper") else SHORT:
-            await seat.select("7")
-            await seat.press(*[key for key in keys.split(",") if key])
-            await seat.pilot.pause()
-            assert_readable(seat)
-            await seat.press("escape")
-            await seat.until(lambda: len(seat.app.screen_stack) == 1)
-        await seat.select("6")
-        await seat.pilot.pause()
-        assert_readable(seat)
-        await seat.press("x")
-        await seat.pilot.pause()
-        assert_readable(seat)
+            await cockpit.select("7")
+            await cockpit.press(*[key for key in keys.split(",") if key])
+            await cockpit.pilot.pause()
+            assert_readable(cockpit)
+            await cockpit.press("escape")
+            await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
+        await cockpit.select("6")
+        await cockpit.pilot.pause()
+        assert_readable(cockpit)
+        await cockpit.press("x")
+        await cockpit.pilot.pause()
+        assert_readable(cockpit)
 
 
 @pytest.mark.parametrize("name", ["whisper-dark", pytest.param("whisper-light", marks=pytest.mark.slow)])
 async def test_a_terminal_of_256_colours_gets_readable_text_and_no_navy(name: str) -> None:
-    async with cockpit(workday(), theme=name, indexed=True) as seat:
+    async with open_cockpit(workday(), theme=name, indexed=True) as cockpit:
         for keys in ("7", "6"):
-            await seat.select(keys)
-            found = {(drawn_as(text), drawn_as(ground), words) for text, ground, words in drawn_pairs(seat)}
+            await cockpit.select(keys)
+            found = {(drawn_as(text), drawn_as(ground), words) for text, ground, words in drawn_pairs(cockpit)}
             assert len(found) > 5
             for foreground, background, text in found:
                 assert contrast(foreground, background) >= SMALL, f"{text!r}: {foreground} on {background}"
                 assert background not in {"#00005f", "#005f5f"}, text
-        await seat.press("t")
-        await seat.until(lambda: seat.app.theme != name)
-        assert seat.app.theme_variables["row-back"] == load_themes().good[seat.app.theme].indexed().colors["row-back"]
+        await cockpit.press("t")
+        await cockpit.until(lambda: cockpit.app.theme != name)
+        assert (
+            cockpit.app.theme_variables["row-back"]
+            == load_themes().good[cockpit.app.theme].indexed().colors["row-back"]
+        )
 
 
-def assert_readable(seat: Cockpit) -> None:
-    found = drawn_pairs(seat)
+def assert_readable(cockpit: Cockpit) -> None:
+    found = drawn_pairs(cockpit)
     assert len(found) > 5
     for foreground, background, text in found:
         assert contrast(foreground, background) >= SMALL, f"{text!r}: {foreground} on {background}"
@@ -232,15 +235,15 @@ def test_a_bad_file_is_reported_in_one_line_and_the_good_ones_stay(tmp_path: Pat
 
 
 async def test_an_unknown_theme_is_reported_and_replaced() -> None:
-    async with cockpit(workday(), theme="solarized") as seat:
-        await seat.sees("There is no theme 'solarized'")
-        assert seat.app.theme in NAMES
+    async with open_cockpit(workday(), theme="solarized") as cockpit:
+        await cockpit.sees("There is no theme 'solarized'")
+        assert cockpit.app.theme in NAMES
 
 
 def test_a_cockpit_without_any_theme_reports_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_module, "load_themes", lambda _: Themes({}, ("The theme x.toml cannot be used: bad",)))
     with pytest.raises(BadConfiguration, match="No theme can be used"):
-        CockpitApp(Play.begin().stage)
+        CockpitApp(Scenario.begin().supervisor)
 
 
 def test_a_users_theme_replaces_a_shipped_one(tmp_path: Path) -> None:
@@ -276,27 +279,27 @@ def test_t_finds_the_light_theme_of_a_dark_one() -> None:
 @pytest.mark.slow
 async def test_the_list_of_themes_shows_each_and_keeps_the_chosen_one(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(dark_text().replace("whisper-dark", "mine"), encoding="utf-8")
-    async with cockpit(workday(), themes_folder=tmp_path) as seat:
-        await seat.press("ctrl+t")
-        await seat.sees("Themes", "mine", "high-contrast-dark")
-        assert seat.app.theme == "whisper-dark"
-        await seat.press("down", "down")
-        await seat.until(lambda: seat.app.theme == "colour-blind-dark")
-        await seat.press("enter")
-        await seat.sees("Theme colour-blind-dark", "keeps it.")
-        assert seat.app.theme == "colour-blind-dark"
+    async with open_cockpit(workday(), themes_folder=tmp_path) as cockpit:
+        await cockpit.press("ctrl+t")
+        await cockpit.sees("Themes", "mine", "high-contrast-dark")
+        assert cockpit.app.theme == "whisper-dark"
+        await cockpit.press("down", "down")
+        await cockpit.until(lambda: cockpit.app.theme == "colour-blind-dark")
+        await cockpit.press("enter")
+        await cockpit.sees("Theme colour-blind-dark", "keeps it.")
+        assert cockpit.app.theme == "colour-blind-dark"
 
 
 @pytest.mark.slow
 async def test_leaving_the_list_of_themes_restores_the_previous_theme() -> None:
-    async with cockpit(workday(), theme="moss-light") as seat:
-        await seat.press("ctrl+t", "down", "down")
-        await seat.until(lambda: seat.app.theme != "moss-light")
-        await seat.press("escape")
-        await seat.until(lambda: seat.app.theme == "moss-light")
+    async with open_cockpit(workday(), theme="moss-light") as cockpit:
+        await cockpit.press("ctrl+t", "down", "down")
+        await cockpit.until(lambda: cockpit.app.theme != "moss-light")
+        await cockpit.press("escape")
+        await cockpit.until(lambda: cockpit.app.theme == "moss-light")
 
 
 async def test_a_bad_theme_of_the_user_is_reported_in_the_cockpit(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("name = ", encoding="utf-8")
-    async with cockpit(workday(), themes_folder=tmp_path) as seat:
-        await seat.sees("The theme", "cannot be used")
+    async with open_cockpit(workday(), themes_folder=tmp_path) as cockpit:
+        await cockpit.sees("The theme", "cannot be used")

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import ROOT, Play
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import ROOT, Scenario
 from tests.tui.test_describe import text_of
 from whisper_tui.model.call import (
     CallRequest,
@@ -34,17 +34,19 @@ APP = f"{ROOT}/src/app.py"
 HOME = str(Path.home())
 
 
-def asked(command: Command, *files: EditedFile) -> tuple[Play, CallRecord]:
+def asked(command: Command, *files: EditedFile) -> tuple[Scenario, CallRecord]:
     """A call with a command, and the files of its edit as the supervisor has found them."""
-    play = Play.begin()
+    scenario = Scenario.begin()
     request = CallRequest(session_id="s1", tool="Tool", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
-    call_id = play.stage.ask(request, Verdict(kind="ask", reason="edits are asked"), Resolved(edits=files, cwd=ROOT))
-    return play, play.stage.board.calls[call_id]
+    call_id = scenario.supervisor.ask(
+        request, Verdict(kind="ask", reason="edits are asked"), Resolved(edits=files, cwd=ROOT)
+    )
+    return scenario, scenario.supervisor.board.calls[call_id]
 
 
 def row(command: Command, *files: EditedFile) -> str:
-    play, record = asked(command, *files)
-    return "".join(span.text for span in call_line(record, play.stage.board.sessions["s1"]))
+    scenario, record = asked(command, *files)
+    return "".join(span.text for span in call_line(record, scenario.supervisor.board.sessions["s1"]))
 
 
 def edits(*changes: FileChange) -> FileEdits:
@@ -100,9 +102,9 @@ def test_before_its_files_are_known_an_edit_is_named_by_what_it_asks_for() -> No
 
 
 def test_a_person_s_edit_no_longer_has_the_counts_of_the_request() -> None:
-    play, record = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
+    scenario, record = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
     other = record.spec.model_copy(update={"command": edits(WriteFile(path=APP, content="y"))})
-    by = play.stage.board.sessions["s1"]
+    by = scenario.supervisor.board.sessions["s1"]
     decided = record.model_copy(update={"decision": Approve(edited=other)})
     assert "".join(span.text for span in call_line(decided, by)) == "edit src/app.py"
 
@@ -153,8 +155,8 @@ def test_the_card_shows_arguments_as_a_tree() -> None:
         about="server",
         targets=("github", "create_issue"),
     )
-    play, record = asked(tool)
-    text = text_of(card(record, play.stage.board.sessions["s1"]))
+    scenario, record = asked(tool)
+    text = text_of(card(record, scenario.supervisor.board.sessions["s1"]))
     for words in (
         "Server  github",
         "Tool    create_issue",
@@ -168,14 +170,14 @@ def test_the_card_shows_arguments_as_a_tree() -> None:
 
 
 def test_the_rows_of_scripts_keep_the_files_and_the_target() -> None:
-    play, record = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
-    found = call_row(record, play.stage.board.sessions["s1"])
+    scenario, record = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
+    found = call_row(record, scenario.supervisor.board.sessions["s1"])
     assert found["edits"][0] | {"added": 3, "removed": 1, "path": APP} == found["edits"][0]
-    play, record = asked(web({"url": "https://a.test/"}, "a.test"))
+    scenario, record = asked(web({"url": "https://a.test/"}, "a.test"))
     assert call_row(record, None)["function"]["targets"] == ("a.test",)
 
 
 async def test_the_queue_shows_an_edit_in_its_words() -> None:
-    play, _ = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
-    async with cockpit(play, size=(120, 40)) as seat:
-        await seat.sees("edit src/app.py +3 \u22121")
+    scenario, _ = asked(edits(WriteFile(path=APP, content="x")), changed(APP))
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.sees("edit src/app.py +3 \u22121")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import Play, workday
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import Scenario, workday
 from tests.tui.test_follow import GONE, back_to
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Withdrawn
@@ -17,61 +17,61 @@ RISKY, PLAIN = "7", "8"
 
 @pytest.mark.slow
 async def test_the_approval_of_a_grave_risk_is_sent_when_its_time_is_over() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees(f"Approving call {RISKY} in 3 s")
-        await seat.until(lambda: seat.selected == PLAIN)
-        assert isinstance(seat.record(RISKY).state, Waiting)
-        seat.play.clock.advance(2)
-        await seat.sees(f"Approving call {RISKY} in 1 s")
-        assert isinstance(seat.record(RISKY).state, Waiting)
-        seat.play.clock.advance(1)
-        await seat.until(lambda: isinstance(seat.record(RISKY).state, Running))
-        await seat.until(lambda: "Approving call" not in seat.text())
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees(f"Approving call {RISKY} in 3 s")
+        await cockpit.until(lambda: cockpit.selected == PLAIN)
+        assert isinstance(cockpit.record(RISKY).state, Waiting)
+        cockpit.scenario.clock.advance(2)
+        await cockpit.sees(f"Approving call {RISKY} in 1 s")
+        assert isinstance(cockpit.record(RISKY).state, Waiting)
+        cockpit.scenario.clock.advance(1)
+        await cockpit.until(lambda: isinstance(cockpit.record(RISKY).state, Running))
+        await cockpit.until(lambda: "Approving call" not in cockpit.text())
 
 
 async def test_u_undoes_an_approval_before_it_is_sent() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("F")
-        await seat.sees("Approving call")
-        await seat.press("u")
-        await seat.sees(f"Call {RISKY} is not approved")
-        await seat.until(lambda: seat.selected == RISKY)
-        seat.play.clock.advance(60)
-        await seat.until(lambda: "Approving call" not in seat.text())
-        assert isinstance(seat.record(RISKY).state, Waiting)
-        assert not seat.play.stage.board.grants
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("F")
+        await cockpit.sees("Approving call")
+        await cockpit.press("u")
+        await cockpit.sees(f"Call {RISKY} is not approved")
+        await cockpit.until(lambda: cockpit.selected == RISKY)
+        cockpit.scenario.clock.advance(60)
+        await cockpit.until(lambda: "Approving call" not in cockpit.text())
+        assert isinstance(cockpit.record(RISKY).state, Waiting)
+        assert not cockpit.scenario.supervisor.board.grants
 
 
 async def test_a_click_undoes_an_approval() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("u Undo")
-        await seat.click("#now-undo")
-        await seat.sees(f"Call {RISKY} is not approved")
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("u Undo")
+        await cockpit.click("#now-undo")
+        await cockpit.sees(f"Call {RISKY} is not approved")
 
 
 async def test_the_palette_undoes_an_approval() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("Approving call")
-        await seat.choose("Undo  (u)")
-        await seat.sees(f"Call {RISKY} is not approved")
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
+        await cockpit.choose("Undo  (u)")
+        await cockpit.sees(f"Call {RISKY} is not approved")
 
 
 async def test_other_approvals_are_sent_at_once_unless_configured() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(PLAIN)
-        await seat.press("a")
-        await seat.until(lambda: isinstance(seat.record(PLAIN).state, Running))
-    async with cockpit(workday(), undo=UndoSettings("every", 1.0)) as seat:
-        await seat.select(PLAIN)
-        await seat.press("a")
-        await seat.sees(f"Approving call {PLAIN} in 1 s")
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(PLAIN)
+        await cockpit.press("a")
+        await cockpit.until(lambda: isinstance(cockpit.record(PLAIN).state, Running))
+    async with open_cockpit(workday(), undo=UndoSettings("every", 1.0)) as cockpit:
+        await cockpit.select(PLAIN)
+        await cockpit.press("a")
+        await cockpit.sees(f"Approving call {PLAIN} in 1 s")
 
 
 @pytest.mark.parametrize(
@@ -86,107 +86,109 @@ async def test_other_approvals_are_sent_at_once_unless_configured() -> None:
 async def test_a_standing_approval_can_be_undone_longest_and_an_ordinary_one_shortest(
     key: str, call: str, seconds: float
 ) -> None:
-    async with cockpit(workday(), undo=UndoSettings()) as seat:
-        await seat.select(call)
-        await seat.press(key)
-        await seat.sees("Approving call")
-        seat.play.clock.advance(seconds - 0.1)
-        await seat.sees(f"Approving call {call} in 1 s")
-        assert isinstance(seat.record(call).state, Waiting)
-        seat.play.clock.advance(0.2)
-        await seat.until(lambda: isinstance(seat.record(call).state, Running))
+    async with open_cockpit(workday(), undo=UndoSettings()) as cockpit:
+        await cockpit.select(call)
+        await cockpit.press(key)
+        await cockpit.sees("Approving call")
+        cockpit.scenario.clock.advance(seconds - 0.1)
+        await cockpit.sees(f"Approving call {call} in 1 s")
+        assert isinstance(cockpit.record(call).state, Waiting)
+        cockpit.scenario.clock.advance(0.2)
+        await cockpit.until(lambda: isinstance(cockpit.record(call).state, Running))
 
 
 async def test_letters_as_fast_as_typed_text_approve_nothing() -> None:
-    async with cockpit(workday(), undo=UndoSettings()) as seat:
-        await seat.select(PLAIN)
+    async with open_cockpit(workday(), undo=UndoSettings()) as cockpit:
+        await cockpit.select(PLAIN)
         for typed in ("la", "aF", "lsa"):
-            await seat.type_fast(typed)
-            await seat.sees("Nothing was decided: the keys came as fast as typed text.")
-            seat.play.clock.advance(60)
-            await seat.until(lambda: "Approving call" not in seat.text())
-            assert isinstance(seat.record(PLAIN).state, Waiting)
-        await seat.press("a")
-        await seat.sees("Approving call")
+            await cockpit.type_fast(typed)
+            await cockpit.sees("Nothing was decided: the keys came as fast as typed text.")
+            cockpit.scenario.clock.advance(60)
+            await cockpit.until(lambda: "Approving call" not in cockpit.text())
+            assert isinstance(cockpit.record(PLAIN).state, Waiting)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
 
 
 async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
-    async with cockpit(workday(), undo=UndoSettings("none")) as seat:
-        await seat.press("X")
-        await seat.sees("No standing approval is left to revoke.")
-        await seat.select(PLAIN)
-        await seat.press("F")
-        await seat.until(lambda: seat.play.stage.board.grants)
-        await seat.press("X")
-        await seat.sees(f"Revoked the standing approval of call {PLAIN}")
-        await seat.until(lambda: all(grant.revoked_at for grant in seat.play.stage.board.grants.values()))
+    async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
+        await cockpit.press("X")
+        await cockpit.sees("No standing approval is left to revoke.")
+        await cockpit.select(PLAIN)
+        await cockpit.press("F")
+        await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
+        await cockpit.press("X")
+        await cockpit.sees(f"Revoked the standing approval of call {PLAIN}")
+        await cockpit.until(
+            lambda: all(grant.revoked_at for grant in cockpit.scenario.supervisor.board.grants.values())
+        )
 
 
 async def test_approving_twice_does_not_end_the_undo_window() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("Approving call")
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("u undoes it")
-        assert isinstance(seat.record(RISKY).state, Waiting)
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("u undoes it")
+        assert isinstance(cockpit.record(RISKY).state, Waiting)
 
 
 async def test_a_changed_view_of_a_call_undoes_its_approval() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("Approving call")
-        await seat.select(RISKY)
-        await seat.press("d")
-        await seat.sees(f"Deny call {RISKY}")
-        seat.play.clock.advance(60)
-        await seat.press("escape")
-        await seat.until(lambda: "Approving call" not in seat.text())
-        assert isinstance(seat.record(RISKY).state, Waiting)
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
+        await cockpit.select(RISKY)
+        await cockpit.press("d")
+        await cockpit.sees(f"Deny call {RISKY}")
+        cockpit.scenario.clock.advance(60)
+        await cockpit.press("escape")
+        await cockpit.until(lambda: "Approving call" not in cockpit.text())
+        assert isinstance(cockpit.record(RISKY).state, Waiting)
 
 
 async def test_a_cockpit_that_is_closed_in_the_countdown_has_decided_nothing() -> None:
-    play = workday()
-    async with cockpit(play, undo=GRAVE) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("Approving call")
-        await seat.press("q")
-        await seat.until(lambda: seat.app._exit_renderables)
-        assert "1 approval not sent" in str(seat.app._exit_renderables)
-    play.clock.advance(60)
-    assert isinstance(play.stage.board.calls[RISKY].state, Waiting)
+    scenario = workday()
+    async with open_cockpit(scenario, undo=GRAVE) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
+        await cockpit.press("q")
+        await cockpit.until(lambda: cockpit.app._exit_renderables)
+        assert "1 approval not sent" in str(cockpit.app._exit_renderables)
+    scenario.clock.advance(60)
+    assert isinstance(scenario.supervisor.board.calls[RISKY].state, Waiting)
 
 
 async def test_a_lost_connection_drops_what_was_not_sent_and_says_so() -> None:
     later = workday()
-    async with cockpit(workday(), undo=GRAVE, reconnect=back_to(later)) as seat:
-        await seat.select(RISKY)
-        await seat.press("a")
-        await seat.sees("Approving call")
-        seat.play.stage.break_down(GONE)
-        await seat.sees("1 approval not sent: the connection was lost. Nothing was decided.")
-        seat.play.clock.advance(60)
-        await seat.sees("● connected")
-        assert isinstance(later.stage.board.calls[RISKY].state, Waiting)
+    async with open_cockpit(workday(), undo=GRAVE, reconnect=back_to(later)) as cockpit:
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.sees("Approving call")
+        cockpit.scenario.supervisor.break_down(GONE)
+        await cockpit.sees("1 approval not sent: the connection was lost. Nothing was decided.")
+        cockpit.scenario.clock.advance(60)
+        await cockpit.sees("● connected")
+        assert isinstance(later.supervisor.board.calls[RISKY].state, Waiting)
 
 
 async def test_a_call_that_has_not_started_can_be_withdrawn() -> None:
-    play = Play.begin()
-    call = play.ask("build")
-    async with cockpit(play) as seat:
-        play.stage.happen(Decided(at=play.clock(), call_id=call, decision=Approve(), by=seat.screen.me))
-        await seat.until(lambda: isinstance(seat.shown.state, Queued))
-        await seat.press("u")
-        await seat.sees("Call 1 will not run")
-        state = seat.record(call).state
+    scenario = Scenario.begin()
+    call = scenario.ask("build")
+    async with open_cockpit(scenario) as cockpit:
+        scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call, decision=Approve(), by=cockpit.screen.me))
+        await cockpit.until(lambda: isinstance(cockpit.shown.state, Queued))
+        await cockpit.press("u")
+        await cockpit.sees("Call 1 will not run")
+        state = cockpit.record(call).state
         assert isinstance(state, Ended) and state.ending == Withdrawn(why=WITHDRAWN_REASON)
 
 
 @pytest.mark.slow
 async def test_u_says_that_there_is_nothing_to_undo() -> None:
-    async with cockpit(workday(), undo=GRAVE) as seat:
-        await seat.press("u")
-        await seat.sees("Nothing to undo")
+    async with open_cockpit(workday(), undo=GRAVE) as cockpit:
+        await cockpit.press("u")
+        await cockpit.sees("Nothing to undo")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.tui.cockpit import cockpit, toast_text
+from tests.tui.cockpit import open_cockpit, toast_text
 from tests.tui.past import ask, history
 from tests.tui.past import begin as begin_past
-from tests.tui.scenes import ME, Play
+from tests.tui.scenes import ME, Scenario
 from whisper_tui.cli.commands.approve import meant
 from whisper_tui.cli.watch_text import first_words, in_full
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
@@ -21,75 +21,75 @@ WORDS = ("psql", f"--password={SECRET}", "prod")
 MASKED = "--password=⟨secret⟩"
 
 
-def ended() -> Play:
+def ended() -> Scenario:
     """A call with a secret is over, and another waits."""
-    play = begin_past()
-    call_id = ask(play, *WORDS)
-    play.approve(call_id)
-    play.print(call_id, "build")
-    play.end(call_id)
-    ask(play, "ls")
-    return play
+    scenario = begin_past()
+    call_id = ask(scenario, *WORDS)
+    scenario.approve(call_id)
+    scenario.print(call_id, "build")
+    scenario.end(call_id)
+    ask(scenario, "ls")
+    return scenario
 
 
 async def test_a_secret_is_shown_before_the_decision_and_hidden_afterwards():
-    play = begin_past()
-    call_id = ask(play, *WORDS)
-    async with cockpit(play) as seat:
-        await seat.sees(f"--password={SECRET} prod")
-        play.approve(call_id)
-        await seat.settled()
-        await seat.select(call_id)
-        await seat.sees("▶", MASKED)
-        assert SECRET not in seat.text()
+    scenario = begin_past()
+    call_id = ask(scenario, *WORDS)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees(f"--password={SECRET} prod")
+        scenario.approve(call_id)
+        await cockpit.settled()
+        await cockpit.select(call_id)
+        await cockpit.sees("▶", MASKED)
+        assert SECRET not in cockpit.text()
 
 
 async def test_secrets_of_decided_calls_are_hidden_and_m_reveals_those_of_one_call(monkeypatch):
     monkeypatch.setattr(call_card, "REVEALED_S", 0.5)
-    async with cockpit(ended()) as seat:
-        await seat.select("1")
-        await seat.sees(MASKED, "Secrets", "hidden; M shows them")
-        assert SECRET not in seat.text()
-        await seat.press("M")
-        await seat.sees(SECRET, "Secrets     shown")
-        await seat.until(lambda: SECRET not in seat.text())
+    async with open_cockpit(ended()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees(MASKED, "Secrets", "hidden; M shows them")
+        assert SECRET not in cockpit.text()
+        await cockpit.press("M")
+        await cockpit.sees(SECRET, "Secrets     shown")
+        await cockpit.until(lambda: SECRET not in cockpit.text())
 
 
 async def test_m_again_hides_them_at_once_and_another_call_has_nothing_to_show():
-    async with cockpit(ended()) as seat:
-        await seat.select("1")
-        await seat.press("M")
-        await seat.sees(SECRET)
-        await seat.press("M")
-        await seat.sees("The secrets of call 1 are hidden.")
-        assert SECRET not in seat.text()
-        await seat.select("2")
-        await seat.press("M")
-        await seat.sees("Nothing in call 2 is hidden.")
+    async with open_cockpit(ended()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("M")
+        await cockpit.sees(SECRET)
+        await cockpit.press("M")
+        await cockpit.sees("The secrets of call 1 are hidden.")
+        assert SECRET not in cockpit.text()
+        await cockpit.select("2")
+        await cockpit.press("M")
+        await cockpit.sees("Nothing in call 2 is hidden.")
 
 
 async def test_the_history_hides_and_reveals_them_as_well():
-    async with cockpit(ended()) as seat, history(seat):
-        await seat.press("down")
-        await seat.sees(MASKED, "hidden; M shows them")
-        assert SECRET not in seat.text()
-        await seat.press("M")
-        await seat.sees(SECRET)
+    async with open_cockpit(ended()) as cockpit, history(cockpit):
+        await cockpit.press("down")
+        await cockpit.sees(MASKED, "hidden; M shows them")
+        assert SECRET not in cockpit.text()
+        await cockpit.press("M")
+        await cockpit.sees(SECRET)
 
 
 async def test_the_last_calls_of_a_session_hide_them():
-    async with cockpit(ended(), size=(120, 60)) as seat:
-        await seat.select("2")
-        await seat.press("m")
-        await seat.sees("Last calls", MASKED)
-        assert SECRET not in seat.text()
+    async with open_cockpit(ended(), size=(120, 60)) as cockpit:
+        await cockpit.select("2")
+        await cockpit.press("m")
+        await cockpit.sees("Last calls", MASKED)
+        assert SECRET not in cockpit.text()
 
 
 async def test_watch_and_the_list_of_approvals_hide_them():
-    play = ended()
-    record = play.stage.board.calls["1"]
+    scenario = ended()
+    record = scenario.supervisor.board.calls["1"]
     assert SECRET not in first_words(record)
-    assert SECRET not in "\n".join(in_full(record, play.stage.board, play.clock()))
+    assert SECRET not in "\n".join(in_full(record, scenario.supervisor.board, scenario.clock()))
     spec, scope = record.spec, PrefixScope(words=WORDS)
     grant = Grant(id="g1", session_id="s1", from_call="1", scope=scope, spec=spec, granted_at=0, by=ME)
     text = "".join(span.text for each in grant_paragraphs(grant, None, 0) for span in each.spans)
@@ -99,9 +99,9 @@ async def test_watch_and_the_list_of_approvals_hide_them():
 PASSWORD = "hunter2"
 
 
-def dumped() -> Play:
+def dumped() -> Scenario:
     """A database dump whose text names its password is over and has left a process behind; another one runs."""
-    play = begin_past()
+    scenario = begin_past()
     for _ in range(2):
         text = f"PGPASSWORD={PASSWORD} pg_dump -h db prod > dump.sql"
         spec = CommandSpec(command=Shell(text=text), cwd="/home/me/garden")
@@ -114,16 +114,18 @@ def dumped() -> Play:
         verdict = Verdict(
             kind="ask", reason=f"asks with {PASSWORD}", risks=(risk,), prefixes=((text.split(maxsplit=1)[0],),)
         )
-        play.approve(play.stage.ask(request, verdict, Resolved(program="/usr/bin/bash", commands=(meaning,))))
-    play.stage.leave_behind("1", f"PGPASSWORD={PASSWORD} sleep 60")
-    play.end("1", 1)
-    ask(play, "ls")
-    return play
+        scenario.approve(
+            scenario.supervisor.ask(request, verdict, Resolved(program="/usr/bin/bash", commands=(meaning,)))
+        )
+    scenario.supervisor.leave_behind("1", f"PGPASSWORD={PASSWORD} sleep 60")
+    scenario.end("1", 1)
+    ask(scenario, "ls")
+    return scenario
 
 
 @pytest.mark.slow
 async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_the_call_is_decided():
-    async with cockpit(dumped(), size=(170, 48)) as seat:
+    async with open_cockpit(dumped(), size=(170, 48)) as cockpit:
         for keys in (
             (),  # the list, and the strip of what was decided
             ("up",),
@@ -141,33 +143,33 @@ async def test_a_password_in_a_shell_text_is_on_no_screen_of_the_cockpit_once_th
             ("i",),
             ("escape", "r"),
         ):
-            await seat.press(*keys)
-            await seat.pilot.pause()
-            shown = f"{seat.text()}\n{toast_text(seat.app)}"
+            await cockpit.press(*keys)
+            await cockpit.pilot.pause()
+            shown = f"{cockpit.text()}\n{toast_text(cockpit.app)}"
             assert PASSWORD not in shown, (keys, shown)
-        await seat.press("escape", "escape")
-        await seat.select("1")
-        await seat.sees("PGPASSWORD=⟨secret⟩", "✘ exit 1")
+        await cockpit.press("escape", "escape")
+        await cockpit.select("1")
+        await cockpit.sees("PGPASSWORD=⟨secret⟩", "✘ exit 1")
         assert REVEALED_S == 10
-        await seat.press("M")
-        await seat.sees(f"PGPASSWORD={PASSWORD}", "The secrets of call 1 are shown for 10 seconds.")
+        await cockpit.press("M")
+        await cockpit.sees(f"PGPASSWORD={PASSWORD}", "The secrets of call 1 are shown for 10 seconds.")
 
 
 @pytest.mark.slow
 async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
-    play = begin_past()
-    ask(play, *WORDS)
-    async with cockpit(play, size=(170, 48)) as seat:
+    scenario = begin_past()
+    ask(scenario, *WORDS)
+    async with open_cockpit(scenario, size=(170, 48)) as cockpit:
         assert SECRET not in approved_scope(PrefixScope(words=WORDS)) + approved_scope(RuleScope(words=WORDS))
-        await play.stage.deny_for_session("s1", WORDS, "no", ME)
-        await seat.sees("you denied 'psql --password=⟨secret⟩ prod' for this session")
-        assert SECRET not in toast_text(seat.app)
-        ask(play, "ls")
-        await seat.select("2")
-        play.clock.advance(1)
-        await seat.press("N")
-        await seat.sees("Denied already: 'psql --password=⟨secret⟩ prod'")
-        assert SECRET not in seat.text()
+        await scenario.supervisor.deny_for_session("s1", WORDS, "no", ME)
+        await cockpit.sees("you denied 'psql --password=⟨secret⟩ prod' for this session")
+        assert SECRET not in toast_text(cockpit.app)
+        ask(scenario, "ls")
+        await cockpit.select("2")
+        scenario.clock.advance(1)
+        await cockpit.press("N")
+        await cockpit.sees("Denied already: 'psql --password=⟨secret⟩ prod'")
+        assert SECRET not in cockpit.text()
 
 
 def test_the_command_line_hides_the_secrets_of_what_it_says_is_allowed_from_now_on():

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from tests.tui.cockpit import cockpit
-from tests.tui.scenes import ME, ROOT, Play, workday
+from tests.tui.cockpit import open_cockpit
+from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
@@ -23,34 +23,36 @@ def of_every_kind() -> dict[str, CallRecord]:
     """The same command in every state, asked at the same moment."""
     found: dict[str, CallRecord] = {}
 
-    def make(name: str, *risks: Risk) -> tuple[Play, str]:
-        play = Play.begin()
+    def make(name: str, *risks: Risk) -> tuple[Scenario, str]:
+        scenario = Scenario.begin()
         spec = CommandSpec(command=Shell(text="make"), cwd=ROOT)
         request = CallRequest(session_id="s1", tool="t", arguments={}, spec=spec)
-        return play, play.stage.ask(request, Verdict(kind="ask", reason="", risks=risks))
+        return scenario, scenario.supervisor.ask(request, Verdict(kind="ask", reason="", risks=risks))
 
-    def keep(name: str, play: Play, call: str) -> None:
-        found[name] = play.stage.board.calls[call]
+    def keep(name: str, scenario: Scenario, call: str) -> None:
+        found[name] = scenario.supervisor.board.calls[call]
 
     keep("waiting", *make("waiting"))
     keep("risky", *make("risky", Risk(id="network", sentence="x")))
     keep("grave", *make("grave", Risk(id="destructive", sentence="x")))
-    play, call = make("asked again")
-    play.stage.happen(Decided(at=NOW, call_id=call, decision=Approve(), by=ME))
-    keep("queued", play, call)
-    play.stage.happen(Judged(at=NOW, call_id=call, verdict=Verdict(kind="ask", reason="x"), resolved=Resolved()))
-    keep("asked again", play, call)
+    scenario, call = make("asked again")
+    scenario.supervisor.happen(Decided(at=NOW, call_id=call, decision=Approve(), by=ME))
+    keep("queued", scenario, call)
+    scenario.supervisor.happen(
+        Judged(at=NOW, call_id=call, verdict=Verdict(kind="ask", reason="x"), resolved=Resolved())
+    )
+    keep("asked again", scenario, call)
     for name, code, behind in (("running", None, False), ("good", 0, False), ("bad", 1, False), ("behind", 0, True)):
-        play, call = make(name)
-        play.approve(call)
+        scenario, call = make(name)
+        scenario.approve(call)
         if behind:
-            play.stage.leave_behind(call, "sleep")
+            scenario.supervisor.leave_behind(call, "sleep")
         if code is not None:
-            play.stage.finish(call, Exited(code=code))
-        keep(name, play, call)
-    play, call = make("denied")
-    play.deny(call, "no")
-    keep("denied", play, call)
+            scenario.supervisor.finish(call, Exited(code=code))
+        keep(name, scenario, call)
+    scenario, call = make("denied")
+    scenario.deny(call, "no")
+    keep("denied", scenario, call)
     return found
 
 
@@ -77,27 +79,27 @@ def test_every_sign_is_unique() -> None:
 
 
 async def test_selected_rows_and_marked_parts_have_their_own_signs() -> None:
-    async with cockpit(workday(), theme="grey-dark") as seat:
-        assert "▌◆ rm -rf cache" in seat.text()
-        segments = [segment for strip in seat.strips() for segment in strip]
+    async with open_cockpit(workday(), theme="grey-dark") as cockpit:
+        assert "▌◆ rm -rf cache" in cockpit.text()
+        segments = [segment for strip in cockpit.strips() for segment in strip]
         assert any(s.text == "rm -rf" and s.style is not None and s.style.underline for s in segments)
 
 
 async def test_the_focused_pane_has_its_own_sign() -> None:
-    async with cockpit(workday(), theme="grey-dark") as seat:
-        await seat.select("6")
-        await seat.sees("▌▶ ./crawl.sh")
-        await seat.press("tab")
-        await seat.sees("▏▶ ./crawl.sh", "▌Call 6")
-        await seat.press("tab")
-        await seat.sees("▏▶ ./crawl.sh", " Call 6")
-        title = [s for strip in seat.strips() for s in strip if "stdout" in s.text]
+    async with open_cockpit(workday(), theme="grey-dark") as cockpit:
+        await cockpit.select("6")
+        await cockpit.sees("▌▶ ./crawl.sh")
+        await cockpit.press("tab")
+        await cockpit.sees("▏▶ ./crawl.sh", "▌Call 6")
+        await cockpit.press("tab")
+        await cockpit.sees("▏▶ ./crawl.sh", " Call 6")
+        title = [s for strip in cockpit.strips() for s in strip if "stdout" in s.text]
         assert title and all(s.style is not None and s.style.reverse for s in title)
 
 
 async def test_invisible_characters_are_spelled_out_not_only_coloured() -> None:
-    play = Play.begin()
+    scenario = Scenario.begin()
     spec = CommandSpec(command=Shell(text="echo a\u202eb"), cwd=ROOT)
-    play.stage.ask(CallRequest(session_id="s1", tool="t", arguments={}, spec=spec))
-    async with cockpit(play, theme="grey-light") as seat:
-        await seat.sees("⟨U+202E⟩")
+    scenario.supervisor.ask(CallRequest(session_id="s1", tool="t", arguments={}, spec=spec))
+    async with open_cockpit(scenario, theme="grey-light") as cockpit:
+        await cockpit.sees("⟨U+202E⟩")

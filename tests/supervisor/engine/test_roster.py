@@ -17,7 +17,7 @@ def in_child(work: Callable[[], object]) -> int:
     return pid
 
 
-def seated(here: KeeperTable) -> int:
+def reserved(here: KeeperTable) -> int:
     place = here.reserve()
     assert place is not None
     return place
@@ -25,19 +25,19 @@ def seated(here: KeeperTable) -> int:
 
 def test_the_parent_sees_the_state_of_a_keeper() -> None:
     here = KeeperTable()
-    place, other = seated(here), seated(here)
+    place, other = reserved(here), reserved(here)
     assert here.waiting == 2
     in_child(lambda: here.work(place))
     assert here.waiting == 1
     in_child(lambda: here.wait(place))
     in_child(lambda: here.leave(other))
     assert here.waiting == 1
-    assert seated(here) == other
+    assert reserved(here) == other
 
 
 def test_only_one_that_dies_while_it_waits_may_have_taken_a_job_with_it() -> None:
     here = KeeperTable()
-    waits, works, left = seated(here), seated(here), seated(here)
+    waits, works, left = reserved(here), reserved(here), reserved(here)
     dead = {
         waits: in_child(lambda: None),
         works: in_child(lambda: here.work(works)),
@@ -51,9 +51,9 @@ def test_only_one_that_dies_while_it_waits_may_have_taken_a_job_with_it() -> Non
 
 def test_the_death_of_one_that_had_given_up_its_place_says_nothing_about_the_next_one_there() -> None:
     here = KeeperTable()
-    place = seated(here)
+    place = reserved(here)
     here.assign(place, first := in_child(lambda: here.leave(place)))
-    assert seated(here) == place
+    assert reserved(here) == place
     here.assign(place, in_child(lambda: None))
     assert not here.remove_dead(first)
     assert here.waiting == 1
@@ -61,5 +61,5 @@ def test_the_death_of_one_that_had_given_up_its_place_says_nothing_about_the_nex
 
 def test_a_full_roster_takes_nobody() -> None:
     here = KeeperTable()
-    assert len({seated(here) for _ in range(zygote.SLOTS)}) == zygote.SLOTS
+    assert len({reserved(here) for _ in range(zygote.SLOTS)}) == zygote.SLOTS
     assert here.reserve() is None
