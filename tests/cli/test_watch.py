@@ -160,16 +160,16 @@ def little_memory(instance: Instance) -> None:
 @pytest.mark.slow
 @outside_only
 @pytest.mark.usefixtures("little_memory")
-def test_a_queued_call_is_reported_once_with_its_reason(instance: Instance, seat: WatchPlayer) -> None:
-    seat.sees("Connected. No call yet.")
+def test_a_queued_call_is_reported_once_with_its_reason(instance: Instance, player: WatchPlayer) -> None:
+    player.sees("Connected. No call yet.")
     instance.call("ExecCommand", cmd="sleep 1000")
-    seat.sees("Call 1> ")
-    seat.says("a")
-    seat.sees("is queued: ")
-    seat.sees("MiB of memory are available, and commands start above")
+    player.sees("Call 1> ")
+    player.says("a")
+    player.sees("is queued: ")
+    player.sees("MiB of memory are available, and commands start above")
     instance.run("start", "1")
-    seat.sees("Call 1 runs as pid ")
-    assert seat.said.count("is queued") == 1
+    player.sees("Call 1 runs as pid ")
+    assert player.said.count("is queued") == 1
 
 
 @pytest.mark.slow

@@ -258,9 +258,13 @@ async def test_a_long_difference_is_laid_out_anew_for_a_narrow_terminal_before_i
         await cockpit.sees("− number 0", "+ line 0")
         await cockpit.pilot.resize_terminal(100, 40)
         await cockpit.sees("− number 1", "not seen yet")
-        assert not any("− number 1" in row and "+ line 1" in row for row in cockpit.text().splitlines())
+        # The words are there in both layouts, so the new one has to be waited for.
+        await cockpit.until(
+            lambda: not any("− number 1" in row and "+ line 1" in row for row in cockpit.text().splitlines())
+        )
         card = cockpit.screen.query_one("#call-detail", ParagraphsView)
-        assert card.unseen > 5000 and not cockpit.screen.card.edits.is_missing(cockpit.shown)
+        await cockpit.until(lambda: card.unseen > 5000)
+        assert not cockpit.screen.card.edits.is_missing(cockpit.shown)
         scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.sees("not on the screen yet")
