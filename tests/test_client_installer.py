@@ -11,7 +11,7 @@ PAGES = {
     "claude": "claude-code",
     "codex": "codex",
     "gemini": "gemini-cli",
-    "kimi": "../editors",
+    "kimi": "kimi",
     "opencode": "opencode",
     "copilot": "copilot",
     "qwen": "qwen-code",

@@ -19,6 +19,7 @@ from tests.clients.install import PLACE, ROOT, missing, versions
 from tests.clients.model.script import Call
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.qwen import Qwen
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
 from tests.clients.stage import LAUNCHER, Stage
@@ -27,7 +28,7 @@ from tests.clients.test_one_question import add_server, keep
 from whisper_tui.agents.known_clients import profile_of
 
 RECORDINGS = ROOT / "tests" / "transports" / "recordings"
-RECORDED: tuple[Program, ...] = (*PROGRAMS, Qwen())
+RECORDED: tuple[Program, ...] = (*PROGRAMS, Qwen(), KimiWithPrompt())
 REASON = "No: use `make test`."
 
 AS_ASKED = Scene("echo hi | tee approved-ran", Approved())
@@ -85,7 +86,7 @@ class Scrubber:
         """Return the text with fixed values."""
         for pattern, fixed in self._fixed:
             text = pattern.sub(fixed, text)
-        text = re.sub(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", self._uuid, text)
+        text = re.sub(r"(?<![0-9a-zA-Z])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", self._uuid, text)
         text = re.sub(r"\b(ses|msg|prt)_\w{26}\b", self._own, text)
         for known in self._ids:
             text = re.sub(rf"\b{known[:8]}\b", "00000000", text)
@@ -118,7 +119,7 @@ def hook_scenes(program: Program) -> list[Scene]:
     without = {FETCH} if program.name == "codex" else set()
     without |= set() if profile.hook.takes_result else {OTHERWISE}
     scenes = [scene for scene in SCENES.values() if scene not in without]
-    if program.name in {"claude", "opencode", "qwen"}:
+    if program.name in {"claude", "opencode", "qwen", "kimi"}:
         scenes.insert(scenes.index(EDIT), READ)
     return scenes
 

@@ -57,6 +57,8 @@ def edit(program: Program, path: str) -> Call:
             return Call("edit", {"path": path, "old_str": "hello", "new_str": "goodbye"})
         case "qwen":
             return Call("edit", {"file_path": path, "old_string": "hello", "new_string": "goodbye"})
+        case "kimi":
+            return Call("Edit", {"path": path, "old_string": "hello", "new_string": "goodbye"})
     lines = ("*** Begin Patch", f"*** Update File: {path}", "@@", "-\techo hello", "+\techo goodbye", "*** End Patch")
     assert isinstance(program, CodexInCodeMode)
     return program.script(f"text(JSON.stringify(await tools.apply_patch({json.dumps(chr(10).join(lines))})));")
@@ -69,14 +71,20 @@ def fetch(program: Program) -> Call:
         "opencode": {"url": FETCH.command, "format": "text"},
         "copilot": {"url": FETCH.command},
         "qwen": {"url": FETCH.command, "prompt": "what"},
+        "kimi": {"url": FETCH.command},
     }
-    name = {"claude": "WebFetch", "opencode": "webfetch"}.get(program.name, "web_fetch")
+    name = {"claude": "WebFetch", "opencode": "webfetch", "kimi": "FetchURL"}.get(program.name, "web_fetch")
     return Call(name, given[program.name])
 
 
 def read(program: Program, path: str) -> Call:
-    """Claude Code, OpenCode and Qwen Code edit only what was read."""
-    names = {"claude": ("Read", "file_path"), "opencode": ("read", "filePath"), "qwen": ("read_file", "file_path")}
+    """Some clients edit only what was read."""
+    names = {
+        "claude": ("Read", "file_path"),
+        "opencode": ("read", "filePath"),
+        "qwen": ("read_file", "file_path"),
+        "kimi": ("Read", "path"),
+    }
     tool, key = names[program.name]
     return Call(tool, {key: path})
 

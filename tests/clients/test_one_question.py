@@ -93,7 +93,7 @@ def keep(program: Program, scene: Scene) -> Call:
     """The model calls the tool of another MCP server."""
     given = {"text": scene.command}
     match program.name:
-        case "claude" | "qwen":
+        case "claude" | "qwen" | "kimi":
             return Call(f"mcp__{SERVER}__keep", given)
         case "codex":
             asked = f"await tools.mcp__{SERVER}__keep({json.dumps(given)})"
@@ -120,6 +120,7 @@ def add_server(stage: Stage) -> Path:
         "opencode": (".config/opencode/opencode.json", "mcp"),
         "copilot": (".copilot/mcp-config.json", "mcpServers"),
         "qwen": (".qwen/settings.json", "mcpServers"),
+        "kimi": (".kimi-code/mcp.json", "mcpServers"),
     }
     name, table = places[stage.program.name]
     local = {"type": "local", "command": [sys.executable, *args]}
@@ -129,6 +130,7 @@ def add_server(stage: Stage) -> Path:
 
 
 def change_json(path: Path, **members: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
     there = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**there, **members}))
 

@@ -16,6 +16,7 @@ from tests.clients.programs.claude import Claude
 from tests.clients.programs.codex import Codex
 from tests.clients.programs.copilot import Copilot
 from tests.clients.programs.gemini import Gemini
+from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.qwen import Qwen
 from tests.clients.stage import Stage
@@ -26,7 +27,7 @@ INSTRUCTIONS = "under whisper_tui, where a human watches every command"
 """A part of the instructions of the MCP server."""
 
 
-ALL = (Claude(), Codex(), Gemini(), Qwen(), OpenCode(), Copilot())
+ALL = (Claude(), Codex(), Gemini(), Qwen(), OpenCode(), Copilot(), KimiWithPrompt())
 
 
 @pytest.fixture(scope="session", params=ALL, ids=lambda program: program.name)
@@ -85,8 +86,8 @@ def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
 
 
 def test_with_our_tools_it_is_told_once_as_well(program, tmp_path):
-    # Copilot keeps the instructions of servers from its model.
-    by_hook = program.name == "copilot"
+    # They keep the instructions of servers from their models.
+    by_hook = program.name in {"copilot", "kimi"}
     assert told(program, tmp_path) == {CONTEXT: int(by_hook), INSTRUCTIONS: int(not by_hook)}
 
 

@@ -22,8 +22,9 @@ VERSIONS = {
     "opencode": "1.18.33",
     "copilot": "1.0.102",
     "qwen": "0.24.4",
+    "kimi": "2.1.0",
 }
-CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
+CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi")
 
 
 OF_EACH_CLIENT = {"test_doctor.py", "test_install_gateway.py"}

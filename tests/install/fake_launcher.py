@@ -12,7 +12,7 @@ words = sys.argv[1:]
 
 
 def denial(client: str, reason: str) -> object:
-    if client in {"claude", "codex", "qwen"}:
+    if client in {"claude", "codex", "qwen", "kimi"}:
         inner = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
         return {"hookSpecificOutput": inner}
     if client == "copilot":

@@ -10,6 +10,7 @@ FILES = {
     "opencode": ".config/opencode/plugin/whisper_tui.js",
     "qwen": ".qwen/settings.json",
     "copilot": ".copilot/hooks/whisper_tui.json",
+    "kimi": ".kimi-code/config.toml",
 }
 PROJECT_FILES = {
     "claude": ".claude/settings.local.json",

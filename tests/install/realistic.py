@@ -59,6 +59,17 @@ COPILOT_SERVERS = """{
   }
 }
 """
+KIMI_CONFIG = """# Mine.
+default_model = "k"
+
+[[permission.rules]]
+decision = "deny"
+pattern = "Bash(rm *)"
+
+[[hooks]]
+event = "Stop"
+command = "notify-send done"
+"""
 REALISTIC = {
     "claude": {".claude/settings.json": CLAUDE_SETTINGS, ".claude.json": CLAUDE_STATE},
     "codex": {".codex/config.toml": CODEX_CONFIG, ".codex/hooks.json": '{"hooks": {"Stop": []}}\n'},
@@ -66,4 +77,5 @@ REALISTIC = {
     "opencode": {".config/opencode/opencode.jsonc": OPENCODE_CONFIG},
     "qwen": {".qwen/settings.json": GEMINI_SETTINGS},
     "copilot": {".copilot/mcp-config.json": COPILOT_SERVERS},
+    "kimi": {".kimi-code/config.toml": KIMI_CONFIG},
 }

@@ -40,6 +40,7 @@ def test_a_good_installation_is_proved(machine: Machine, client: str) -> None:
     assert "answers as whisper_tui" in said(report, "tools", CheckState.GOOD)
 
 
+@pytest.mark.parametrize("client", PROJECT_FILES)
 def test_a_good_installation_of_a_project_is_proved(machine: Machine, client: str) -> None:
     trust(machine, client)
     machine.install(client, project=True)
@@ -118,6 +119,7 @@ def test_a_hook_without_an_answer_fails_the_test(machine: Machine, client: str) 
     assert "no answer within 2 s" in said(machine.doctor(client), "gate", CheckState.BAD)
 
 
+@pytest.mark.parametrize("client", PROJECT_FILES)
 def test_a_hook_for_the_user_and_one_for_the_project_are_one_too_many(machine: Machine, client: str) -> None:
     trust(machine, client)
     machine.install(client)
@@ -181,6 +183,7 @@ EDITS = {
     "opencode": "write",
     "copilot": "create",
     "qwen": "write_file",
+    "kimi": "Write",
 }
 FETCHES = {
     "claude": "WebFetch",
@@ -188,6 +191,7 @@ FETCHES = {
     "opencode": "webfetch",
     "copilot": "web_fetch",
     "qwen": "web_fetch",
+    "kimi": "FetchURL",
 }
 
 
@@ -271,6 +275,9 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         text = json.loads((machine.home / FILES[client]).read_text())
         text["mcpServers"]["whisper"] = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"]}
         machine.write(FILES[client], json.dumps(text))
+    elif client == "kimi":
+        change(machine, ".kimi-code/mcp.json", "86400000", "60000")
+        change(machine, FILES[client], '"mcp__whisper__*"', '"mcp__other__*"')
     elif client == "copilot":
         change(machine, ".copilot/mcp-config.json", "86400000", "60000")
         change(machine, FILES[client], '"type"', '"matcher": "(?!whisper).*", "type"')

@@ -13,6 +13,7 @@ from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
 from whisper_tui.agents.hook_formats import CONTEXT
+from whisper_tui.model.errors import Refused
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -482,6 +483,30 @@ def test_the_doctor_says_if_copilot_does_not_tell_its_model_whatever_the_server_
     machine.write(path, json.dumps(settings))
     (check,) = [check for check in machine.doctor("copilot").checks if check.subject == "context"]
     assert "does not tell its model" in check.sentence and "--no-mcp" not in check.hint
+
+
+def test_kimi_waits_ten_minutes_at_most_and_a_longer_time_anywhere_is_reported(machine: Machine) -> None:
+    machine.realistic("kimi")
+    machine.install("kimi")
+    settings = tomllib.loads(machine.text(".kimi-code/config.toml"))
+    _, ours, telling = settings["hooks"]
+    assert (ours["event"], ours["timeout"]) == ("PreToolUse", 600)
+    assert ours["command"].endswith("hook kimi --home /w --deadline 570 --agent-runs || exit 2")
+    assert telling["event"] == "UserPromptSubmit" and "exit 2" not in telling["command"]
+    assert settings["permission"]["rules"][1:] == [{"decision": "allow", "pattern": "mcp__whisper__*"}]
+    text = machine.text(".kimi-code/config.toml")
+    machine.write(".kimi-code/config.toml", text.replace('"notify-send done"', '"notify-send done"\ntimeout = 86400'))
+    (check,) = [check for check in machine.doctor("kimi").checks if check.subject == "hooks"]
+    assert "ignores all of its hooks" in check.sentence
+
+
+def test_kimi_has_no_hooks_in_a_project(machine: Machine) -> None:
+    with pytest.raises(Refused, match="reads no hooks of a project"):
+        machine.install("kimi", project=True)
+    machine.install("kimi", project=True, hook=False)
+    assert "whisper" in machine.said("work/project/.kimi-code/mcp.json")["mcpServers"]
+    machine.uninstall("kimi", project=True)
+    assert machine.files() == {}
 
 
 def test_a_codex_that_lists_no_hook_for_the_start_trusts_the_one_that_asks(machine: Machine) -> None:

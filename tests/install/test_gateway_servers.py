@@ -33,6 +33,8 @@ def define(machine: Machine, client: str, words: list[str], *, project: bool = F
             ("claude", True): f"{below}.mcp.json",
             ("qwen", False): f"{below}.qwen/settings.json",
             ("qwen", True): f"{below}.qwen/settings.json",
+            ("kimi", False): ".kimi-code/mcp.json",
+            ("kimi", True): f"{below}.kimi-code/mcp.json",
             ("copilot", False): ".copilot/mcp-config.json",
             ("copilot", True): f"{below}.github/mcp.json",
         }

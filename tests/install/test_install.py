@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, Machine
+from tests.install.findings import PROJECT_FILES
 from whisper_tui.agents.client_files import BACKUP, JSON_WITH_COMMENTS, TOML, Launch
 
+PLACES = [(client, project) for project in (False, True) for client in (PROJECT_FILES if project else CLIENTS)]
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("project", [False, True], ids=["user", "project"])
+
+@pytest.mark.parametrize(("client", "project"), PLACES)
 def test_uninstall_on_an_empty_home_removes_everything_that_install_made(
     machine: Machine, client: str, project: bool
 ) -> None:
@@ -35,8 +37,7 @@ def test_files_of_a_user_are_as_they_were_to_the_letter(machine: Machine, client
     assert machine.files() == before
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("project", [False, True], ids=["user", "project"])
+@pytest.mark.parametrize(("client", "project"), PLACES)
 def test_a_second_time_there_is_nothing_to_change(machine: Machine, client: str, project: bool) -> None:
     machine.realistic(client)
     machine.install(client, project=project)

@@ -18,6 +18,7 @@ FILES = {
     "opencode": ".config/opencode/opencode.json",
     "copilot": ".copilot/mcp-config.json",
     "qwen": ".qwen/settings.json",
+    "kimi": ".kimi-code/mcp.json",
 }
 TEXTS = {
     "claude": """{
@@ -70,6 +71,7 @@ url = "https://example.org/mcp"
 """,
 }
 TEXTS["qwen"] = TEXTS["gemini"]
+TEXTS["kimi"] = TEXTS["gemini"].replace('"timeout"', '"toolTimeoutMs"')
 OWN = {"files": ["npx", "-y", "server", "--", "/srv"], "bare": ["/opt/bare"]}
 
 
@@ -105,7 +107,8 @@ def test_servers_that_the_client_starts_go_behind_the_gateway_and_others_are_nam
     found = servers(machine, client)
     for name, own in OWN.items():
         assert words(found[name]) == [*machine.launch.program, "mcp", "--home", "/w", "--through", name, "--", *own]
-        assert DAY_S in (found[name].get("tool_timeout_sec"), found[name].get("timeout", 0) / 1000)
+        limit = found[name].get("timeout", found[name].get("toolTimeoutMs", 0)) / 1000
+        assert DAY_S in (found[name].get("tool_timeout_sec"), limit)
     assert found["files"].get("env", found["files"].get("environment")) == {"A": "b"}
     assert "--through" not in json.dumps([found["far"], found["whisper"]])
 

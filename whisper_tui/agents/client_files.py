@@ -206,7 +206,7 @@ PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
 MADE = frozenset(
     (
         ".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin", ".copilot", ".github",
-        "hooks", ".qwen",
+        "hooks", ".qwen", ".kimi-code",
     )
 )  # fmt: skip
 """Directories of clients that are created if they are missing, and removed when they become empty."""

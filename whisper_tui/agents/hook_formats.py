@@ -139,6 +139,8 @@ class HookFormat(ABC):
     """The event before it asks its user itself. Empty: no hook can answer its question."""
     session_event: ClassVar[str] = ""
     """The event at the start of a session, whose hook can tell the model something. Empty: there is none."""
+    repeats_session_event: ClassVar[bool] = False
+    """True if this event comes again in the same session."""
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
     """Its tools that start each command in the directory in which the last one ended."""
     shows_what_runs: ClassVar[bool] = True
@@ -325,6 +327,21 @@ class ClaudeFormat(HookFormat):
         """Return the input before a tool."""
         asked = super().call(tool, arguments, cwd, call_id)
         return {**asked, "tool_use_id": call_id, "permission_mode": "default", "hook_event_name": self.event}
+
+
+class CrushHook(ClaudeFormat):
+    """Crush, which accepts Claude Code's answers. It can only be connected by hand."""
+
+    name = "crush"
+    shell_tool = "bash"
+    other_shell_tools = frozenset({"Bash"})
+    server_prefix = "mcp_"
+    server_separator = "_"
+    quiet_tools = frozenset({"view", "ls", "glob", "grep", "todos"})
+
+    def read(self, content: Content) -> HookRequest | None:
+        """Read an input whose event is called `event`."""
+        return super().read({**content, "hook_event_name": content.get("event", self.event)})
 
 
 class DecisionFormat(HookFormat):

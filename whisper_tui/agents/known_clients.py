@@ -55,9 +55,10 @@ KNOWN: dict[str, KnownClient] = {
     "opencode": KnownClient(3600.0, shell_variable="OPENCODE"),
     "copilot": KnownClient(25.0, shell_variable="COPILOT_CLI"),
     "qwen": KnownClient(50.0, shell_variable="QWEN_CODE"),
+    "kimi": KnownClient(25.0),
     "crush": KnownClient(25.0, installs=False),
 }
-"""By the client's name on the command line, which is also its module's name and the prefix of its name in MCP."""
+"""By the client's name on the command line, which is also the prefix of its name in MCP."""
 
 INSTALLABLE = tuple(name for name, known in KNOWN.items() if known.installs)
 """The clients that `install`, `uninstall` and `doctor` know."""
@@ -72,10 +73,20 @@ def profile_of(name: str) -> "ClientProfile":
         from whisper_tui.model.errors import InvalidRequest
 
         raise InvalidRequest(f"there is no client {name!r}", hint=f"There are {', '.join(KNOWN)}")
+    if name == "crush":
+        return _crush()
     from importlib import import_module
 
     profile: ClientProfile = import_module(f"whisper_tui.agents.{name}").PROFILE
     return profile
+
+
+def _crush() -> "ClientProfile":
+    """The profile of a client of which only the hook is known."""
+    from whisper_tui.agents.hook_formats import CrushHook
+    from whisper_tui.agents.profile import ClientProfile
+
+    return ClientProfile(name="crush", title="Crush", hook=CrushHook(), hook_timeout_s=30.0)
 
 
 def profiles() -> "Iterator[ClientProfile]":

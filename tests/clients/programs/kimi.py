@@ -53,3 +53,11 @@ class Kimi:
     def mcp_said(self, result: str) -> str:
         """Nothing is added."""
         return result
+
+
+class KimiWithPrompt(Kimi):
+    """`kimi -p`, which runs commands itself."""
+
+    def arguments(self, prompt: str) -> list[str]:
+        """One prompt. Without a terminal, it asks nothing itself."""
+        return ["kimi", "-p", prompt, "--output-format", "stream-json"]

@@ -2,15 +2,19 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.supervisor.conftest import Bench
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import profiles
 from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
+from whisper_tui.transports.hook.hook_endpoint import DecidedCalls, HookQuestion
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
 
@@ -68,6 +72,15 @@ INPUTS: dict[str, dict[str, Any]] = {
         "tool_input": {"command": "make", "is_background": False},
         "tool_use_id": "toolu_1",
     },
+    "kimi": {
+        "hook_event_name": "PreToolUse",
+        "session_id": "session_k1",
+        "cwd": "/srv/project",
+        "client_type": "kimi_code_cli",
+        "tool_name": "Bash",
+        "tool_input": {"command": "make", "cwd": "sub"},
+        "tool_call_id": "call_1",
+    },
     "crush": {
         "event": "PreToolUse",
         "session_id": "k1",
@@ -103,6 +116,7 @@ def said(answer: HookAnswer) -> Any:
         ("gemini", "/srv/project/sub", None),
         ("opencode", "/srv/other", "prt_1"),
         ("copilot", "/srv/project", None),
+        ("kimi", "/srv/project/sub", "call_1"),
         ("crush", "/srv/project", None),
     ],
 )
@@ -197,6 +211,30 @@ def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(clien
     assert output == {"hookEventName": "SessionStart", "additionalContext": CONTEXT}
     assert chosen.session_start({**start, "source": "resume"}) == NO_DECISION
     assert chosen.session_start(changed(client, {})) is None
+
+
+async def test_kimi_is_told_with_the_first_prompt_of_each_session_alone(bench: Bench, tmp_path: Path) -> None:
+    shell_directory = ShellDirectory(tmp_path / "directories", lambda _: None, lambda _: False)
+    decisions = DecidedCalls()
+
+    async def prompted(session: str) -> HookAnswer:
+        given = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/", "prompt": []}
+        hello = {"client": "kimi", "input": json.dumps(given), "nonce": "n", "launcher": ["whisper-tui"]}
+        return await HookQuestion(bench.supervisor, hello, shell_directory, decisions).answer()
+
+    for session in ("a", "b"):
+        assert said(await prompted(session)) == {"message": CONTEXT}
+        assert await prompted(session) == await prompted(session) == NO_DECISION
+
+
+def test_what_kimi_appends_to_a_file_is_shown_as_its_arguments() -> None:
+    given = {"path": "/srv/project/a", "content": "more\n"}
+    writes = HOOK_FORMATS["kimi"].read(changed("kimi", {"tool_name": "Write", "tool_input": given}))
+    appends = HOOK_FORMATS["kimi"].read(
+        changed("kimi", {"tool_name": "Write", "tool_input": {**given, "mode": "append"}})
+    )
+    assert writes is not None and isinstance(writes.command, FileEdits)
+    assert appends is not None and appends.command == Function(tool="Write", arguments={**given, "mode": "append"})
 
 
 def test_copilot_is_told_where_it_looks() -> None:

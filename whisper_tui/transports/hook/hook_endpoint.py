@@ -169,7 +169,7 @@ class HookQuestion:
         """Wait for the decision until the deadline. Raises `WhisperError` for an invalid request."""
         content = parsed(self._hello.input)
         if (context := self._client.session_start(content)) is not None:
-            return context
+            return NO_DECISION if self._was_told(content) else context
         if (ran := self._client.ran(content)) is not None:
             return await self._after(ran)
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
@@ -191,6 +191,15 @@ class HookQuestion:
         except TimeoutError:
             return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
+
+    def _was_told(self, content: Content) -> bool:
+        """Return True if the model of this session has been told about whisper_tui before, and remember it."""
+        if not self._client.repeats_session_event:
+            return False
+        key = digest(json.dumps(["told", self._client.name, content.get("session_id")]))
+        known = self._decisions.take(key)
+        self._decisions.keep(key)
+        return known
 
     async def _with_servers(self, content: Content) -> Content:
         """Add the names of the client's MCP servers, if it does not tell of which one a tool is."""

@@ -1,20 +1,21 @@
-"""Qwen Code itself: its calls are approved or denied, never changed."""
+"""Qwen Code and Kimi Code: their calls are approved or denied, never changed."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.clients import side_server
 from tests.clients.conversation import Played, play
 from tests.clients.install import missing
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
+from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.qwen import Qwen
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
 from tests.clients.stage import Stage
-from tests.clients.test_one_question import change_json
+from tests.clients.test_edits import FETCH as REFUSED_FETCH
+from tests.clients.test_edits import edit, fetch, read
+from tests.clients.test_one_question import add_server, keep
 from whisper_tui.model.ending import Denied, HandedOver
 from whisper_tui.model.state import Ended
 
@@ -30,31 +31,30 @@ CHANGED = Scene("touch as-asked-ran", Edited("touch as-edited-ran"))
 UNHEARD = Scene("touch unheard-ran", NotDecided())
 EDIT = Scene("asked/asked.txt", Approved())
 EDIT_DENIED = Scene("denied/asked.txt", DeniedFor(REASON))
-FETCH = Scene("http://fetched.invalid/page", DeniedFor(REASON))
+FETCH = Scene(REFUSED_FETCH.command, DeniedFor(REASON))
 KEPT = Scene("kept", DeniedFor(REASON))
 """A tool of another server."""
 
 
-@pytest.fixture(scope="session", params=[Qwen()], ids=["qwen"])
+@pytest.fixture(scope="session", params=[Qwen(), KimiWithPrompt()], ids=["qwen", "kimi"])
 def program(request: pytest.FixtureRequest) -> Program:
-    """Qwen Code, if it is installed."""
-    if "qwen" in missing():
-        pytest.fail("qwen is not installed: python tests/clients/install.py installs it, or says why")
+    """Each of them, if it is installed."""
     chosen: Program = request.param
+    if chosen.name in missing():
+        pytest.fail(f"{chosen.name} is not installed: python tests/clients/install.py installs it, or says why")
     return chosen
 
 
 def call_of(workspace: Path, program: Program, scene: Scene) -> Call:
     if scene is FETCH:
-        return Call("web_fetch", {"url": scene.command, "prompt": "what"})
+        return fetch(program)
     if scene is KEPT:
-        return Call("mcp__side__keep", {"text": scene.command})
+        return keep(program, scene)
     if scene.command.startswith("read "):
-        return Call("read_file", {"file_path": str(workspace / scene.command.removeprefix("read "))})
-    if scene in {EDIT, EDIT_DENIED}:
-        path = str(workspace / scene.command)
-        return Call("edit", {"file_path": path, "old_string": "hello", "new_string": "goodbye"})
-    return program.shell(scene.command)
+        return read(program, str(workspace / scene.command.removeprefix("read ")))
+    return (
+        edit(program, str(workspace / scene.command)) if scene in {EDIT, EDIT_DENIED} else program.shell(scene.command)
+    )
 
 
 def set_up(stage: Stage) -> None:
@@ -64,23 +64,17 @@ def set_up(stage: Stage) -> None:
         path.write_text(OLD)
     rules = stage.home / "config" / "rules.toml"
     rules.write_text(rules.read_text() + '[[ask]]\nname = "as the tests want"\npath = "asked.txt"\n')
-    stage.whisper_tui("install", "qwen", "--yes", "--no-mcp")
+    stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp")
 
 
 def with_server(stage: Stage) -> None:
-    import json
-    import sys
-
-    path = stage.user_home / ".qwen" / "settings.json"
-    there: dict[str, Any] = json.loads(path.read_text())
-    args = [side_server.__file__, str(stage.user_home.parent / "kept")]
-    change_json(path, mcpServers={**there.get("mcpServers", {}), "side": {"command": sys.executable, "args": args}})
+    add_server(stage)
     set_up(stage)
 
 
 @pytest.fixture(scope="session")
 def played(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    directory = tmp_path_factory.mktemp("qwen-hook")
+    directory = tmp_path_factory.mktemp(f"{program.name}-hook")
     read = [Scene(f"read {scene.command}", NotDecided()) for scene in (EDIT, EDIT_DENIED)]
     scenes = [RUN, FAILING, NO, *read, EDIT, EDIT_DENIED, FETCH, KEPT]
 
@@ -96,9 +90,9 @@ def impatient(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
     def soon(stage: Stage) -> None:
         set_up(stage)
-        stage.change_settings(r"(--deadline )50", r"\g<1>3")
+        stage.change_settings(r"(--deadline )\d+", r"\g<1>3")
 
-    directory = tmp_path_factory.mktemp("qwen-impatient")
+    directory = tmp_path_factory.mktemp(f"{program.name}-impatient")
     ask_for = lambda chosen, scene: chosen.shell(scene.command)  # noqa: E731
     yield play(program, (CHANGED, UNHEARD), directory, ask_for=ask_for, set_up=soon)
 
@@ -106,10 +100,10 @@ def impatient(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_an_approved_command_is_run_by_the_agent_in_the_workspace(program: Program, played: Played) -> None:
     assert (played.workspace / "run-ran").read_text() == "approved\n", played.written
     said = program.shell_said(played.answer(RUN).result)
-    assert said == program.shell_shows(str(played.workspace), 0)
+    assert said == program.shell_shows(f"{played.workspace}\n", 0)
     state = played.record(RUN).state
     assert isinstance(state, Ended) and isinstance(state.ending, HandedOver)
-    assert "Exit Code: 7" in program.shell_said(played.answer(FAILING).result)
+    assert "exit code: 7" in program.shell_said(played.answer(FAILING).result).lower()
 
 
 @pytest.mark.parametrize("scene", [NO, EDIT_DENIED, FETCH, KEPT], ids=["command", "edit", "fetch", "server"])
