@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,33 @@ def test_a_client_that_asks_a_second_time_is_reported(machine: Machine, client: 
     assert "question" not in {check.subject for check in machine.doctor(client).checks}
     change(machine, file, "PermissionRequest", "Stop")
     assert "a second time" in said(machine.doctor(client), "question", CheckState.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("client", "file"),
+    [
+        ("claude", ".claude.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json"),
+        ("opencode", ".config/opencode/opencode.jsonc"),
+        ("copilot", ".copilot/mcp-config.json"),
+        ("qwen", ".qwen/settings.json"),
+    ],
+)
+def test_a_server_that_an_earlier_version_wrote_is_reported_beside_the_hook(
+    machine: Machine, client: str, file: str
+) -> None:
+    machine.install(client)
+    text = machine.text(file)
+    changed = re.sub(r',\s*"--own-shell"', "", text)
+    assert changed != text
+    machine.write(file, changed)
+    assert "written by an earlier version" in said(machine.doctor(client), "tools", CheckState.NOTE)
+    machine.install(client)
+    assert all("earlier version" not in check.sentence for check in machine.doctor(client).checks)
+    machine.uninstall(client)
+    machine.install(client, hook=False)
+    assert all("earlier version" not in check.sentence for check in machine.doctor(client).checks)
 
 
 def test_a_codex_that_does_not_read_the_project_is_reported(machine: Machine) -> None:

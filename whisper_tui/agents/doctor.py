@@ -55,6 +55,8 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
         checks += _hook_checks(name, client.title, context, result.hooks, concerned=concerned)
     for server in result.servers:
         checks += _server_checks(server, context)
+        if result.hooks or result.environments:
+            checks += _doubled_tools(name, server)
     if concerned and client.server_tables is not None:
         request = InstallRequest(context.launch, context.environ, project=context.project)
         checks += gateway_checks(name, client.server_tables(request), context)
@@ -157,6 +159,17 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
     if server.asks_again is not None:
         checks.append(note("tools", "The client asks a second time about each call of the tools", server.asks_again))
     return checks
+
+
+def _doubled_tools(name: str, server: FoundServer) -> list[Check]:
+    """Check that a client whose own shell is supervised is not offered other tools for commands as well."""
+    if not server.words or "--own-shell" in server.words:
+        return []
+    sentence = (
+        f"The MCP server in {server.path} was written by an earlier version: it offers tools for commands, although "
+        "the client's own shell is supervised"
+    )
+    return [note("tools", sentence, f"Run whisper-tui install {name}")]
 
 
 def asks_itself(client: str, server: str, project: Path, environ: Mapping[str, str], launch: Launch) -> bool:

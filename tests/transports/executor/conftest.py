@@ -5,7 +5,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,12 @@ class ExecutorPlace(Place):
     """An instance, and environments of Codex that belong to it."""
 
     @asynccontextmanager
-    async def codex(self, *options: str, resume: str | None = None) -> AsyncIterator[Codex]:
+    async def codex(
+        self, *options: str, resume: str | None = None, through: Sequence[str] = ()
+    ) -> AsyncIterator[Codex]:
+        """Start the environment. `through`: the words of a program that starts it, such as ssh."""
         # The decisions come from children of this process, so that another one has to be the agent.
-        words = ["sh", "-c", '"$@"; exit $?', "agent", sys.executable, "-m", "whisper_tui", "executor"]
+        words = ["sh", "-c", '"$@"; exit $?', "agent", *through, sys.executable, "-m", "whisper_tui", "executor"]
         process = await asyncio.create_subprocess_exec(
             *(*words, "--home", str(self.home), *options),
             stdin=subprocess.PIPE,
