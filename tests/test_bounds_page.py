@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.model import api, board, event, protocol_version
+from whisper_tui.model import api, board, event, preview, protocol_version
+from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
-from whisper_tui.supervisor.runs import scheduling
+from whisper_tui.supervisor.preview import file_trees, pre_images, preview_process
+from whisper_tui.supervisor.runs import scheduling, start_order
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session
 from whisper_tui.transports.mcp import http_site as http_protocol
+from whisper_tui.tui.cockpit import preview_card
+from whisper_tui.tui.dialogs import take_back_dialog
 from whisper_tui.wire import connection as port_door
 from whisper_tui.wire import protocol, server
 from whisper_tui.wire import server as places
@@ -52,6 +56,20 @@ ROWS = {
     "editors | bytes of a file that is read": acp_questions.LARGEST_READ,
     "hooks | bytes of a request": hook_program.LONGEST_INPUT,
     "hooks | bytes of a piece of input to `exec`": exec_program.LARGEST,
+    "previews | seconds of a preview": start_order.PREVIEW_TIMEOUT_S,
+    "previews | bytes of the disk that the changes of a preview, or of a run in a view, take": (
+        start_order.MOST_PREVIEWED_BYTES
+    ),
+    "previews | seconds after the first refused connection to another machine": preview_process.PATIENCE_S,
+    "previews | files and directories that it changes": file_trees.MOST_ENTRIES,
+    "previews | attempts to reach something, and processes left behind, that are listed": preview.MOST_LISTED,
+    "previews | files that a card compares": preview_card.MOST_DIFFS,
+    "previews | changes that a card lists": preview_text.MOST_ROWS,
+    "undo | files and directories that are kept of a command by default": pre_images.MOST_ENTRIES,
+    "undo | bytes that are copied of a command": pre_images.MOST_COPIED,
+    "undo | seconds before the start in which its files are kept": pre_images.PATIENCE_S,
+    "undo | free bytes of the disk below which nothing is kept": pre_images.LEAST_FREE,
+    "undo | changes that the dialog lists one by one": take_back_dialog.MOST_LISTED,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,
     "HTTP | seconds until the head of the first request": http_protocol.FIRST_REQUEST_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,

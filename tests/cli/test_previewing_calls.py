@@ -79,6 +79,22 @@ def test_an_undoable_run_is_real_and_can_be_taken_back(instance: Instance, files
     assert (files / "new" / "b.txt").exists()
 
 
+def test_a_severe_command_can_be_taken_back_by_default_and_that_can_be_left_out(
+    instance: Instance, files: Path
+) -> None:
+    (files / "build").mkdir()
+    for call_id, more in (("2", ()), ("3", ("--not-undoable",))):
+        (files / "build" / "x").write_text("x\n") if (files / "build").exists() else None
+        instance.call("run_shell_command", command="rm -rf build")
+        assert instance.run("approve", call_id, "--yes", *more).returncode == 0
+        instance.until(lambda call_id=call_id: instance.rows("show", call_id)["settled"])
+        undone = instance.run("undo", call_id, "--yes")
+        assert undone.returncode == (1 if more else 0), undone.stderr
+    assert "nothing of what it changed was kept" in undone.stderr
+    assert not (files / "build").exists()
+    assert "1 calls" in instance.run("prune", "--dry-run").stdout
+
+
 def test_a_call_without_a_preview_cannot_be_applied(instance: Instance, files: Path) -> None:
     refused = instance.run("approve", "1", "--as-previewed")
     assert refused.returncode == 1

@@ -11,7 +11,7 @@ from whisper_tui.model.run import OutputSizes
 from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 from whisper_tui.supervisor.runs.retention import DAY_S, FRESH_S, GIGABYTE, Retention
-from whisper_tui.supervisor.settings import RetentionSettings
+from whisper_tui.supervisor.settings import RetentionSettings, TakeBackSettings
 
 NOW = 2_000_000_000.0
 BLOCKS = 64 * 1024
@@ -142,7 +142,38 @@ async def test_recovery_files_are_removed_after_the_end_and_output_stays(tmp_pat
 )
 def test_the_limits_of_retention_are_described(tmp_path: Path, settings: RetentionSettings, words: str) -> None:
     kept = Retention(tmp_path, settings, lambda _: False, lambda: NOW)
-    assert kept.words == f"the output of runs is kept {words}"
+    assert kept.words == f"the output of runs is kept {words}, and what can be taken back for 7 days and up to 5 GB"
+
+
+def undoable(runs: Path, name: str, *, age_s: float) -> Path:
+    """The files of a run that can be taken back."""
+    directory = attempt(runs, name, age_s=age_s)
+    (directory / "preview" / "kept").mkdir(parents=True)
+    (directory / "preview" / "kept" / "0").write_bytes(b"x" * BLOCKS)
+    return directory / "preview"
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"), [({"days": 7}, [False, True]), ({"days": None, "gigabytes": BLOCKS / GIGABYTE}, [False, False])]
+)
+async def test_what_can_be_taken_back_has_limits_of_its_own_and_the_output_stays(
+    tmp_path: Path, limits: dict[str, float], left: list[bool]
+) -> None:
+    kept = [undoable(tmp_path, "1.1", age_s=8 * DAY_S), undoable(tmp_path, "2.1", age_s=6 * DAY_S)]
+    made = Retention(tmp_path, RetentionSettings(), lambda _: False, lambda: NOW, TakeBackSettings(**limits))
+    dry = await made.prune(dry_run=True)
+    assert all(each.exists() for each in kept)
+    told = await made.prune(dry_run=False)
+    assert [each.exists() for each in kept] == left and (tmp_path / "1.1" / "out").exists()
+    assert (told.undos, told.kept_undos) == (left.count(False), left.count(True)) == (dry.undos, dry.kept_undos)
+    assert told.undo_bytes == dry.undo_bytes >= BLOCKS and told.runs == 0 and told.kept_runs == 2
+
+
+async def test_what_has_just_been_kept_stays_whatever_its_size(tmp_path: Path) -> None:
+    kept = undoable(tmp_path, "1.1", age_s=FRESH_S / 2)
+    settings = TakeBackSettings(gigabytes=0)
+    told = await Retention(tmp_path, None, lambda _: False, lambda: NOW, settings).prune(dry_run=False)
+    assert kept.exists() and told.undos == 0
 
 
 async def test_without_a_configuration_thirty_days_and_five_gigabytes_are_kept(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ async def _supervise(
         settings=configuration.supervisor,
         limits=configuration.limits,
         retention=configuration.retention,
+        undo=configuration.undo,
     )
     supervisor.settings_file = ConfigurationFile(home)
     rules.follow(supervisor.rule_trust)

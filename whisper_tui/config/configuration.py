@@ -16,7 +16,7 @@ from whisper_tui.model.value import Value
 from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
-from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings
+from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings, TakeBackSettings
 from whisper_tui.system.state_directory import Directories
 
 CONFIGURATION_FILE = "config.toml"
@@ -78,6 +78,7 @@ class Configuration(Value):
     limits: Limits = NO_LIMITS
     """The resources that each run may use."""
     retention: RetentionSettings = RetentionSettings()
+    undo: TakeBackSettings = TakeBackSettings()
     cockpit: CockpitSettings = CockpitSettings()
     calling: NotifySettings = NotifySettings()
     keys: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
@@ -107,6 +108,7 @@ def _configuration(path: Path, text: str) -> Configuration:
         supervisor=_table(path, "supervisor", document, SupervisorSettings),
         limits=_table(path, "limits", document, Limits),
         retention=_table(path, "retention", document, RetentionSettings),
+        undo=_table(path, "undo", document, TakeBackSettings),
         cockpit=_table(path, "cockpit", document, CockpitSettings),
         calling=_table(path, "calling", document, NotifySettings),
         keys=_keys(path, document),
@@ -184,6 +186,9 @@ ABOUT: dict[str, tuple[Restart, str]] = {
     "supervisor.previews": ("supervisor", "How commands are previewed; auto: in the most exact way that works here."),
     "retention.days": ("supervisor", "Days after which the output of a run is removed."),
     "retention.gigabytes": ("supervisor", "Gigabytes of output that are kept; the oldest goes first."),
+    "undo.keep": ("supervisor", "The approved commands whose changes are kept, so that they can be taken back."),
+    "undo.days": ("supervisor", "Days for which what is kept can be taken back; empty: as long as the output."),
+    "undo.gigabytes": ("supervisor", "Gigabytes that are kept for that; the oldest goes first."),
     "limits.cpu_s": ("supervisor", "Seconds of processor time that a run may use; empty: any."),
     "limits.memory_bytes": ("supervisor", "Bytes of memory that a run may use; empty: any."),
     "limits.processes": ("supervisor", "Processes that a run may have at once; empty: any."),

@@ -158,6 +158,12 @@ class Pruned(Value):
     bytes: int
     kept_runs: int
     kept_bytes: int
+    undos: int = 0
+    """Calls that cannot be taken back any more, while their output stays."""
+    undo_bytes: int = 0
+    kept_undos: int = 0
+    """Calls that can be taken back."""
+    kept_undo_bytes: int = 0
 
 
 class Submission(Value):

@@ -78,7 +78,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _with(record, Queued(since=event.at), claim=event.claim)
         case Started():
             starting = Starting(attempt=event.attempt, since=event.at)
-            return _with(record, starting, limits=event.limits, attempts=event.attempt)
+            return _with(record, starting, limits=event.limits, attempts=event.attempt, keeps=event.keeps)
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
         case BackgroundSeen() | SignalSent() | AgentGaveUp() | AgentReturned():
@@ -175,6 +175,7 @@ def _ended(record: CallRecord, event: Finished) -> Ended:
         settled=record.attempt is None,
         blocked=event.blocked,
         discarded=event.discarded,
+        unkept=event.unkept,
     )
 
 

@@ -120,8 +120,11 @@ class Approve(Value):
     """Sandbox of the run. None: unconfined, with all rights of the user."""
     preview: str | None = None
     """The digest of the preview whose changes are made real; nothing runs again. None: the command runs."""
-    undoable: bool = False
-    """True if it runs in a view of the files, and its changes become real when it ends: they can be taken back."""
+    undoable: bool | None = None
+    """True if it runs in a view of the files, and its changes become real when it ends: they can be taken back.
+
+    False: nothing is kept. None: as the verdict says.
+    """
 
 
 class Deny(Value):

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 from whisper_tui.model.call import ClientInfo, CommandSpec, EditMode, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.preview import PreviewReport, UndoDirection
+from whisper_tui.model.preview import KeepsChanges, PreviewReport, UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -126,6 +126,7 @@ class Started(Fact):
     limits: Limits = NO_LIMITS
     applies: bool = False
     """True if no command is started: the changes of the preview that was this attempt are made real."""
+    keeps: KeepsChanges = ""
 
 
 class Spawned(Fact):
@@ -193,6 +194,8 @@ class Finished(Fact):
     """Attempts that its sandbox refused. None: none, or no sandbox."""
     discarded: str = ""
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
+    unkept: str = ""
+    """Why its changes cannot be taken back although they should have been kept, as a clause."""
 
 
 class PreviewStarted(Fact):

@@ -179,6 +179,9 @@ class PreviewPage(Value):
     """Paths that are no longer as the command read them: while there are any, nothing is applied."""
 
 
+KeepsChanges = Literal["", "view", "copies"]
+"""How the changes of a run are kept. `view`: they become real when it ends. `copies`: by pre-images of its files."""
+
 UndoDirection = Literal["undo", "redo"]
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from whisper_tui.model.call import CarriedOut, CommandSpec, Shell, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, Signalled
-from whisper_tui.model.preview import Preview, Undo
+from whisper_tui.model.preview import KeepsChanges, Preview, Undo
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -93,6 +93,8 @@ class Ended(Value):
     """Attempts that its sandbox refused."""
     discarded: str = ""
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
+    unkept: str = ""
+    """Why its changes cannot be taken back although they should have been kept, as a clause."""
 
 
 class ShellReport(Value):
@@ -159,6 +161,8 @@ class CallRecord(Value):
     """The human who has put back the files of this edit. None: nobody has."""
     preview: Preview | None = None
     """The newest preview. None: there was none."""
+    keeps: KeepsChanges = ""
+    """How the changes of its run are kept, since its start."""
     undo: Undo | None = None
     """The newest undo, or redo, of the changes of its run. None: there was none."""
 
@@ -202,8 +206,15 @@ class CallRecord(Value):
 
     @property
     def undoable(self) -> bool:
-        """True if what it changed was kept: its preview was applied, or it ran in a view of the files."""
-        return self.applies or (isinstance(self.decision, Approve) and self.decision.undoable)
+        """True if what it changed is kept: its preview was applied, or its run keeps it."""
+        if isinstance(self.state, Ended) and self.state.unkept:
+            return False
+        return self.applies or bool(self.keeps) or self.asked_undoable
+
+    @property
+    def asked_undoable(self) -> bool:
+        """True if a human has asked for this run to be undoable: then it does not run in another way."""
+        return isinstance(self.decision, Approve) and self.decision.undoable is True
 
     @property
     def blocked(self) -> Blocked | None:

@@ -99,6 +99,16 @@ class PreviewCondition(Value):
         return f"{where}, {deletes}{network}, and exits with {self.exit_code}"
 
 
+class UndoPlan(Value):
+    """How the changes of a command are kept, so that they can be taken back after its end (decision 16)."""
+
+    how: Literal["copies", "view", "none"]
+    """`copies`: the files that it names are kept before it starts. `view`: it runs in a view of the files, and its
+    changes become real when it ends. `none`: they are not kept."""
+    why: str = ""
+    """Why they are not kept, as a clause. Empty: they are."""
+
+
 class Verdict(Value):
     """The policy's answer about a call. Deny beats ask, and ask beats allow."""
 
@@ -118,6 +128,8 @@ class Verdict(Value):
     allow_if_preview: tuple[PreviewCondition, ...] = ()
     """Of a call that is asked about: the conditions under which the changes of its preview are made real without a
     human, all of which must hold. Empty: a human decides."""
+    undo: UndoPlan | None = None
+    """How its changes are kept if it runs. None: nobody has asked for that, or it changes nothing."""
     risks: tuple[Risk, ...] = ()
     prefixes: tuple[tuple[str, ...], ...] = ()
     """Beginnings that may be remembered, one for each command of the call. Empty: only exactly as it is."""

@@ -2,14 +2,28 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Grant
 from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
-from whisper_tui.model.verdict import NO_RULE_MATCHES, NO_SUBSTITUTION, STRICT, PreviewCondition, Risk, Verdict
-from whisper_tui.policy.commands.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any
-from whisper_tui.policy.commands.wrappers import is_own_variable
+from whisper_tui.model.verdict import (
+    CLIENT_PREFIX,
+    NO_RULE_MATCHES,
+    NO_SUBSTITUTION,
+    PROJECT_PREFIX,
+    STRICT,
+    PreviewCondition,
+    Risk,
+    UndoPlan,
+    Verdict,
+    is_grave,
+)
+from whisper_tui.policy.commands.argv import parse_git
+from whisper_tui.policy.commands.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any, only_reads
+from whisper_tui.policy.commands.unwrap import InnerCommand
+from whisper_tui.policy.commands.wrappers import BUILTINS, is_own_variable
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.risks.sensitive_paths import contains_home, names_closed_place, shows_private
 from whisper_tui.policy.rules.grants import (
@@ -345,3 +359,104 @@ def _nothing_known(seen: CommandView) -> str:
     if seen.plain is None and seen.doubt:
         return f"rules do not apply: {seen.doubt}"
     return NO_RULE_MATCHES
+
+
+UndoneBy = Literal["severe", "every", "none"]
+"""The commands whose changes are kept without a rule that says so: those with a severe risk, every one, or none."""
+
+_NAME_FILES = frozenset(
+    "rm grm rmdir unlink mv cp install ln link mkdir touch truncate tee dd chmod chown chgrp find gfind sed gsed sort "
+    "split mkfifo".split()
+)
+"""Programs that change no files but those that their words name."""
+_GIT_IN_FILES = frozenset("reset clean checkout restore switch stash branch tag rm mv".split())
+"""Subcommands of git that act on nothing but the repository and its work tree."""
+_ACT_OUTSIDE = {
+    **dict.fromkeys("sudo doas su pkexec run0 runuser".split(), "runs with the rights of another user"),
+    **dict.fromkeys(
+        "docker podman nerdctl kubectl oc helm lxc terraform ssh mosh scp sftp systemctl systemd-run service launchctl "
+        "psql mysql mongosh redis-cli mount umount at batch crontab".split(),
+        "acts on more than files",
+    ),
+    **dict.fromkeys("kill pkill killall skill".split(), "ends processes"),
+    **dict.fromkeys(
+        "nohup setsid tmux screen disown daemonize start-stop-daemon".split(), "starts what goes on running"
+    ),
+    "shred": "destroys on purpose",
+}
+"""Programs whose effects no pre-images take back, or that would not work in a view of the files."""
+
+
+def undo_plan(question: Question, rules: Rules, verdict: Verdict, by_default: UndoneBy) -> UndoPlan | None:
+    """Return how the changes of a call are kept. None: nobody wants that, or it changes no files (decision 16).
+
+    Only what certainly behaves the same in a view of the files runs in one, unless a rule of the user says so.
+    """
+    said = _said_about_undo(rules, verdict)
+    wanted = said if said is not None else by_default == "every" or (by_default == "severe" and _is_severe(verdict))
+    confined = verdict.sandbox is not None and verdict.kind == "allow"
+    read_only = confined and verdict.sandbox is not None and verdict.sandbox.kind == "read-only"
+    if not wanted or verdict.kind == "refuse" or question.by_agent or read_only:
+        return None
+    seen = view(question.spec.command)
+    if seen.problem or (seen.plain is None and not seen.steps and not seen.scripts):
+        return UndoPlan(how="none", why="it cannot be read for certain")
+    ways = [way for command in seen.commands if (way := _way(command, by_rule=said is True)) is not None]
+    if why := next((why for how, why in ways if how == "none"), ""):
+        return UndoPlan(how="none", why=why)
+    if question.resolved.code and said is not True:
+        return UndoPlan(how="none", why=f"it runs {question.resolved.code[0].name}")
+    if not ways:
+        return None
+    if all(how == "copies" for how, _ in ways):
+        return UndoPlan(how="copies")
+    return _in_view(question, verdict, confined=confined)
+
+
+def _said_about_undo(rules: Rules, verdict: Verdict) -> bool | None:
+    """Return what the user's rules that decided say about undo. None: nothing."""
+    # The rules of projects and clients must neither switch it off nor have commands run in another way.
+    names = {name for name in (verdict.rule or "").split(", ") if not name.startswith((PROJECT_PREFIX, CLIENT_PREFIX))}
+    said = [rule.undo for rule in (*rules.ask, *rules.allow) if rule.name in names and rule.undo is not None]
+    return all(said) if said else None
+
+
+def _is_severe(verdict: Verdict) -> bool:
+    return any(map(is_grave, verdict.risks))
+
+
+def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
+    """Return how the changes of one command are kept, and why they are not. None: it changes no files."""
+    name = command.name
+    writes = any(each.access == "write" for each in command.redirections)
+    if command.background:
+        return "none", "a part of it goes on in the background"
+    if name is None:
+        return ("copies", "") if writes and not command.argv else ("none", "a program is only known when it runs")
+    if name in _ACT_OUTSIDE:
+        return "none", f"{name} {_ACT_OUTSIDE[name]}"
+    if name == "git":
+        parsed = parse_git(command.argv)
+        subcommand = command.argv[parsed.at] if parsed is not None and parsed.at < len(command.argv) else None
+        if subcommand not in _GIT_IN_FILES:
+            return "none", f"git {subcommand or ''} may change more than the files of its work tree".replace("  ", " ")
+        return "view", ""
+    words = tuple("x" if word is None else word for word in command.argv)
+    if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True):
+        return ("copies", "") if writes else None
+    if name in _NAME_FILES:
+        return "copies", ""
+    return ("view", "") if by_rule else ("none", f"{name} may change more than the files that are named")
+
+
+def _in_view(question: Question, verdict: Verdict, *, confined: bool) -> UndoPlan:
+    """Return the plan of a command that has to run in a view of the files."""
+    if question.spec.tty or question.spec.accepts_input:
+        return UndoPlan(how="none", why="it waits for input")
+    if question.resolved.own_shell is not None:
+        return UndoPlan(how="none", why="it runs in the agent's own shell, with its functions")
+    if confined:
+        return UndoPlan(how="none", why="it runs in a sandbox")
+    if verdict.preview == "never":
+        return UndoPlan(how="none", why="its rule does not let it run in a view of the files")
+    return UndoPlan(how="view")

@@ -13,11 +13,11 @@ from whisper_tui.model.preview import (
     PreviewReport,
     PreviewWay,
 )
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, size
-from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span, said
+from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.tool_text import short_path
 from whisper_tui.present.words import decided_by_text
 
@@ -212,16 +212,33 @@ def choice_paragraph(keys: Mapping[str, str], *, applies: bool) -> Paragraph:
     return Paragraph(tuple(line), margin=(Span(" "),))
 
 
+def undo_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return how the changes of a waiting call could be taken back, or why they could not. Empty: nobody asked."""
+    plan = record.verdict.undo if record.verdict is not None else None
+    if plan is None or not isinstance(record.state, Waiting):
+        return ()
+    if plan.how == "none":
+        return (labelled("Undo", (Span("its changes cannot be taken back: ", "waiting"), *said(plan.why))),)
+    words = "its changes can be taken back: "
+    words += "the files that it names are kept first" if plan.how == "copies" else "they become real when it ends"
+    return (labelled("Undo", (Span(words, "good"),)),)
+
+
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     """Return what became of the changes of an ended call whose changes were kept; `key` takes them back.
 
     Empty: they were not kept.
     """
-    if not isinstance(record.state, Ended) or not record.undoable:
+    if not isinstance(record.state, Ended):
+        return ()
+    if record.state.unkept:
+        why = said(f"  cannot be taken back: {record.state.unkept}", "waiting")
+        return (BLANK, Paragraph((Span("Changes", "label"), *why), margin=(Span(" "),)))
+    if not record.undoable:
         return ()
     if record.state.discarded:
         return (_warning(f"Its changes did not become real: {visible(record.state.discarded)}."),)
-    source = "kept since it ended"
+    source = "the files that it named were kept" if record.keeps == "copies" else "kept since it ended"
     if record.applies:
         counts = counts_text(record.preview.report.counts) if record.preview and record.preview.report else ""
         source = ", ".join(filter(None, (counts, "applied from its preview, without running again")))

@@ -145,7 +145,7 @@ def assemble(
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
     environments, own = Environments(Path(home.state) / "environments", os.environ), tuple(map(str, home))
-    judge = Judge(store.board, environments, rules, clock, clients_rules, own=own)
+    judge = Judge(store.board, environments, rules, clock, clients_rules, own=own, undo=retention.undo.keep)
     orders = StartOrders(store.board, environments, settings, limits, own)
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
     requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)

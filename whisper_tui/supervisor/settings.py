@@ -9,6 +9,7 @@ from whisper_tui.model.api import SettingList
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import PreviewSetting
 from whisper_tui.model.value import Value
+from whisper_tui.policy.evaluate import UndoneBy
 
 
 def default_workers() -> int:
@@ -45,6 +46,17 @@ class RetentionSettings(Value):
     """Since a run was over."""
     gigabytes: float | None = Field(default=5.0, ge=0, allow_inf_nan=True)
     """10^9 bytes that the output of all runs may take of the disk."""
+
+
+class TakeBackSettings(Value):
+    """The `[undo]` table of the configuration file: what is kept so that it can be taken back (decision 16)."""
+
+    keep: UndoneBy = "severe"
+    """The approved commands whose changes are kept: those with a severe risk, every one, or none."""
+    days: float | None = Field(default=7.0, gt=0, allow_inf_nan=True)
+    """Days for which they are kept. None, or `inf`: as long as the output."""
+    gigabytes: float | None = Field(default=5.0, ge=0, allow_inf_nan=True)
+    """10^9 bytes that they may take of the disk together. None, or `inf`: as much as the output."""
 
 
 class SettingsFile(Protocol):

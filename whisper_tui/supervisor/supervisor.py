@@ -48,7 +48,13 @@ from whisper_tui.supervisor.runs.executor import Executor, RunControl
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.sessions import CockpitPresences
-from whisper_tui.supervisor.settings import NoSettingsFile, RetentionSettings, SettingsFile, SupervisorSettings
+from whisper_tui.supervisor.settings import (
+    NoSettingsFile,
+    RetentionSettings,
+    SettingsFile,
+    SupervisorSettings,
+    TakeBackSettings,
+)
 from whisper_tui.system.state_directory import Directories
 
 END_S = 15.0
@@ -75,16 +81,17 @@ class Supervisor:
         settings: SupervisorSettings | None = None,
         limits: Limits = NO_LIMITS,
         retention: RetentionSettings | None = None,
+        undo: TakeBackSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._settings = settings or SupervisorSettings()
         self.rules = rules if rule_book is None else rule_book.current
         """The rules, or a function from a workspace to its rules, called for every judgement: changes count at once."""
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
         Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._settings = settings or SupervisorSettings()
         store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
-        self.rule_trust, self.presences = RuleTrust(store, clock), CockpitPresences()
+        self._clock, self.rule_trust, self.presences = clock, RuleTrust(store, clock), CockpitPresences()
         parts = self._parts = assemble(
             store,
             executor,
@@ -94,14 +101,13 @@ class Supervisor:
             gaps=gaps,
             settings=self._settings,
             limits=limits,
-            retention=Retention(Path(home.state) / "runs", retention or RetentionSettings(), store.is_open, clock),
+            retention=Retention(Path(home.state) / "runs", retention, store.is_open, clock, undo),
             clock=clock,
             rule_book=rule_book,
             fail=self.stopped.set,
         )
-        self.stall_monitor = parts.stall_monitor
         self._take_queries(parts.queries, parts.pool.previews.changes)
-        self._clock, self._run_control = clock, RunControl(store, executor, clock)
+        self._run_control, self.stall_monitor = RunControl(store, executor, clock), parts.stall_monitor
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
 
     def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:

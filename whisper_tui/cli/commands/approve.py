@@ -193,6 +193,7 @@ def add_decisions(verbs: Subcommands) -> None:
     kept = approve.add_argument_group("effects").add_mutually_exclusive_group()
     kept.add_argument("--as-previewed", action="store_true", help="make the changes of its preview; nothing runs again")
     kept.add_argument("--undoable", action="store_true", help="its changes become real when it ends, and can be undone")
+    kept.add_argument("--not-undoable", action="store_true", help="nothing of what it changes is kept")
     approve.add_argument("--yes", action="store_true", help="approve severe risks without a question")
     _add_seen(approve)
     deny = verbs.add(
@@ -299,7 +300,7 @@ def _sandbox(options: Options) -> dict[str, Any] | None:
 def _effects(supervisor: LightClient, call_id: str, options: Options) -> dict[str, Any]:
     """Return the fields of a decision about the effects of a call. Raises `Refused` without a preview to apply."""
     if not options.as_previewed:
-        return {"undoable": True} if options.undoable else {}
+        return {"undoable": options.undoable} if options.undoable or options.not_undoable else {}
     preview = supervisor.ask("record", call_id=call_id)["preview"]
     if preview is None or preview["dropped"] or preview["report"] is None:
         raise Refused(f"call {call_id} has no preview", hint=f"whisper-tui preview {call_id} makes and shows one")

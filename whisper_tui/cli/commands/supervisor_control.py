@@ -365,7 +365,7 @@ def add_prune(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     parser = verbs.add(
         "prune",
-        "remove recorded output beyond the limits of [retention] in the configuration",
+        "remove recorded output, and what can be taken back, beyond the limits of [retention] and [undo]",
         _prune,
         details="The supervisor does the same every hour. Files of unfinished runs are never removed, and the journal "
         "keeps every call.",
@@ -384,6 +384,10 @@ def _prune(options: Options) -> int:
     sys.stdout.write(
         f"{verb} the output of {pruned['runs']:,} runs, {pruned['bytes']:,} bytes on the disk; "
         f"that of {pruned['kept_runs']:,}, {pruned['kept_bytes']:,} bytes, stays\n"
+    )
+    sys.stdout.write(
+        f"{verb} what {pruned['undos']:,} more calls can be taken back with, {pruned['undo_bytes']:,} bytes; "
+        f"{pruned['kept_undos']:,} calls, {pruned['kept_undo_bytes']:,} bytes, can still be taken back\n"
     )
     return 0
 

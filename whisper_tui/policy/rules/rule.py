@@ -72,6 +72,9 @@ class Rule(Value):
     allow_if_preview: PreviewCondition | None = None
     """Only of an ask rule: its commands are previewed by themselves, and changes within this condition are made real
     without a human."""
+    undo: bool | None = None
+    """Only of a rule that asks or allows: the changes of its commands are kept, so that they can be taken back; False:
+    they are not. None: as the configuration says."""
     match: tuple[str, ...] = ()
     """Commands that the rule must match, tried when it is read."""
     not_match: tuple[str, ...] = ()

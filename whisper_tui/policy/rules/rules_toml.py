@@ -138,6 +138,10 @@ def shape_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
     """Yield each problem with the fields of a rule: a field, and a clause."""
     if rule.preview is not None and effect != "ask":
         yield "preview", "says preview, which only a rule that asks can do"
+    if rule.undo is not None and effect == "deny":
+        yield "undo", "says undo, which a rule that denies cannot do"
+    if rule.undo is not None and (rule.path is not None or rule.host is not None):
+        yield "undo", "says undo, but only the changes of commands are kept by it"
     if rule.allow_if_preview is not None:
         yield from _condition_problems(rule, effect)
     if rule.subjects() != 1:

@@ -114,7 +114,7 @@ class ApprovalQueue:
         size = self._capacity.check(call)
         judged = self._judge.judge(call, call.spec, examined=examined)
         decided = self._decision_without_human(call, judged)
-        started = try_start_now(call) if judged.verdict.kind == "allow" else None
+        started = try_start_now(call) if _may_start_now(judged) else None
         # All of it in one transaction: an allowed call costs one wait for the disk, not four.
         self._record(Submitted(at=call.submitted_at, call=call), judged, *decided, *filter(None, (started,)))
         # Only after the write: a failed submission must not leave a gap in the numbers.
@@ -358,6 +358,8 @@ class ApprovalQueue:
 def check_preview(record: CallRecord, decision: Approve) -> Approve:
     """Return a decision, complete if it is to apply a preview. Raises `Refused`, `ChangedSinceSeen`."""
     preview = record.preview
+    if decision.undoable:
+        _check_undoable(record, decision)
     if decision.preview is None:
         return decision
     if preview is None or not preview.can_be_applied or preview.report is None:
@@ -370,6 +372,19 @@ def check_preview(record: CallRecord, decision: Approve) -> Approve:
         raise Refused("an edited command was not previewed", hint="Preview it, or approve it to run for real")
     # What was previewed is what is approved: the command as it ran, and nothing that would run later.
     return decision.model_copy(update={"edited": preview.edited, "undoable": False, "sandbox": None})
+
+
+def _check_undoable(record: CallRecord, decision: Approve) -> None:
+    """Raise `Refused` for a run that must not be in a view of the files."""
+    if decision.sandbox is not None:
+        raise Refused("a command runs in a sandbox, or reversibly, but not both", hint="Choose one of them")
+    if record.verdict is not None and record.verdict.preview == "never":
+        raise Refused("its rule forbids runs in a view of the files", hint="Approve it as it is, or change the rule")
+
+
+def _may_start_now(judged: Judged) -> bool:
+    """True if an allowed call may start without its record: how its changes are kept is decided with that."""
+    return judged.verdict.kind == "allow" and judged.verdict.undo is None
 
 
 def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:

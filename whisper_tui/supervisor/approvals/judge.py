@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -20,7 +21,7 @@ from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import OwnShell, Resolved, Risk, RunCode, Verdict
-from whisper_tui.policy.evaluate import evaluate
+from whisper_tui.policy.evaluate import UndoneBy, evaluate, undo_plan
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
@@ -142,8 +143,13 @@ class Judge:
         clients_rules: ClientsRules | None = None,
         *,
         own: Sequence[str] = (),
+        undo: UndoneBy = "severe",
     ) -> None:
-        """`own`: whisper_tui's directories, which no command may read without approval."""
+        """`own`: whisper_tui's directories, which no command may read without approval.
+
+        `undo`: the commands whose changes are kept.
+        """
+        self._undo: UndoneBy = undo
         self._board = board
         self._environments = environments
         self._rules = rules
@@ -241,7 +247,12 @@ class Judge:
             verdict = evaluate_carried_out(question, spec.command, rules, memory)
         else:
             verdict = evaluate(question, rules, memory)
-        return with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
+        verdict, resolved = with_code(self._unless_denied(call.session_id, spec, verdict, resolved), examined)
+        if isinstance(spec.command, CarriedOut):
+            return verdict, resolved
+        # The last of all: the code of scripts counts as well.
+        plan = undo_plan(replace(question, resolved=resolved), rules, verdict, self._undo)
+        return verdict.model_copy(update={"undo": plan}), resolved
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
         """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 11)."""

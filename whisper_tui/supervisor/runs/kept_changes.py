@@ -7,34 +7,42 @@ starts again, unlike a run, which is never repeated.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.call import FileVersions
-from whisper_tui.model.decision import Decider
+from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.event import Judged, UndoEnded, UndoStarted
-from whisper_tui.model.preview import PreviewPage, UndoDirection
+from whisper_tui.model.event import BackgroundSeen, Finished, Judged, Settled, Spawned, UndoEnded, UndoStarted
+from whisper_tui.model.preview import KeepsChanges, PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.policy.view import may_change_directory
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview import transition
+from whisper_tui.supervisor.preview import pre_images, transition
 from whisper_tui.supervisor.preview.change_steps import Conflict
-from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
+from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.supervisor.preview.pre_images import NotKept, Root
 from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
 from whisper_tui.supervisor.runs.preview_changes import PreviewStore
 from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
 
+ReportedFact = Spawned | BackgroundSeen | Finished | Settled
+"""A fact that a keeper has reported about a run."""
 MOST_NAMED = 3
 """Paths that a sentence about a conflict names."""
 PENDING = "undoing"
 """The directory beside the attempts that names the calls whose changes are just being taken back."""
+KEEPING = "keeping"
+"""The directory beside the attempts with the pre-images of calls that are just starting."""
+UNKEPT = "unkept"
+"""The file with the reason why nothing of a run is kept."""
 NO_CHANGES = "no changes of call {} are kept"
 
 _log = logging.getLogger(__name__)
@@ -92,6 +100,10 @@ class KeptChanges:
         self._own = own
         self._real: dict[RunKey, str] = {}
         """The attempts whose changes are real; the reason, if they were discarded instead."""
+        self._plain: dict[str, str] = {}
+        """Calls that did not run in a view, and now run without one, with the reason."""
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        """The starts for which files are just being kept, by call."""
         self._turns: dict[str, asyncio.Lock] = {}
         self._tasks = BackgroundTasks()
 
@@ -134,10 +146,106 @@ class KeptChanges:
         previewed = None if preview is None or preview.dropped else preview.attempt
         attempt = record.attempt if record.undoable and record.attempt is not None else previewed
         found = None if attempt is None else self.store_in(self.directory(RunKey(record.id, attempt)))
+        if isinstance(record.state, Ended) and not record.undoable:
+            why = record.state.unkept or "nothing of what it changed was kept"
+            raise Refused(f"call {record.id} cannot be undone: {why}", hint=f"whisper-tui show {record.id}")
+        if isinstance(record.state, Ended) and (found is None or not found.exists):
+            message = f"call {record.id} cannot be taken back any more: what was kept of its changes was removed"
+            raise Refused(message, hint="The limits of [undo] and [retention] in the configuration say for how long")
         if found is None or not found.exists:
             hint = "A preview shows them while the call waits; they are removed with old output"
             raise Refused(NO_CHANGES.format(record.id), hint=hint)
         return found
+
+    def keeps(self, record: CallRecord) -> KeepsChanges:
+        """Return how the changes of a run that is about to start are kept."""
+        decision, plan = record.decision, record.verdict.undo if record.verdict is not None else None
+        if not isinstance(decision, Approve) or record.applies or record.id in self._plain:
+            return ""
+        if decision.undoable:
+            return "view"
+        if decision.undoable is False or plan is None or plan.how == "none":
+            return ""
+        return "" if plan.how == "view" and _needs_real_files(record, decision) else plan.how
+
+    def start_kept(
+        self,
+        record: CallRecord,
+        roots: Callable[[CallRecord], Iterator[Root]],
+        start: Callable[[CallRecord], Awaitable[None]],
+    ) -> asyncio.Task[None]:
+        """Keep what a command is about to change, and start it. If that is not possible, it starts all the same."""
+        # A task of its own: it may take seconds, and other starts wait behind this one.
+        self._starting[record.id] = task = asyncio.create_task(self._start_kept(record, roots, start))
+        task.add_done_callback(lambda _: self._starting.pop(record.id, None))
+        return task
+
+    async def wait_for_start(self, call_id: str) -> None:
+        """Wait until a call has been started for which files are being kept."""
+        if (starting := self._starting.get(call_id)) is not None:
+            await asyncio.wait([starting])
+
+    async def _start_kept(
+        self,
+        record: CallRecord,
+        roots: Callable[[CallRecord], Iterator[Root]],
+        start: Callable[[CallRecord], Awaitable[None]],
+    ) -> None:
+        key = RunKey(record.id, record.attempt or 1)
+        place = str(self._runs / KEEPING / f"{key.call_id}.{key.attempt}")
+
+        def keep() -> None:
+            remove_tree(place)
+            try:
+                pre_images.keep(place, roots(record))
+            except (NotKept, OSError) as error:
+                _write_unkept(place, str(error))
+
+        async with self._turn(record.id):
+            await asyncio.to_thread(keep)
+            await start(record)
+            # The directory of an attempt is made with its order.
+            await asyncio.to_thread(_move_in, place, self.directory(key))
+
+    def _seal(self, key: RunKey) -> None:
+        """Find what a command has changed whose pre-images were kept."""
+        directory = self.directory(key)
+        _move_in(str(self._runs / KEEPING / f"{key.call_id}.{key.attempt}"), directory)
+        if Path(directory, UNKEPT).exists():
+            return
+        ended = run_files.status(f"{attempt_directory(str(self._runs), key)}/{run_files.EXIT}")
+        try:
+            pre_images.seal(directory, ended.st_mtime_ns if ended is not None else int(self._clock() * 1e9))
+        except NotKept as why:
+            _write_unkept(directory, str(why))
+
+    def unkept(self, key: RunKey) -> str:
+        """Return why the changes of a run cannot be taken back although they should have been kept."""
+        if key.call_id in self._plain:
+            return self._plain[key.call_id]
+        with suppress(OSError):
+            return Path(self.directory(key), UNKEPT).read_text(encoding="utf-8")
+        return ""
+
+    def explained(self, fact: ReportedFact) -> ReportedFact:
+        """Return the end of a run with the reason why its changes did not become real, or cannot be taken back."""
+        record = self._store.board.calls.get(fact.call_id)
+        if not isinstance(fact, Finished) or record is None or record.attempt is None:
+            return fact
+        key = RunKey(record.id, record.attempt)
+        discarded, unkept = self.discarded(key), self.unkept(key)
+        return fact.model_copy(update={"discarded": discarded, "unkept": unkept}) if discarded or unkept else fact
+
+    def runs_plainly(self, call_id: str) -> bool:
+        """True if a call that was to run in a view of the files has to run without one."""
+        return call_id in self._plain
+
+    def run_plainly(self, record: CallRecord, why: str) -> bool:
+        """Note that a run in a view changed nothing and is replaced by one without. False: a human asked for a view."""
+        if record.keeps != "view" or record.asked_undoable:
+            return False
+        self._plain[record.id] = why
+        return True
 
     def become_real(self, record: CallRecord, key: RunKey) -> bool:
         """True if the changes of a run are to become real before its end is recorded."""
@@ -153,13 +261,18 @@ class KeptChanges:
         key = RunKey(record.id, record.attempt or 1)
         try:
             async with self._turn(record.id):
-                await asyncio.to_thread(self._apply, self.directory(key))
+                if record.keeps == "copies":
+                    await asyncio.to_thread(self._seal, key)
+                else:
+                    await asyncio.to_thread(self._apply, self.directory(key))
             self._real[key] = ""
         except Conflict as conflict:
             if record.applies:
                 self._ask_again(record, conflict.paths)
                 return
             self._real[key] = f"{named_paths(conflict.paths)} changed while it ran"
+            if self.run_plainly(record, self._real[key]):
+                await asyncio.to_thread(remove_tree, self.directory(key))
         except (OSError, ValueError, PreviewTooLarge, TransitionFailed) as error:
             _log.warning("the changes of call %s could not be made real: %s", record.id, error)
             self._real[key] = f"they could not be written: {error}"
@@ -185,9 +298,8 @@ class KeptChanges:
     async def undo(self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider) -> None:
         """Take back the changes of an ended call, or make them again. Raises `Refused`; then nothing was done."""
         record = self._store.call(call_id)
-        if not isinstance(record.state, Ended) or not record.undoable:
-            why = "nothing of what it changed was kept" if isinstance(record.state, Ended) else "it has not ended"
-            raise Refused(f"call {call_id} cannot be undone: {why}", hint=f"whisper-tui show {call_id}")
+        if not isinstance(record.state, Ended):
+            raise Refused(f"call {call_id} cannot be undone: it has not ended", hint=f"whisper-tui show {call_id}")
         store = self._store_of(record)
         async with self._turn(call_id):
             self._mark(call_id)
@@ -235,3 +347,22 @@ class KeptChanges:
 
     def _turn(self, call_id: str) -> asyncio.Lock:
         return self._turns.setdefault(call_id, asyncio.Lock())
+
+
+def _needs_real_files(record: CallRecord, decision: Approve) -> bool:
+    """True if a command would behave differently in a view of the files, as far as only its approval shows that."""
+    claim = record.claim
+    follows = claim is not None and (claim.stdin or (claim.follows and may_change_directory(record.spec.command)))
+    return decision.sandbox is not None or follows
+
+
+def _write_unkept(directory: str, why: str) -> None:
+    """Leave the reason why nothing is kept of a run in the place of its changes."""
+    Path(directory).mkdir(0o700, parents=True, exist_ok=True)
+    run_files.write_whole(f"{directory}/{UNKEPT}", why.encode(errors="backslashreplace"))
+
+
+def _move_in(place: str, directory: str) -> None:
+    """Move pre-images to the files of their run, unless they are there."""
+    with suppress(FileNotFoundError):
+        Path(place).rename(directory)

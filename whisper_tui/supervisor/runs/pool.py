@@ -36,11 +36,10 @@ from whisper_tui.supervisor.runs.executor import (
     Report,
     RunKey,
 )
+from whisper_tui.supervisor.runs.kept_changes import ReportedFact
 from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.scheduling import RECHECK_S, MemoryGauge, StartQueue, Workers
 from whisper_tui.supervisor.runs.start_order import StartOrders
-
-ReportedFact = Spawned | BackgroundSeen | Finished | Settled
 
 
 def facts_from_reports(
@@ -296,7 +295,13 @@ class Pool:
     async def _dispatch(self, record: CallRecord) -> None:
         if record.applies:
             self._keep(asyncio.create_task(self.previews.changes.apply(record)))
-            return
+        elif record.keeps == "copies":
+            self._keep(self.previews.changes.start_kept(record, self._orders.kept_files, self._order))
+        else:
+            await self._order(record)
+
+    async def _order(self, record: CallRecord) -> None:
+        """Order a start from the executor."""
         try:
             await self._executor.start(self._orders.of(record))
         except Unavailable as error:
@@ -308,7 +313,8 @@ class Pool:
 
     def _next_start(self, record: CallRecord) -> Started:
         if not record.applies or record.preview is None:
-            return self._started(record.id, record.spec, record.attempts + 1)
+            started = self._started(record.id, record.spec, record.attempts + 1)
+            return started.model_copy(update={"keeps": self.previews.changes.keeps(record)})
         # Nothing runs again: the attempt is the preview itself, whose output and end become those of the call.
         started = self._started(record.id, record.spec, record.preview.attempt)
         return started.model_copy(update={"applies": True})
@@ -321,7 +327,7 @@ class Pool:
             board = self._store.board
             reports = self.previews.take(reported)
             news: list[Event] = [
-                *map(self._with_discarded, facts_from_reports(reports, board.calls, self._clock())),
+                *map(self.previews.changes.explained, facts_from_reports(reports, board.calls, self._clock())),
                 *refused_orders(reports, board.refused),
             ]
             if news:
@@ -331,17 +337,9 @@ class Pool:
                 if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
                     await self._start_anew(record, report)
 
-    def _with_discarded(self, fact: ReportedFact) -> ReportedFact:
-        """Return the end of a run in a view of the files with the reason why its changes did not become real."""
-        record = self._store.board.calls.get(fact.call_id)
-        if not isinstance(fact, Finished) or record is None or record.attempt is None:
-            return fact
-        discarded = self.previews.changes.discarded(RunKey(record.id, record.attempt))
-        return fact.model_copy(update={"discarded": discarded}) if discarded else fact
-
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
         """Replace an attempt that provably never ran by the next attempt."""
-        if not isinstance(record.state, Starting):
+        if not isinstance(record.state, Starting) and not self.previews.changes.runs_plainly(record.id):
             ending = Lost(why="according to the journal it ran, but its files say that it never did")
             await self._record(
                 Finished(at=self._clock(), call_id=record.id, ending=ending),
@@ -394,6 +392,7 @@ class Pool:
     async def end(self, record: CallRecord) -> None:
         """End a run and all processes that it has left behind, if any of them is alive."""
         await self.dispatch_started()
+        await self.previews.changes.wait_for_start(record.id)
         try:
             await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
         except NotRunning:

@@ -228,7 +228,18 @@ class Previews:
 
     def take(self, reports: Sequence[Report]) -> tuple[Report, ...]:
         """Take the reports about previews, and about runs whose changes are not real yet. Returns all others."""
-        return tuple(report for report in reports if not self._is_taken(report))
+        return tuple(self._plainly(report) for report in reports if not self._is_taken(report))
+
+    def _plainly(self, report: Report) -> Report:
+        """Return the end of a run in a view that changed nothing as that of an attempt that never ran.
+
+        Then the next attempt runs without a view: undo is an addition, and must not keep a command from working.
+        """
+        record = self._store.board.calls.get(report.key.call_id)
+        is_current = record is not None and record.attempt == report.key.attempt and record.keeps == "view"
+        if record is not None and is_current and isinstance(report, HasEnded) and self.changes.runs_plainly(record.id):
+            return NeverRan(report.key)
+        return report
 
     def _is_taken(self, report: Report) -> bool:
         key = report.key
@@ -239,6 +250,9 @@ class Previews:
         if preview is not None and preview.attempt == key.attempt and record.attempt != key.attempt:
             self._on_preview(record, report)
             return True
+        if isinstance(report, HasEnded) and isinstance(report.ending, FailedToStart) and record.attempt == key.attempt:
+            self.changes.run_plainly(record, report.ending.message.rstrip("."))
+            return False
         if not isinstance(report, HasEnded | HasSettled) or not self.changes.become_real(record, key):
             return False
         if isinstance(report, HasEnded) and key not in self._applying:

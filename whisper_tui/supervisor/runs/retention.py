@@ -1,4 +1,4 @@
-"""The retention of output: the files of whole runs are removed, oldest first. Facts stay (decision 2)."""
+"""The retention of output and of what can be taken back: files are removed, oldest first. Facts stay (decision 2)."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from whisper_tui.model.api import Pruned
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.file_trees import remove_tree
-from whisper_tui.supervisor.settings import RetentionSettings
+from whisper_tui.supervisor.settings import RetentionSettings, TakeBackSettings
 
 DAY_S = 86_400.0
 GIGABYTE = 1_000_000_000
@@ -52,11 +52,17 @@ class Retention:
     """Removes the files of finished runs that are too old, or that use too much space."""
 
     def __init__(
-        self, runs: Path, settings: RetentionSettings, is_open: Callable[[str], bool], clock: Callable[[], float]
+        self,
+        runs: Path,
+        settings: RetentionSettings | None,
+        is_open: Callable[[str], bool],
+        clock: Callable[[], float],
+        undo: TakeBackSettings | None = None,
     ) -> None:
         """`is_open`: true while a call can still change. It is called from another thread."""
         self._runs = runs
-        self._settings = settings
+        self._settings = settings or RetentionSettings()
+        self.undo = undo or TakeBackSettings()
         self._is_open = is_open
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
@@ -76,15 +82,9 @@ class Retention:
     @property
     def words(self) -> str:
         """Describe the limits, in a few words."""
-        days, gigabytes = (
-            None if limit is None or isinf(limit) else limit
-            for limit in (self._settings.days, self._settings.gigabytes)
-        )
-        limits = [f"{days:g} days"] if days is not None else []
-        limits += [f"up to {gigabytes:g} GB"] if gigabytes is not None else []
-        return "the output of runs is kept " + (
-            f"for {' and '.join(limits)}" if days else " ".join(limits) or "for ever"
-        )
+        output = _limits(self._settings.days, self._settings.gigabytes) or "for ever"
+        undo = _limits(self.undo.days, self.undo.gigabytes) or "as long"
+        return f"the output of runs is kept {output}, and what can be taken back {undo}"
 
     async def prune(self, *, dry_run: bool) -> Pruned:
         """Remove output beyond the limits, and return how much. `dry_run`: only count it."""
@@ -93,12 +93,18 @@ class Retention:
     async def _prune_every_hour(self) -> None:
         while True:
             pruned = await self.prune(dry_run=False)
-            if pruned.runs:
-                _log.info("removed the output of %d runs, %d bytes", pruned.runs, pruned.bytes)
+            if pruned.runs or pruned.undos:
+                bytes_, undo_bytes = pruned.bytes, pruned.undo_bytes
+                _log.info("removed the output of %d runs, %d bytes", pruned.runs, bytes_)
+                _log.info("removed what %d calls could be taken back with, %d bytes", pruned.undos, undo_bytes)
             await asyncio.sleep(EVERY_S)
 
     def _prune(self, dry_run: bool) -> Pruned:
+        # First: what it frees does not count as output any more.
+        undos = self._prune_undos(dry_run)
         attempts = sorted(self._attempts())
+        if dry_run:
+            attempts = [each._replace(bytes=each.bytes - undos.freed.get(each.path, 0)) for each in attempts]
         left, removed, freed = sum(each.bytes for each in attempts), 0, 0
         for each in attempts:
             self._check_open()
@@ -111,7 +117,33 @@ class Retention:
             removed += 1
             freed += each.bytes
             left -= each.bytes
-        return Pruned(runs=removed, bytes=freed, kept_runs=len(attempts) - removed, kept_bytes=left)
+        return Pruned(
+            runs=removed,
+            bytes=freed,
+            kept_runs=len(attempts) - removed,
+            kept_bytes=left,
+            undos=len(undos.freed),
+            undo_bytes=sum(undos.freed.values()),
+            kept_undos=undos.kept,
+            kept_undo_bytes=undos.kept_bytes,
+        )
+
+    def _prune_undos(self, dry_run: bool) -> "_PrunedUndos":
+        """Remove what can be taken back beyond its own limits; the output of these runs stays."""
+        kept = sorted(each for each in self._attempts(run_files.PREVIEW) if each.bytes)
+        left, freed = sum(each.bytes for each in kept), dict[str, int]()
+        days, gigabytes = self.undo.days, self.undo.gigabytes
+        for each in kept:
+            if not self._is_long_over(each):
+                continue
+            is_old = days is not None and self._clock() - each.settled_at > days * DAY_S
+            if not is_old and (gigabytes is None or left <= gigabytes * GIGABYTE):
+                continue
+            if not dry_run:
+                remove_tree(f"{each.path}/{run_files.PREVIEW}")
+            freed[each.path] = each.bytes
+            left -= each.bytes
+        return _PrunedUndos(freed, len(kept) - len(freed), left)
 
     def _check_open(self) -> None:
         if self._closing:
@@ -126,7 +158,8 @@ class Retention:
     def _is_long_over(self, attempt: _Kept) -> bool:
         return bool(attempt.settled_at) and self._clock() - attempt.settled_at >= FRESH_S
 
-    def _attempts(self) -> Iterator[_Kept]:
+    def _attempts(self, part: str = "") -> Iterator[_Kept]:
+        """Yield the attempts, with the space that they use, or that a part of them uses."""
         try:
             entries = list(os.scandir(self._runs))
         except OSError:
@@ -137,7 +170,23 @@ class Retention:
             if not attempt.isdecimal() or not call_id.isdecimal() or not entry.is_dir(follow_symlinks=False):
                 continue
             settled_at = 0.0 if self._is_open(call_id) else _settled_at(entry.path)
-            yield _Kept(settled_at, _bytes_of(entry.path), entry.path)
+            yield _Kept(settled_at, _bytes_of(f"{entry.path}/{part}" if part else entry.path), entry.path)
+
+
+class _PrunedUndos(NamedTuple):
+    """Result of a pass over what can be taken back."""
+
+    freed: dict[str, int]
+    """Bytes by the directory of the attempt."""
+    kept: int
+    kept_bytes: int
+
+
+def _limits(days: float | None, gigabytes: float | None) -> str:
+    """Describe limits of time and space. Empty: there are none."""
+    limits = [f"{days:g} days"] if days is not None and not isinf(days) else []
+    limits += [f"up to {gigabytes:g} GB"] if gigabytes is not None and not isinf(gigabytes) else []
+    return f"for {' and '.join(limits)}" if len(limits) == 2 or (limits and "days" in limits[0]) else "".join(limits)
 
 
 def _settled_at(directory: str) -> float:

@@ -5,14 +5,15 @@ A command that nobody was asked about starts without a shell if it needs none, a
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import isinf
 
+from whisper_tui.effects import effects_of
 from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, Shell
-from whisper_tui.model.decision import Approve
+from whisper_tui.model.effects import Effects, FileEffect
 from whisper_tui.model.preview import EXACT_WAYS, PreviewSupport
 from whisper_tui.model.run import Limits
 from whisper_tui.model.state import CallRecord, Claim
@@ -21,6 +22,7 @@ from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
 from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.keeper.spawn import report_of_zsh
+from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.sandbox_profile import (
     home_of_user,
@@ -36,6 +38,9 @@ PREVIEW_TIMEOUT_S = 300.0
 """Seconds after which a preview is ended."""
 MOST_PREVIEWED_BYTES = 8 << 30
 """Bytes that the changes of one run in a view of the files may take of the disk."""
+
+EFFECTS_BUDGET_S = 1.0
+"""Seconds within which the files are found that are kept before a command starts."""
 
 
 class StartOrders:
@@ -63,9 +68,20 @@ class StartOrders:
         session = self._board.sessions.get(record.call.session_id)
         root = session.root if session is not None else ""
         order = start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
-        if isinstance(record.decision, Approve) and record.decision.undoable:
+        if record.keeps == "view":
             return replace(order, preview=self._view(record.call.session_id, order.spec, None))
         return order
+
+    def kept_files(self, record: CallRecord) -> Iterator[Root]:
+        """Yield the files of which a call that is about to start leaves pre-images. Raises `NotKept`.
+
+        It looks at the disk, for a bounded time.
+        """
+        order, session = self.of(record), self._board.sessions.get(record.call.session_id)
+        directory = order.real_cwd or order.spec.cwd
+        roots = (session.root,) if session is not None and session.root else (directory,)
+        found = effects_of(order.spec.command, directory, roots, order.environment, budget_s=EFFECTS_BUDGET_S)
+        return roots_of(found)
 
     def of_preview(
         self,
@@ -276,3 +292,44 @@ def _command_and_program(record: CallRecord) -> tuple[CommandSpec, str | None]:
         return spec, program
     argv = Argv(program=only.argv[0], args=only.argv[1:])
     return spec.model_copy(update={"command": argv}), direct
+
+
+_KEEPING: dict[str, Keeping] = {
+    "moves": "links",
+    "removes directory": "links",
+    "makes directory": "attributes",
+    "touches": "attributes",
+    "changes mode of": "attributes",
+    "changes owner of": "attributes",
+}
+"""How the file of an effect is kept; of all others the content may change."""
+_DEEP = frozenset({"moves", "removes directory", "fills"})
+
+
+def roots_of(effects: Effects) -> Iterator[Root]:
+    """Yield the files and trees of which a command must leave pre-images. Raises `NotKept` if they are not certain."""
+    if effects.git:
+        raise NotKept("what git changes is only known when it runs")
+    if not effects.files_are_certain:
+        unsure = (each.reason for each in effects.unknown if each.about in {"files", "everything"})
+        code = (f"it runs {each.name}" for each in effects.code)
+        raise NotKept(next((*unsure, *code).__iter__(), "not everything that it changes is known before it runs"))
+    for file in effects.files:
+        yield _root_of(file)
+    for removal in effects.removals:
+        for path in removal.paths:
+            _check_name(path)
+            yield Root(path, "links", deep=True)
+
+
+def _root_of(file: FileEffect) -> Root:
+    if file.before in {"special", "unknown"}:
+        raise NotKept(f"{file.real} is no regular file")
+    _check_name(file.real)
+    return Root(file.real, _KEEPING.get(file.action, "copies"), deep=file.below or file.action in _DEEP)
+
+
+def _check_name(path: str) -> None:
+    """Raise `NotKept` for a path that may be a name in escapes."""
+    if "\\" in path and not os.path.lexists(path):
+        raise NotKept(f"{path} is no name in UTF-8")

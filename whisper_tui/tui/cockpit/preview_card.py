@@ -18,6 +18,7 @@ from whisper_tui.present.preview_text import (
     conflict_paragraphs,
     kept_paragraphs,
     preview_paragraphs,
+    undo_paragraphs,
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text
@@ -84,11 +85,13 @@ class PreviewFacts:
         """
         version = version_of(record, mask=mask)
         if version is None:
-            return ()
+            return undo_paragraphs(record)
         now = self._cockpit.clock()
         preview = record.preview
         if isinstance(record.state, Ended):
             head = kept_paragraphs(record, keys.get("revert-edit", ""))
+            if not record.undoable:
+                return head
         elif preview is None or preview.report is None:
             return (BLANK, *preview_paragraphs(preview, now)) if preview is not None else ()
         else:
@@ -172,7 +175,9 @@ def version_of(record: CallRecord, *, mask: bool) -> Version | None:
     if isinstance(record.state, Ended):
         undo = record.undo
         stage = f"ended {undo.direction} {undo.at} {undo.done} {undo.problem}" if undo is not None else "ended"
-        return (record.id, record.state.attempt or 0, stage, mask) if record.undoable else None
+        if record.state.unkept:
+            stage = "unkept"
+        return (record.id, record.state.attempt or 0, stage, mask) if record.undoable or record.state.unkept else None
     if preview is None or preview.dropped or not isinstance(record.state, Waiting):
         return None
     return record.id, preview.attempt, "running" if preview.report is None else "over", mask
