@@ -122,6 +122,13 @@ PREVIEWS = (
         (TRANSITION + "test_a_file_that_grows_after_the_check_is_not_overwritten",),
     ),
     Mutation(
+        "a preview has no sockets that namespaces do not confine",
+        "whisper_tui.supervisor.preview.watched_calls.watching_filter",
+        "number is not None and closed",
+        "False",
+        ("tests/supervisor/preview/test_escapes.py::test_no_socket_that_namespaces_do_not_confine_can_be_made",),
+    ),
+    Mutation(
         "modes that a move needs are restored after a kill",
         "whisper_tui.supervisor.preview.change_steps._restore_mode",
         "found is not None and found.mode != wanted.mode",

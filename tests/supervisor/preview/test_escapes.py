@@ -1,5 +1,6 @@
 """What a previewed command cannot do: reach anything outside of its view, before anybody has approved it."""
 
+import json
 import os
 import signal
 import socket
@@ -11,131 +12,26 @@ from pathlib import Path
 import pytest
 
 from tests.outside import needs_overlays
+from tests.supervisor.preview.escape_attempts import GROUPS, REACHED
 from tests.supervisor.preview.trees import as_nobody, described, public_directory
+from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, start
 
 pytestmark = needs_overlays
 
-BASH = "/bin/bash"
+TIMEOUT, LONGEST_S = "/usr/bin/timeout", "20"
 MARK = "PREVIEW_ESCAPE_TEST"
+ABSTRACT = f"whisper-escape-{os.getpid()}"
+CREATE, REMOVE = 0o1000, 0
+"""Flags of shmget(2) and shmctl(2)."""
 
-FILES = """
-echo x > $OUT/file
-echo x >> $OUT/file
-: > $OUT/file
-rm -rf $OUT
-rm -f $OUT/file
-mv $OUT/file $OUT/moved
-mv $OUT $OUT.moved
-chmod 000 $OUT/file
-chmod 777 $OUT
-chown 1:1 $OUT/file
-touch -d 2001-01-01 $OUT/file
-setfattr -n user.x -v y $OUT/file
-ln $OUT/file linked; echo x >> linked
-ln -s $OUT/file linked; echo x >> linked
-mkdir $OUT/made; mknod $OUT/made/fifo p
-truncate -s 100M $OUT/file
-cp /bin/true $OUT/file
-sed -i s/a/b/ $OUT/file
-dd if=/dev/zero of=$OUT/file bs=1M count=1
-flock $OUT/file sh -c 'echo x > $OUT/file'
-tar cf - /etc/hostname | tar xf - -C $OUT
-echo x > /proc/self/root/$OUT/file
-echo x > /proc/1/root/$OUT/file
-echo x > /proc/$VICTIM/root/$OUT/file
-echo x > /proc/$VICTIM/cwd/file
-echo x > /proc/$VICTIM/fd/1
-cat /proc/$VICTIM/environ >&2
-cat $OUT/fifo & echo x > $OUT/fifo
-(setsid sh -c 'sleep 0.2; echo x > $OUT/file' >/dev/null 2>&1 &) ; true
-nohup sh -c 'while :; do echo x > $OUT/file; done' >/dev/null 2>&1 & disown; true
-trap '' TERM HUP INT; (trap '' TERM HUP INT; sleep 600; echo x > $OUT/file) & true
-echo x > /etc/whisper-tui-escape
-echo x > /usr/whisper-tui-escape
-echo x > /dev/shm/whisper-tui-escape
-echo x > /run/whisper-tui-escape
-echo x > /var/lib/whisper-tui-escape
-""".strip().splitlines()
-
-PROCESSES = """
-kill -9 $VICTIM
-kill -STOP $VICTIM
-kill -9 -1
-kill -9 -$VICTIM
-pkill -9 -f $MARK_OF_VICTIM
-killall -9 sleep
-renice 19 $VICTIM
-taskset -p 1 $VICTIM
-gdb -p $VICTIM -batch -ex 'call exit(1)'
-strace -p $VICTIM -o /dev/null
-dd if=/dev/zero of=/proc/$VICTIM/mem bs=1 count=8
-echo 1000 > /proc/$VICTIM/oom_score_adj
-prlimit --pid $VICTIM --nofile=1
-nsenter -t $VICTIM -m -- sh -c 'echo x > $OUT/file'
-nsenter -t 1 -a -- sh -c 'echo x > $OUT/file'
-""".strip().splitlines()
-
-MOUNTS = """
-mount --bind $OUT /mnt; echo x > /mnt/file
-mount -o remount,rw /; echo x > /etc/whisper-tui-escape
-mount -o remount,rw,bind /; echo x > /usr/whisper-tui-escape
-mount -t tmpfs tmpfs /mnt
-umount /tmp; echo x > $OUT/file
-umount -l /tmp; echo x > $OUT/file
-umount -a -l; echo x > $OUT/file
-unshare -rm sh -c 'umount -l /tmp; echo x > $OUT/file'
-unshare -rm sh -c 'mount -o remount,rw,bind /; echo x > /usr/whisper-tui-escape'
-unshare -Urmpf --mount-proc sh -c 'echo x > $OUT/file'
-chroot / sh -c 'echo x > $OUT/file'
-pivot_root . .
-mknod disk b 254 0; echo x > disk
-mknod memory c 1 1; cat memory | head -c 10 > got
-cat /dev/vda | head -c 10
-cat /dev/mem | head -c 10
-echo x > /dev/kmsg
-losetup -f
-swapoff -a
-""".strip().splitlines()
-
-KERNEL = """
-echo whisper-escape > /proc/sys/kernel/hostname
-hostname whisper-escape
-sysctl -w kernel.domainname=whisper-escape
-echo '|/bin/false' > /proc/sys/kernel/core_pattern
-echo h > /proc/sysrq-trigger
-date -s 2001-01-01
-modprobe dummy
-insmod /tmp/none.ko
-dmesg -C
-mkdir /sys/fs/cgroup/whisper-escape
-echo 1 > /sys/kernel/mm/ksm/run
-keyctl add user whisper-escape x @u
-ipcmk -M 100
-sudo -n sh -c 'echo x > $OUT/file'
-su -c 'echo x > $OUT/file' root < /dev/null
-newgrp root < /dev/null
-crontab - < /dev/null
-""".strip().splitlines()
-
-SERVICES = """
-exec 3<>/dev/tcp/127.0.0.1/$PORT; echo x >&3
-exec 3<>/dev/tcp/localhost/$PORT; echo x >&3
-exec 3<>/dev/tcp/0.0.0.0/$PORT; echo x >&3
-echo x > /dev/udp/127.0.0.1/$PORT
-curl -s -m 2 http://127.0.0.1:$PORT/
-curl -s -m 2 --unix-socket $OUT/socket http://x/
-curl -s -m 2 --abstract-unix-socket whisper-escape http://x/
-perl -MSocket -e 'socket(S,1,1,0);connect(S,pack_sockaddr_un("$ENV{OUT}/socket")) and syswrite(S,"x")'
-perl -MSocket -e 'socket(S,1,1,0);connect(S,pack_sockaddr_un("\\0whisper-escape")) and syswrite(S,"x")'
-perl -MSocket -e 'socket(S,1,2,0);send(S,"x",0,pack_sockaddr_un("$ENV{OUT}/socket"))'
-cp $OUT/socket here; curl -s -m 2 --unix-socket here http://x/
-ln $OUT/socket here; curl -s -m 2 --unix-socket here http://x/
-""".strip().splitlines()
-
-ATTEMPTS = [*FILES, *PROCESSES, *MOUNTS, *KERNEL, *SERVICES]
+ATTEMPTS = [attempt for group in GROUPS.values() for attempt in group]
+SETTINGS = [
+    f"/proc/sys/{name}"
+    for name in ("kernel/core_pattern", "kernel/panic", "kernel/randomize_va_space", "net/ipv4/ip_forward")
+]
 PLANTED = [f"{place}/whisper-tui-escape" for place in ("/etc", "/usr", "/dev/shm", "/run", "/var/lib")]
 
 
@@ -152,11 +48,12 @@ class Outside:
             ["/bin/sleep", "600"], env={"TOKEN": "hidden"}, cwd=self.files, start_new_session=True
         )
         self.victim = self._victim.pid
-        self._sockets = [_tcp(), _unix(str(self.files / "socket")), _unix("\0whisper-escape")]
+        self._sockets = [_tcp(), _unix(str(self.files / "socket")), _unix(f"\0{ABSTRACT}")]
         self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._datagrams.bind(("127.0.0.1", self.port))
         self._datagrams.setblocking(False)
         self._fifo = os.open(self.files / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+        self._memory = syscalls.call("shmget", os.getpid(), 4096, CREATE | 0o666)
         self._before = self._seen()
 
     @property
@@ -167,7 +64,12 @@ class Outside:
         found = Path(f"/proc/{self.victim}")
         limits, score = (found / "limits").read_text(), (found / "oom_score_adj").read_text()
         scheduling = (os.getpriority(os.PRIO_PROCESS, self.victim), os.sched_getaffinity(self.victim))
-        machine = (socket.gethostname(), Path("/proc/sys/kernel/core_pattern").read_text())
+        machine = [
+            socket.gethostname(),
+            *(Path(setting).read_text() for setting in SETTINGS),
+            os.listdir("/sys/class/net"),
+        ]
+        machine.append("whisper-escape" in Path("/proc/keys").read_text())
         return described(self.files), limits, score, scheduling, machine, Path("/proc/swaps").read_text()
 
     def touched(self) -> list[str]:
@@ -191,6 +93,7 @@ class Outside:
         for each in (*self._sockets, self._datagrams):
             each.close()
         os.close(self._fifo)
+        syscalls.call("shmctl", self._memory, REMOVE, None)
         with suppress(ProcessLookupError):
             os.killpg(self.victim, signal.SIGKILL)
         self._victim.wait()
@@ -237,6 +140,13 @@ def left_over(mark: str) -> list[int]:
     return found
 
 
+def is_inherited(fd: int) -> bool:
+    """True if the process of the tests has got this descriptor from whoever has started it."""
+    with suppress(OSError):
+        return os.get_inheritable(fd)
+    return False
+
+
 def tried(world: Outside, directory: Path, attempt: str, number: int) -> None:
     """Preview one attempt, and check that nothing outside has noticed."""
     mark = f"{MARK}={os.getpid()}-{number}"
@@ -245,6 +155,11 @@ def tried(world: Outside, directory: Path, attempt: str, number: int) -> None:
         "OUT": str(world.files),
         "VICTIM": str(world.victim),
         "PORT": str(world.port),
+        "ABSTRACT": ABSTRACT,
+        "SHARED_KEY": str(os.getpid()),
+        "INHERITED": " ".join(str(fd) for fd in range(300) if is_inherited(fd)),
+        "STORE": str(directory / f"s{number}"),
+        "KEEPER": str(os.getpid()),
         "MARK_OF_VICTIM": "sleep 600",
         MARK: mark.partition("=")[2],
     }
@@ -254,11 +169,13 @@ def tried(world: Outside, directory: Path, attempt: str, number: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     files = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in range(3)]
 
-    command = PreviewedCommand(BASH, ["bash", "-c", attempt], environment, files)
+    argv = ["timeout", "-s", "KILL", LONGEST_S, "bash", "-c", attempt]
+    command = PreviewedCommand(TIMEOUT, argv, environment, files)
     pid = start(PreviewStart(str(directory / f"s{number}"), options, str(workspace), None, command))
     os.close(null)
     os.waitpid(pid, 0)
-    assert (directory / f"s{number}" / "report.json").exists(), attempt
+    report = json.loads((directory / f"s{number}" / "report.json").read_bytes())
+    assert report["code"] != REACHED, attempt
     assert world.touched() == [], attempt
     assert left_over(mark) == [], attempt
 
@@ -270,11 +187,17 @@ def all_tried(directory: Path, attempts: list[str]) -> None:
         subprocess.run(["/bin/rm", "-rf", str(directory / "outside")], check=True)
 
 
-GROUPS = {"files": FILES, "processes": PROCESSES, "mounts": MOUNTS, "kernel": KERNEL, "services": SERVICES}
-
-
 def test_there_are_enough_attempts() -> None:
-    assert len(ATTEMPTS) >= 60
+    assert len(set(ATTEMPTS)) == len(ATTEMPTS) >= 200
+
+
+def test_no_socket_that_namespaces_do_not_confine_can_be_made() -> None:
+    """Those to a hypervisor reach it from any namespace."""
+    with public_directory() as directory:
+        try:
+            all_tried(directory, [attempt for attempt in GROUPS["services"] if "exit 99 if socket(S,40" in attempt])
+        except NoPreview as problem:
+            pytest.skip(str(problem))
 
 
 @pytest.mark.slow

@@ -338,7 +338,7 @@ class Init:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         if os.geteuid() != 0:
             syscalls.drop_capabilities()
-        return watching_filter().install()
+        return watching_filter(closed=not self._options.get("network")).install()
 
     def _watch(self, pid: int, watcher: CallWatcher, server: NameServer | None, wake: int) -> dict[str, Any]:
         poll = select.poll()

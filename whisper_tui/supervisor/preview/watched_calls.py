@@ -26,6 +26,11 @@ _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
 _AT_FDCWD = -100
+_NO_SUCH_FAMILY = syscalls.RET_ERRNO | errno.EAFNOSUPPORT
+_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: the families of sockets that a network namespace confines, or the view."""
+_FOREIGN_SOCKETS = {"x86_64": (102, 359), "aarch64": (281,)}.get(syscalls.MACHINE, ())
+"""The numbers of socketcall(2) and socket(2) for 32-bit programs."""
 _LONGEST_ADDRESS, _LONGEST_PATH = 128, 4096
 _PAGE = 4096
 WATCHED = ("connect", "rename", "renameat", "renameat2")
@@ -46,20 +51,33 @@ NAME_CACHE = b"/var/run/nscd/socket"
 """The cache of names, which the C library asks before every look-up whether it runs or not."""
 
 
-def watching_filter() -> Filter:
-    """Return the filter that tells about the watched calls. io_uring does not exist, since it could not be watched."""
+def watching_filter(*, closed: bool) -> Filter:
+    """Return the filter that tells about the watched calls. io_uring does not exist, since it could not be watched.
+
+    `closed`: neither do sockets of families that a network namespace does not confine, such as those to hypervisors.
+    """
+    foreign = _answers(dict.fromkeys(_FOREIGN_SOCKETS, _NO_SUCH_FAMILY) if closed else {})
     found = [
         Instruction(_LOAD, 0, 0, _ARCH),
-        Instruction(_EQUAL, 1, 0, syscalls.ARCHITECTURE),
+        Instruction(_EQUAL, len(foreign) + 2, 0, syscalls.ARCHITECTURE),
+        Instruction(_LOAD, 0, 0, _NUMBER),
+        *foreign,
         Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
         Instruction(_LOAD, 0, 0, _NUMBER),
     ]
     answers = {"io_uring_setup": syscalls.RET_ERRNO | errno.ENOSYS}
     answers |= dict.fromkeys(WATCHED, syscalls.RET_USER_NOTIF)
-    for name, answer in answers.items():
-        number = syscalls.NUMBERS.get(name)
-        if number is not None:
-            found += [Instruction(_EQUAL, 0, 1, number), Instruction(_RETURN, 0, 0, answer)]
+    found += _answers({syscalls.NUMBERS[name]: answer for name, answer in answers.items() if name in syscalls.NUMBERS})
+    number = syscalls.NUMBERS.get("socket")
+    if number is not None and closed:
+        families = [Instruction(_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)]
+        found += [
+            Instruction(_EQUAL, 0, len(families) + 3, number),
+            Instruction(_LOAD, 0, 0, _ARGUMENTS),
+            *families,
+            Instruction(_RETURN, 0, 0, _NO_SUCH_FAMILY),
+            Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
+        ]
     number = syscalls.NUMBERS.get("sendto")
     if number is not None:
         # Only with an address: a message on a connected socket goes where `connect` led.
@@ -71,6 +89,15 @@ def watching_filter() -> Filter:
             Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
         ]
     return Filter([*found, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)])
+
+
+def _answers(answers: dict[int, int]) -> list[Instruction]:
+    """Return instructions that answer calls by their number, which is loaded."""
+    return [
+        each
+        for number, answer in answers.items()
+        for each in (Instruction(_EQUAL, 0, 1, number), Instruction(_RETURN, 0, 0, answer))
+    ]
 
 
 class BlockedTargets:
