@@ -5,7 +5,9 @@ import pytest
 from tests.model.build import ASK, a_board, a_grant, a_shell, a_spec, judged, left_behind, opened, submitted
 from whisper_tui.model.call import Argv, Function
 from whisper_tui.model.call_rows import masked_command, masked_environment, masked_grant, masked_record
-from whisper_tui.model.decision import Approve, PrefixScope
+from whisper_tui.model.decision import Approve, Decider, PrefixScope
+from whisper_tui.model.ending import Exited
+from whisper_tui.model.preview import BlockedAccess, Preview, PreviewReport
 from whisper_tui.model.secrets import MASK, MOST_EXAMINED, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk
 
@@ -165,3 +167,14 @@ def test_only_searched_parts_of_a_very_long_text_are_shown() -> None:
 def test_texts_that_nearly_contain_secrets_are_searched_once() -> None:
     for text in ("eyJ-", "a-", "token-", "-----BEGIN A", "sk-"):
         assert masked(text * (MOST_EXAMINED // len(text)))
+
+
+def test_what_a_preview_has_left_and_tried_is_masked() -> None:
+    report = PreviewReport(
+        ending=Exited(code=0),
+        left=("serve --password hunter2secret",),
+        blocked=(BlockedAccess(what="network", target="hunter2secret.example.org:443"),),
+    )
+    preview = Preview(attempt=1, by=Decider(surface="cockpit"), started_at=0.0, report=report)
+    record = record_of("serve --password hunter2secret &").model_copy(update={"preview": preview})
+    assert "hunter2secret" not in masked_record(record).model_dump_json()

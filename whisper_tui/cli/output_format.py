@@ -182,7 +182,7 @@ def standing(row: dict[str, Any], seconds: float) -> str:
 
 def outcome(row: dict[str, Any]) -> str:
     """How a call ended, and whether its sandbox blocked it, or the state that it is in."""
-    blocked = ", blocked" if row.get("blocked") else ""
+    blocked = (", blocked" if row.get("blocked") else "") + (", taken back" if row.get("taken_back") else "")
     match row["ending"]:
         case None:
             return state(row)

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
+from whisper_tui.present.preview_text import outcome_text, undo_text
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]",
@@ -181,11 +182,7 @@ def _facts(record: CallRecord) -> list[str]:
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
     if record.agent_gave_up is not None:
         found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
-    if record.applies:
-        found.append("Applied from its preview: it did not run again")
-    if record.undo is not None and record.undo.done:
-        word = "Taken back" if record.undo.direction == "undo" else "Made again"
-        found.append(f"{word} {_time(record.undo.at)} by {in_code(f'{record.undo.by.surface} {record.undo.by.who}')}")
+    found += _changes(record)
     if record.reverted_by is not None:
         found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
     if record.sandbox is not None:
@@ -200,6 +197,20 @@ def _facts(record: CallRecord) -> list[str]:
             memory = f", {used.max_rss_kib:,} KiB" if used.max_rss_kib else ""
             found.append(f"Took {used.wall_s:.2f} s, {used.user_s + used.system_s:.2f} s of CPU{memory}")
     return found
+
+
+def _changes(record: CallRecord) -> Iterator[str]:
+    """Yield the facts about the preview of a call, and about what was done with its changes since."""
+    preview = record.preview
+    if preview is not None and preview.report is not None:
+        by = in_code(f"{preview.by.surface} {preview.by.who}".strip())
+        yield f"Previewed {_time(preview.started_at)} by {by}: {in_code(outcome_text(preview.report))}"
+    if record.applies:
+        yield "Applied from its preview: it did not run again"
+    if isinstance(record.state, Ended) and record.state.unkept:
+        yield f"Its changes cannot be taken back: {in_code(record.state.unkept)}"
+    for undo in (*record.earlier_undos, *filter(None, (record.undo,))):
+        yield f"Its changes: {in_code(undo_text(undo, _time(undo.at)))}"
 
 
 async def _printed(supervision: Supervision, record: CallRecord) -> str:

@@ -14,10 +14,12 @@ from whisper_tui.model.call_rows import command_of, masked_record
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Signalled
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.preview import Undo
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.command_text import call_line
+from whisper_tui.present.preview_text import undo_text
 from whisper_tui.present.tool_text import short_path
 
 PAGE = 200
@@ -119,6 +121,8 @@ class SessionStory:
             "outcome": outcome(record),
             "decided_by": _by(record.decided_by),
             "reverted_by": _by(record.reverted_by),
+            "applied_preview": record.applies,
+            "undos": [undo_text(undo, _clock(undo.at)) for undo in (*record.earlier_undos, *_last(record))],
             "edited_by_human": record.edited,
             "agent_gave_up": None if record.agent_gave_up is None else visible(record.agent_gave_up),
             "files": [],
@@ -206,6 +210,14 @@ def _by(decider: Decider | None) -> str | None:
     return None if decider is None else " ".join(filter(None, (decider.surface, visible(decider.who))))
 
 
+def _last(record: CallRecord) -> tuple[Undo, ...]:
+    return () if record.undo is None else (record.undo,)
+
+
+def _clock(at: float) -> str:
+    return f"at {time.strftime('%H:%M:%S', time.localtime(at))}"
+
+
 def _told(row: Row) -> Iterator[str]:
     """Yield the lines about one call."""
     at = time.strftime("%H:%M:%S", time.localtime(row["at"]))
@@ -213,6 +225,8 @@ def _told(row: Row) -> Iterator[str]:
     asker = f" by the sub-agent {visible(row['asker'])}" if row["asker"] else ""
     human = ", changed by a human" if row["edited_by_human"] else ""
     back = f", taken back by {row['reverted_by']}" if row["reverted_by"] else ""
+    back += ", applied from its preview" if row["applied_preview"] else ""
+    back += "".join(f", {undo}" for undo in row["undos"])
     gone = ", agent gone" if row["agent_gave_up"] else ""
     files = row["files"]
     words = one_line_beginning(row["title"], LONGEST_WORDS)

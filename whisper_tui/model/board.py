@@ -50,6 +50,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.state import (
+    MOST_UNDOS,
     CallRecord,
     CallRecords,
     CallState,
@@ -100,7 +101,9 @@ def _taken_back(record: CallRecord, event: EditReverted | UndoStarted | UndoEnde
         case EditReverted():
             return _with(record, record.state, reverted_by=event.by)
         case UndoStarted():
+            earlier = (*record.earlier_undos, *filter(None, (record.undo,)))[-MOST_UNDOS:]
             undo = Undo(direction=event.direction, by=event.by, at=event.at, paths=event.paths)
+            return _with(record, record.state, undo=undo, earlier_undos=earlier)
         case UndoEnded() if record.undo is not None:
             undo = record.undo.model_copy(update={"done": not event.problem, "problem": event.problem})
         case _:

@@ -25,6 +25,7 @@ from whisper_tui.model.ending import (
     Withdrawn,
     signal_name,
 )
+from whisper_tui.model.preview import Preview
 from whisper_tui.model.run import NO_STALL, BackgroundProcess, Blocked, Stall
 from whisper_tui.model.secrets import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
@@ -85,6 +86,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "pid": process.leader.pid if process else None,
         **_ending_row(record),
         "blocked": _blocked(record),
+        "taken_back": record.undo is not None and record.undo.done and record.undo.direction == "undo",
         "background": [
             {"pid": one.identity.pid, "command": one.command, "alive": one.alive} for one in record.background
         ],
@@ -119,12 +121,52 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
         "signals": list(record.signals),
         "needs_agent": record.call.ticket is not None,
         "output": ended.output.model_dump(mode="json") if ended else None,
+        **_changes(record),
         "limits": {name: limit for name, limit in record.limits.model_dump().items() if limit is not None},
         "summed": list(process.group.sums) if process and process.group else [],
         "usage": ended.usage.model_dump(mode="json") if ended and ended.usage else None,
         # Ended is not over: processes that the command left behind may still run.
         "settled": not record.is_open,
     }
+
+
+def _changes(record: CallRecord) -> Row:
+    """The preview of a call, and what has been done with its changes."""
+    return {
+        "preview": _preview_row(record),
+        "applied": record.applies,
+        "undoable": record.undoable,
+        "not_undoable_because": _not_undoable(record),
+        "undos": [each.model_dump(mode="json") for each in (*record.earlier_undos, *filter(None, (record.undo,)))],
+    }
+
+
+def _preview_row(record: CallRecord) -> Row | None:
+    """The newest preview of a call. None: there was none."""
+    preview = record.preview
+    if preview is None:
+        return None
+    report = preview.report
+    row: Row = {
+        "by": preview.by.model_dump(mode="json"),
+        "started_at": preview.started_at,
+        "state": "dropped" if preview.dropped else "running" if report is None else "over",
+        "edited": None if preview.edited is None else command_of(preview.edited.command),
+        "exit_code": None,
+        "report": None,
+    }
+    if report is not None:
+        row["exit_code"] = report.ending.code if isinstance(report.ending, Exited) else None
+        row["report"] = report.model_dump(mode="json")
+    return row
+
+
+def _not_undoable(record: CallRecord) -> str | None:
+    """The reason why the changes of a call are not kept although that was wanted, as a clause. None: there is none."""
+    if isinstance(record.state, Ended):
+        return record.state.unkept or None
+    plan = record.verdict.undo if record.verdict is not None else None
+    return plan.why or None if plan is not None else None
 
 
 def grant_row(grant: Grant, session: Session | None) -> Row:
@@ -297,8 +339,8 @@ def masked_record(record: CallRecord) -> CallRecord:
         "resolved": record.resolved and hidden.resolved(record.resolved),
         "background": tuple(hidden.process(process) for process in record.background),
     }
-    if record.preview is not None and record.preview.edited is not None:
-        changes["preview"] = record.preview.model_copy(update={"edited": masked_spec(record.preview.edited)})
+    if record.preview is not None:
+        changes["preview"] = hidden.preview(record.preview)
     if isinstance(record.state, Ended) and record.state.blocked is not None:
         changes["state"] = record.state.model_copy(update={"blocked": hidden.blocked(record.state.blocked)})
     return record.model_copy(update=changes)
@@ -372,6 +414,14 @@ class _Hidden:
             attempt.model_copy(update={"subject": self._text(attempt.subject)}) for attempt in blocked.attempts
         )
         return blocked.model_copy(update={"attempts": attempts, "messages": tuple(map(self._text, blocked.messages))})
+
+    def preview(self, preview: Preview) -> Preview:
+        edited, report = preview.edited and masked_spec(preview.edited), preview.report
+        if report is not None:
+            blocked = tuple(each.model_copy(update={"target": self._text(each.target)}) for each in report.blocked)
+            texts = {"left": tuple(map(self._text, report.left)), "problem": self._text(report.problem)}
+            report = report.model_copy(update={"blocked": blocked, **texts})
+        return preview.model_copy(update={"edited": edited, "report": report})
 
     def _meaning(self, meaning: Meaning) -> Meaning:
         known = iter(masked_words([word or "" for word in meaning.words]))

@@ -27,6 +27,8 @@ from whisper_tui.model.run import (
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 
+MOST_UNDOS = 20
+"""Undos and redos of one call that its record keeps; the journal has all of them."""
 _STILL = (signal.SIGSTOP, signal.SIGCONT)
 
 
@@ -165,6 +167,8 @@ class CallRecord(Value):
     """How the changes of its run are kept, since its start."""
     undo: Undo | None = None
     """The newest undo, or redo, of the changes of its run. None: there was none."""
+    earlier_undos: tuple[Undo, ...] = ()
+    """Those before it, oldest first; the last `MOST_UNDOS` of them."""
 
     @property
     def id(self) -> str:

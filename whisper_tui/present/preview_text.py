@@ -12,6 +12,7 @@ from whisper_tui.model.preview import (
     PreviewChange,
     PreviewReport,
     PreviewWay,
+    Undo,
 )
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
@@ -222,6 +223,21 @@ def undo_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
     words = "its changes can be taken back: "
     words += "the files that it names are kept first" if plan.how == "copies" else "they become real when it ends"
     return (labelled("Undo", (Span(words, "good"),)),)
+
+
+def undo_text(undo: Undo, when: str) -> str:
+    """Return an undo, or a redo, as words: its outcome, time and author, and the paths if not all were meant."""
+    word = "taken back" if undo.direction == "undo" else "made again"
+    by = " ".join(filter(None, (undo.by.surface, visible(undo.by.who))))
+    paths = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
+    if undo.problem:
+        return f"not {word} {when} by {by}{paths}: {visible(undo.problem)}"
+    return f"{word if undo.done else f'being {word}'} {when} by {by}{paths}"
+
+
+def outcome_text(report: PreviewReport) -> str:
+    """Return the outcome of a preview as words: its changes, its ending, and what a person must know besides."""
+    return " ".join((f"{counts_text(report.counts)}; {ending_word(report.ending)}.", *warnings(report)))
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:

@@ -330,6 +330,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _conditions(row["spec"])
     yield from _limits(row["limits"], row["summed"])
     yield from _judgement(row)
+    yield from _changes(row)
     yield from _stated(row["effects"])
     yield from _run(row)
 
@@ -404,6 +405,28 @@ def _own_shell(own: Row) -> Iterator[tuple[str, str]]:
         yield "profile", f"{own['profile']}, if you approve it"
     for word, definition in own.get("defines", {}).items():
         yield "defined there", f"{word}: {definition}"
+
+
+def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the preview of a call, and what was done with its changes since."""
+    if not (row["preview"] or row["undos"] or row["not_undoable_because"]):
+        return
+    # The words need the model, which takes long to load, and most calls have none of this.
+    from whisper_tui.model.preview import PreviewReport, Undo
+    from whisper_tui.present.preview_text import outcome_text, undo_text
+
+    if preview := row["preview"]:
+        report = preview["report"]
+        found = outcome_text(PreviewReport.model_validate(report)) if report else preview["state"]
+        edited = f" of {_command_in_full(preview['edited'])}" if preview["edited"] else ""
+        yield "preview", f"{preview['state']}{edited}, by {preview['by']['who']}: {found}"
+    if row["applied"]:
+        yield "changes", "applied from the preview; it did not run again"
+    if row["not_undoable_because"]:
+        yield "changes", f"cannot be taken back: {row['not_undoable_because']}"
+    for undo in row["undos"]:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(undo["at"]))
+        yield "changes", undo_text(Undo.model_validate(undo), at)
 
 
 def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:
