@@ -53,6 +53,8 @@ async def test_the_tools_are_listed_truthfully_and_at_once(endpoint, mode):
         assert tool.annotations.read_only_hint is (tool.name in looking)
         assert tool.annotations.destructive_hint is (tool.name not in looking)
         assert tool.annotations.open_world_hint is (tool.name not in looking)
+        assert tool.title and tool.annotations.title == tool.title
+    assert len({tool.title for tool in tools.values()}) == len(tools)
 
 
 async def test_the_server_says_how_it_works(endpoint):

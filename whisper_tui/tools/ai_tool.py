@@ -68,6 +68,11 @@ class AITool(ABC):
         return None
 
     @property
+    def title(self) -> str | None:
+        """The tool's name for people. None: it has no other than its identifier."""
+        return None
+
+    @property
     def read_only(self) -> bool:
         """True if no call of it changes anything."""
         return False

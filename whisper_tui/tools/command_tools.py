@@ -19,6 +19,8 @@ LONGEST_TIMEOUT_S = 120
 class ExecuteCommandTool(CommandTool):
     """Runs one program in the workspace, or in any other directory that the human approves."""
 
+    title = "Run a program"
+
     def __init__(self, context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S) -> None:
         super().__init__(context)
         self._longest_timeout_s = longest_timeout_s
@@ -164,6 +166,8 @@ OTHER = 1
 class ExecuteCommandLineTool(CommandTool):
     """Runs a command line with `sh`. With the name `execute_command` it replaces the tool with an argv."""
 
+    title = "Run a line of sh"
+
     def __init__(self, context: ToolContext, *, name: str = "execute_command_line") -> None:
         super().__init__(context)
         self._name = name
@@ -267,6 +271,8 @@ MARK = {"ASIMI_CLI": "1"}
 
 class RunShellCommandTool(CommandTool):
     """Runs a command line with bash inside the project. The result lists background processes."""
+
+    title = "Run a line of bash in the project"
 
     def __init__(self, context: ToolContext, *, platform: str = sys.platform) -> None:
         super().__init__(context)

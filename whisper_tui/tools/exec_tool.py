@@ -163,6 +163,8 @@ INSTRUCTIONS = 'Set duplicate_policy="start_new" to start another instance.'
 class ExecCommandTool(EnvelopedTool, SupervisedTool):
     """Runs one shell command. A process that outlives the foreground window becomes a task."""
 
+    title = "Run a shell command or start a task"
+
     @property
     def name(self) -> str:
         """The tool's identifier."""

@@ -16,6 +16,8 @@ LARGEST = 8 * 1024 * 1024
 class ReadFileTool(AITool):
     """Reads one text file."""
 
+    title = "Read a text file"
+
     def __init__(self, context: ToolContext, *, largest: int = LARGEST) -> None:
         self._root = os.path.realpath(context.session.root)
         self._largest = largest

@@ -222,6 +222,11 @@ class AskedTool(SupervisedTool):
         """True if no call of it changes anything."""
         return self._tool.read_only
 
+    @property
+    def title(self) -> str | None:
+        """The title of the tool."""
+        return self._tool.title
+
     async def is_asked(self, arguments: object) -> bool:
         """True if this call goes through the queue. Raises `ArgumentError`."""
         return await self._tool.needs_approval(check_arguments(self.name, self.parameters_schema, arguments))

@@ -114,6 +114,8 @@ class TaskTool(EnvelopedTool):
 class TaskListTool(TaskTool):
     """Names the tasks that are active."""
 
+    title = "List tasks"
+
     name = "TaskList"
     description = "List the active command tasks of this session, newest first."
     read_only = True
@@ -157,6 +159,8 @@ class TaskListTool(TaskTool):
 class TaskStatusTool(TaskTool):
     """Returns the state of one task."""
 
+    title = "Show the state of a task"
+
     name = "TaskStatus"
     description = "Report the status of a command task: its state, its command, its process and its exit status."
     read_only = True
@@ -189,6 +193,8 @@ class TaskStatusTool(TaskTool):
 
 class TaskOutputTool(TaskTool):
     """Gives the output of a task, and can wait for its end."""
+
+    title = "Read the output of a task"
 
     name = "TaskOutput"
     description = (
@@ -295,6 +301,8 @@ AFTER_GRACE_S = 2.0
 class TaskInputTool(TaskTool):
     """Writes to the standard input or the terminal of a task."""
 
+    title = "Type into a task"
+
     name = "TaskInput"
     description = "Send text to the input of a command task exactly as it is, without a line feed of its own."
     parameters_schema: dict[str, Any] = {  # noqa: RUF012
@@ -361,6 +369,8 @@ class TaskInputTool(TaskTool):
 
 class TaskStopTool(TaskTool):
     """Ends a task."""
+
+    title = "End a task"
 
     name = "TaskStop"
     description = (

@@ -73,6 +73,8 @@ LONGEST_WAIT_S = 86_400
 class WaitTool(AITool):
     """Waits for a call, and answers in the format of that call's tool."""
 
+    title = "Wait for a pending call"
+
     def __init__(self, context: ToolContext, tool_of: Callable[[str], AITool]) -> None:
         """`tool_of`: returns the session's tool with a name."""
         self._context = context

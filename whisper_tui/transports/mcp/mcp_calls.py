@@ -154,9 +154,12 @@ def declared(tool: AITool) -> types.Tool:
     """Return a tool's entry in the list. It has no output schema (decision 18)."""
     return types.Tool(
         name=tool.name,
+        title=tool.title,
         description=tool.description,
         input_schema=tool.parameters_schema,
         annotations=types.ToolAnnotations(
+            # Clients of the protocol before 2025-06-18 look for it here.
+            title=tool.title,
             read_only_hint=tool.read_only,
             destructive_hint=not tool.read_only,
             idempotent_hint=tool.read_only,
