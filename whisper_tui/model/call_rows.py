@@ -67,9 +67,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "description": record.call.description,
         **_command(record),
         "cwd": spec.cwd,
-        "asked": {"command": command_of(record.call.spec.command), "cwd": record.call.spec.cwd}
-        if record.edited
-        else None,
+        "asked": _asked(record),
         "session": session.name if session else record.call.session_id,
         "session_id": record.call.session_id,
         "submitted_at": record.call.submitted_at,
@@ -130,6 +128,12 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
     }
 
 
+def _asked(record: CallRecord) -> Row | None:
+    """The command that was asked for. None: it is the one that runs."""
+    asked = record.call.spec
+    return {"command": command_of(asked.command), "cwd": asked.cwd} if record.edited else None
+
+
 def _changes(record: CallRecord) -> Row:
     """The preview of a call, and what has been done with its changes."""
     return {
@@ -142,7 +146,7 @@ def _changes(record: CallRecord) -> Row:
 
 
 def _preview_row(record: CallRecord) -> Row | None:
-    """The newest preview of a call. None: there was none."""
+    """The newest preview. None: there was none."""
     preview = record.preview
     if preview is None:
         return None
