@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from whisper_tui.model.call import ClientInfo, CommandSpec, EditMode, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
@@ -390,10 +390,11 @@ PauseEvent = Paused | Resumed
 AnyEvent = CallEvent | SessionEvent | GrantEvent | DenialEvent | PauseEvent | AttemptRefused | RulesChanged
 Event = Annotated[AnyEvent, Field(discriminator="kind")]
 
-# Building the adapters takes long, so there is one of each for the whole process.
-EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
+# Building the adapters takes long, so there is one of each for the whole process, built when it is used first.
+LATER = ConfigDict(defer_build=True)
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event, config=LATER)
 """Reads and writes one event as JSON."""
-EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event])
+EVENTS: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[Event], config=LATER)
 """Reads and writes a batch of events as JSON."""
 
 

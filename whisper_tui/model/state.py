@@ -4,6 +4,7 @@ import signal
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, MutableMapping
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -357,12 +358,12 @@ class CallRecords(MutableMapping[str, CallRecord]):
 
 def _packed(record: CallRecord) -> bytes:
     # The dictionary makes small records compress well: most of their JSON is the same keys and defaults.
-    press = zlib.compressobj(level=1, zdict=_COMMON)
+    press = zlib.compressobj(level=1, zdict=_common())
     return press.compress(record.model_dump_json().encode()) + press.flush()
 
 
 def _unpacked(packed: bytes) -> CallRecord:
-    return CallRecord.model_validate_json(zlib.decompressobj(zdict=_COMMON).decompress(packed))
+    return CallRecord.model_validate_json(zlib.decompressobj(zdict=_common()).decompress(packed))
 
 
 def _typical() -> CallRecord:
@@ -395,4 +396,6 @@ def _typical() -> CallRecord:
     )
 
 
-_COMMON = _typical().model_dump_json().encode()
+@cache
+def _common() -> bytes:
+    return _typical().model_dump_json().encode()

@@ -14,4 +14,6 @@ Count = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
 class Value(BaseModel):
     """An immutable value; unknown fields are an error, never ignored. Numbers are finite, for JSON has no others."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # A program that lists calls or draws the cockpit needs a few of the 200 values, and building each takes a
+    # millisecond: so each is built when it is used first.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

@@ -4,7 +4,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
@@ -76,59 +76,63 @@ class Envelope(Value):
     args: dict[str, Any] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True)
 class Operation:
-    """One operation of the API."""
+    """One operation of the API. Its types are made when they are used first: a client uses few of all operations."""
 
-    name: str
-    arguments: type[Arguments]
-    result: TypeAdapter[Any]
-    """The type of the result, or of one item of a stream."""
-    guard: Guard
-    streams: bool
-    """True if the operation sends items without end."""
-    patient: bool
-    """True if it may wait long, and is cancelled with its caller. Other operations are always completed."""
-    request: type[BaseModel]
-    """An envelope with these arguments."""
-    answer: type[BaseModel]
-    """An envelope with the result as `ok`, or with an item of the stream as `item`."""
+    def __init__(self, method: Callable[..., Any], guard: Guard, *, patient: bool) -> None:
+        """`method`: of a protocol, whose name, parameters and result declare the operation."""
+        self.name: str = method.__name__
+        self.guard = guard
+        self.streams = not inspect.iscoroutinefunction(method)
+        """True if the operation sends items without end."""
+        self.patient = patient or self.streams
+        """True if it may wait long, and is cancelled with its caller. Other operations are always completed."""
+        self._method = method
+
+    @cached_property
+    def arguments(self) -> type[Arguments]:
+        """The arguments by name."""
+        fields: dict[str, Any] = {
+            parameter.name: (
+                self._hints[parameter.name],
+                ... if parameter.default is inspect.Parameter.empty else parameter.default,
+            )
+            for parameter in inspect.signature(self._method).parameters.values()
+            if parameter.name != "self"
+        }
+        return create_model(f"{self.name}_arguments", __base__=Arguments, **fields)
+
+    @cached_property
+    def result(self) -> TypeAdapter[Any]:
+        """The type of the result, or of one item of a stream."""
+        return TypeAdapter(self._value)
+
+    @cached_property
+    def request(self) -> type[BaseModel]:
+        """An envelope with these arguments."""
+        required = any(field.is_required() for field in self.arguments.model_fields.values())
+        given: Any = (self.arguments, ... if required else self.arguments())
+        return create_model(f"{self.name}_request", __base__=Envelope, args=given)
+
+    @cached_property
+    def answer(self) -> type[BaseModel]:
+        """An envelope with the result as `ok`, or with an item of the stream as `item`."""
+        member: dict[str, Any] = {"item" if self.streams else "ok": (self._value, ...)}
+        return create_model(f"{self.name}_answer", __base__=Value, id=(int, ...), **member)
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return typing.get_type_hints(self._method, include_extras=True)
+
+    @property
+    def _value(self) -> Any:
+        result = self._hints["return"]
+        return typing.get_args(result)[0] if self.streams else result
 
 
 def _operation(method: Callable[..., Any], guard: Guard = "nobody", *, patient: bool = False) -> Operation:
     """Return the operation that a method of a protocol declares."""
-    name = method.__name__
-    hints = typing.get_type_hints(method, include_extras=True)
-    fields: dict[str, Any] = {
-        parameter.name: (
-            hints[parameter.name],
-            ... if parameter.default is inspect.Parameter.empty else parameter.default,
-        )
-        for parameter in inspect.signature(method).parameters.values()
-        if parameter.name != "self"
-    }
-    arguments = create_model(f"{name}_arguments", __base__=Arguments, **fields)
-    result, streams = hints["return"], not inspect.iscoroutinefunction(method)
-    given: Any = (
-        (arguments, ...)
-        if any(field.is_required() for field in arguments.model_fields.values())
-        else (
-            arguments,
-            arguments(),
-        )
-    )
-    value = typing.get_args(result)[0] if streams else result
-    member: dict[str, Any] = {"item" if streams else "ok": (value, ...)}
-    return Operation(
-        name=name,
-        arguments=arguments,
-        result=TypeAdapter(value),
-        guard=guard,
-        streams=streams,
-        patient=patient or streams,
-        request=create_model(f"{name}_request", __base__=Envelope, args=given),
-        answer=create_model(f"{name}_answer", __base__=Value, id=(int, ...), **member),
-    )
+    return Operation(method, guard, patient=patient)
 
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(

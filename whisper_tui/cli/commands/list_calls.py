@@ -23,11 +23,8 @@ from whisper_tui.cli.output_format import (
 )
 from whisper_tui.cli.subcommand import Options, Subcommands, home_of, reader_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
-from whisper_tui.model.secrets import MASK
 from whisper_tui.model.text import visible
-from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.quantities import age
-from whisper_tui.present.tool_text import ChangedFile, edit_line, tool_line
 from whisper_tui.wire.light_client import LightClient
 
 if TYPE_CHECKING:
@@ -191,6 +188,11 @@ def _command(row: Row) -> str:
 def _words_of(row: Row) -> str:
     """The command, or the edit or tool as in the cockpit's list."""
     function = row.get("function")
+    if not row.get("edits") and not (function and function["about"]):
+        return command_line(row["command"])
+    # Only for calls of other tools: it takes as long to load as all else that a list needs.
+    from whisper_tui.present.tool_text import ChangedFile, edit_line, tool_line
+
     if edits := row.get("edits"):
         named = (
             ChangedFile(
@@ -199,13 +201,13 @@ def _words_of(row: Row) -> str:
             for each in edits
         )
         return "".join(span.text for span in edit_line(list(named), row["cwd"]))
-    if function and function["about"]:
-        return "".join(span.text for span in tool_line(**function))
-    return command_line(row["command"])
+    return "".join(span.text for span in tool_line(**function))
 
 
 def add_show(verbs: Subcommands) -> None:
     """Declare the subcommand."""
+    from whisper_tui.model.secrets import MASK
+
     parser = verbs.add(
         "show",
         "show one call in full",
@@ -432,6 +434,8 @@ def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:
     if effects is None:
         return
+    from whisper_tui.present.effects_text import effect_lines, no_effects_text
+
     for line in effect_lines(effects):
         yield "effect", line.text
     if nothing := no_effects_text(effects):
