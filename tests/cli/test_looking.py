@@ -9,7 +9,9 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
+from whisper_tui.cli.commands.list_calls import FIRST_ROWS
 from whisper_tui.system.state_directory import is_occupied
+from whisper_tui.wire.light_client import light_client
 
 pytestmark = outside_only
 
@@ -24,6 +26,23 @@ def test_looking_into_a_home_without_a_journal_starts_no_supervisor(instance: In
     assert instance.run("status", "--short").returncode == 3
     assert not (instance.root / "state" / "journal.sqlite").exists()
     assert not is_occupied(instance.home.state)
+
+
+@pytest.mark.slow
+def test_very_many_calls_are_listed_in_parts_each_once_and_in_order(instance: Instance) -> None:
+    with light_client(instance.home) as supervisor:
+        session = supervisor.ask("open_session", hello={"name": "agent", "root": str(instance.workspace)})["id"]
+        for number in range(FIRST_ROWS + 30):
+            command = {"kind": "shell", "text": f"make part{number}"}
+            spec = {"command": command, "cwd": str(instance.workspace)}
+            call = {"session_id": session, "tool": "run_shell_command", "arguments": {}, "spec": spec}
+            supervisor.ask("submit", request=call)
+        # What is over when its part is asked for is left out.
+        assert [row["id"] for row in supervisor.ask("open_rows", call_ids=["2", "999", "1"])] == ["2", "1"]
+    ids = [str(number) for number in range(1, FIRST_ROWS + 31)]
+    assert [row["id"] for row in instance.rows("list")] == ids
+    printed = instance.run("list").stdout.splitlines()
+    assert [line.split()[0] for line in printed] == ["ID", *ids]
 
 
 @pytest.mark.slow

@@ -8,7 +8,19 @@ import sys
 
 import pytest
 
-from whisper_tui.cli.output_format import PIPED, age, cell, command_line, cut, fit, gravest, outcome, standing, width_of
+from whisper_tui.cli.output_format import (
+    PIPED,
+    Table,
+    age,
+    cell,
+    command_line,
+    cut,
+    fit,
+    gravest,
+    outcome,
+    standing,
+    width_of,
+)
 
 PROGRAM = """
 from whisper_tui.cli.output_format import print_table
@@ -103,6 +115,13 @@ def test_a_command_is_shown_as_one_would_type_it():
 )
 def test_an_outcome_is_named_shortly(row, shown):
     assert outcome(row) == shown
+
+
+def test_a_table_in_parts_has_its_headings_once_and_becomes_wider(capsys):
+    table = Table(("ID", "STATE"))
+    for rows in ([("1", "waiting")], [("1000", "running")], []):
+        table.print(rows)
+    assert capsys.readouterr().out == "ID  STATE\n1   waiting\n1000  running\n"
 
 
 @pytest.mark.parametrize(

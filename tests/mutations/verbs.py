@@ -87,6 +87,8 @@ LOOKING = frozenset(
         "judge_command",
         "status",
         "rows",
+        "open_calls",
+        "open_rows",
     }
 )
 """Operations that change nothing, which everybody of the user's may ask for."""

@@ -16,11 +16,12 @@ from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.operations import OPERATIONS
 from whisper_tui.wire.server import serve
+from whisper_tui.wire.server_state import OF_ROWS
 
 
 def test_the_table_has_every_operation_of_the_port():
     declared = {name for name in vars(Supervision) if not name.startswith("_")}
-    assert declared | {"rows"} == set(OPERATIONS)
+    assert declared | OF_ROWS == set(OPERATIONS)
 
 
 @pytest.fixture

@@ -60,17 +60,34 @@ PIPED = 200
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows under headings; the widest columns are cut, with …, until a row fits the terminal, or 200 columns."""
-    lines = [tuple(headings), *(tuple(row) for row in rows)]
-    widths = [max(width_of(line[column]) for line in lines) for column in range(len(headings))]
-    fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else PIPED)
-    coloured = shows_colours()
-    for number, line in enumerate(lines):
-        cells = [cell(text, width) for text, width in zip(line, widths, strict=True)]
-        cells[-1] = cells[-1].rstrip()
-        if coloured:
-            styles = [_BOLD if number == 0 else _style(*named) for named in zip(headings, line, strict=True)]
-            cells = [styled(text, style) for text, style in zip(cells, styles, strict=True)]
-        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+    Table(headings).print(rows)
+
+
+class Table:
+    """A table that is printed in parts: its columns become wider when a later part needs it."""
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        self._headings = tuple(headings)
+        self._widths = [0] * len(headings)
+        self._begun = False
+
+    def print(self, rows: Iterable[Sequence[str]]) -> None:
+        """Print rows, the first ones under the headings."""
+        lines = [*(() if self._begun else (self._headings,)), *map(tuple, rows)]
+        self._widths = [
+            max((width, *(width_of(line[column]) for line in lines))) for column, width in enumerate(self._widths)
+        ]
+        widths, coloured = list(self._widths), shows_colours()
+        fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else PIPED)
+        for line in lines:
+            cells = [cell(text, width) for text, width in zip(line, widths, strict=True)]
+            cells[-1] = cells[-1].rstrip()
+            if coloured:
+                named = zip(self._headings, line, strict=True)
+                styles = [_style(*each) if self._begun else _BOLD for each in named]
+                cells = [styled(text, style) for text, style in zip(cells, styles, strict=True)]
+            sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+            self._begun = True
 
 
 _BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"

@@ -23,7 +23,7 @@ from whisper_tui.wire.operations import (
     parse_line,
 )
 from whisper_tui.wire.protocol import LONGEST_ANSWER, greeting
-from whisper_tui.wire.server_state import Rows, ServerState
+from whisper_tui.wire.server_state import OF_ROWS, Rows, ServerState
 
 MOST_IN_FLIGHT = 10_000
 """How many requests of one connection may be in progress at once."""
@@ -194,7 +194,7 @@ class _Connection:
     async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         await self._visitor.check(operation, given)
-        source = self._rows if operation.name == "rows" else self._supervision
+        source = self._rows if operation.name in OF_ROWS else self._supervision
         method = getattr(source, operation.name)
         await self._wait_until_read()
         if operation.streams:

@@ -205,6 +205,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.status),
             _operation(Supervision.shutdown, "decides"),
             _operation(RowSource.rows),
+            _operation(RowSource.open_calls),
+            _operation(RowSource.open_rows),
         )
     }
 )

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
 
 from whisper_tui.model.api import HistoryQuery, Page, Supervision, output_was_removed
 from whisper_tui.model.board import Board
@@ -19,7 +21,7 @@ from whisper_tui.model.call_rows import (
 )
 from whisper_tui.model.decision import masked_denial
 from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
-from whisper_tui.model.run import NO_STALL, NOT_QUEUED, QueueReasons, Stall
+from whisper_tui.model.run import NO_STALL, NOT_QUEUED, QueueReasons
 from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.system import processes
 from whisper_tui.wire.peers import ProcessSeen, ReadProcess, ancestry, read_process
@@ -134,8 +136,11 @@ class ServerState:
 RowKind = Literal["list", "ps", "history", "show", "approvals", "denials"]
 
 
+RowsAtOnce = Annotated[tuple[str, ...], Field(max_length=1000)]
+
+
 class RowSource(Protocol):
-    """The operation that the server offers besides the API."""
+    """The operations that the server offers besides the API."""
 
     async def rows(
         self,
@@ -152,6 +157,22 @@ class RowSource(Protocol):
         Secrets are masked, except in calls that wait for a human. `unmasked`: nowhere.
         """
         ...
+
+    async def open_calls(self) -> list[str]:
+        """Return the ids of the calls that `list` shows, in its order: first those that wait."""
+        ...
+
+    async def open_rows(self, call_ids: RowsAtOnce) -> list[dict[str, Any]]:
+        """Return the rows of these calls as `list` shows them, without those that are over by now."""
+        ...
+
+
+OF_ROWS = frozenset({"rows", "open_calls", "open_rows"})
+"""The operations of `RowSource`."""
+
+
+ROWS_A_TURN = 25
+"""Rows that are made before the event loop gets a turn."""
 
 
 class Rows:
@@ -176,11 +197,9 @@ class Rows:
         shown = _whole if unmasked else mask_unless_undecided
         match kind:
             case "list":
-                stalls, queue = await self._supervision.stalls(), await self._queue_reasons()
-                ids = (*board.waiting, *board.held, *board.queued, *board.running)
-                return _call_rows(board, stalls, shown, ids, queue)
+                return await self._call_rows(await self.open_calls(), shown)
             case "ps":
-                return _call_rows(board, await self._supervision.stalls(), shown, (*board.running, *board.unsettled))
+                return await self._call_rows((*board.running, *board.unsettled), shown)
             case "show":
                 record = await self._supervision.record(call_id or "")
                 stall = (await self._supervision.stalls()).get(record.id, NO_STALL)
@@ -202,6 +221,31 @@ class Rows:
                 records = await self._supervision.history(HistoryQuery(limit=limit, session=session, text=text))
                 return [call_row(shown(record), await self._session(record)) for record in records]
 
+    async def open_calls(self) -> list[str]:
+        """Return the ids of the calls that `list` shows, in its order."""
+        board = self._state.board
+        return [*board.waiting, *board.held, *board.queued, *board.running]
+
+    async def open_rows(self, call_ids: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Return the rows of these calls, without those that are over by now."""
+        board = self._state.board
+        sections = (board.waiting, board.held, board.queued, board.running)
+        still_open = (call_id for call_id in call_ids if any(call_id in section for section in sections))
+        return await self._call_rows(tuple(still_open), mask_unless_undecided)
+
+    async def _call_rows(self, call_ids: Sequence[str], shown: Callable[[CallRecord], CallRecord]) -> list[Row]:
+        board, rows = self._state.board, list[Row]()
+        stalls, reasons = await self._supervision.stalls(), await self._queue_reasons()
+        for number, call_id in enumerate(call_ids, 1):
+            if (record := board.calls.get(call_id)) is not None:
+                session, stall = board.sessions.get(record.call.session_id), stalls.get(call_id, NO_STALL)
+                rows.append(call_row(shown(record), session, still=board.paused is not None, stall=stall))
+                _say_why_queued(rows[-1], record, reasons)
+            if number % ROWS_A_TURN == 0:
+                # A hundred thousand rows take seconds: keys, answers and starts get their turn in between.
+                await asyncio.sleep(0)
+        return rows
+
     async def _queue_reasons(self) -> QueueReasons:
         if not self._state.board.queued:
             return NOT_QUEUED
@@ -215,21 +259,6 @@ class Rows:
 
 def _whole(record: CallRecord) -> CallRecord:
     return record
-
-
-def _call_rows(
-    board: Board,
-    stalls: Mapping[str, Stall],
-    shown: Callable[[CallRecord], CallRecord],
-    call_ids: Iterable[str],
-    reasons: QueueReasons = NOT_QUEUED,
-) -> list[Row]:
-    still, rows = board.paused is not None, list[Row]()
-    for record in map(board.calls.__getitem__, call_ids):
-        session, stall = board.sessions.get(record.call.session_id), stalls.get(record.id, NO_STALL)
-        rows.append(call_row(shown(record), session, still=still, stall=stall))
-        _say_why_queued(rows[-1], record, reasons)
-    return rows
 
 
 def _say_why_queued(row: Row, record: CallRecord, reasons: QueueReasons) -> None:

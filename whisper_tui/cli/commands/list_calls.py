@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.output_format import (
+    Table,
     cannot_work,
     command_line,
     gravest,
@@ -68,26 +69,40 @@ def _list(options: Options) -> int:
         if supervisor is None:
             return _print(options, LISTED, _listed, [])
         status = supervisor.ask("status")
-        rows = supervisor.ask("rows", kind="list")
-    if status["problem"] is not None:
-        sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
-    for sentence in status["unguarded"]:
-        sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
-    _say_why_queued(rows)
-    return _print(options, LISTED, _listed, rows)
+        if status["problem"] is not None:
+            sys.stderr.write(f"whisper-tui: {cannot_work(status['problem'])}\n")
+        for sentence in status["unguarded"]:
+            sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
+        queued = dict[str, str]()
+        if options.json:
+            print_json([row for rows in _open_rows(supervisor, queued) for row in rows])
+        else:
+            table = Table(LISTED)
+            for rows in _open_rows(supervisor, queued):
+                table.print(_listed(rows))
+                # Who looks at very many calls sees the first of them at once.
+                sys.stdout.flush()
+    for reason, call_id in queued.items():
+        why = f"call {call_id} is queued: {visible(reason)} (whisper-tui start {call_id} starts it anyway)"
+        sys.stderr.write(f"whisper-tui: {why}\n")
+    return 0
 
 
-def _say_why_queued(rows: list[Row]) -> None:
-    """Write each reason for which calls are queued, with the first of these calls."""
-    first: dict[str, Row] = {}
-    for row in rows:
-        if row["state"] == "queued" and row["reason"]:
-            first.setdefault(row["reason"], row)
-    for reason, row in first.items():
-        sys.stderr.write(
-            f"whisper-tui: call {row['id']} is queued: {visible(reason)} (whisper-tui start {row['id']} starts it "
-            "anyway)\n"
-        )
+FIRST_ROWS, ROWS_AT_ONCE = 100, 1000
+"""Calls that are asked for at first, and later, so that the first ones appear at once."""
+
+
+def _open_rows(supervisor: LightClient, queued: dict[str, str]) -> Iterator[list[Row]]:
+    """Yield the calls that wait, are queued or run, in parts, and add the first `queued` call of each reason."""
+    call_ids = supervisor.ask("open_calls")
+    parts = [call_ids[:FIRST_ROWS]]
+    parts += [call_ids[at : at + ROWS_AT_ONCE] for at in range(FIRST_ROWS, len(call_ids), ROWS_AT_ONCE)]
+    for part in parts:
+        rows = supervisor.ask("open_rows", call_ids=part)
+        for row in rows:
+            if row["state"] == "queued" and row["reason"]:
+                queued.setdefault(row["reason"], row["id"])
+        yield rows
 
 
 UNUSUAL = (
@@ -108,7 +123,7 @@ def _wait_for_a_call(options: Options) -> None:
         reader = select.poll()
         reader.register(watcher.fileno(), select.POLLIN)
         reader.register(sys.stdout.fileno(), 0)
-        while not any(row["state"] == "waiting" for row in supervisor.ask("rows", kind="list")):
+        while not supervisor.ask("status")["waiting"]:
             # What a pipe's reader does shows in no event of the supervisor, so both are waited for.
             if not watcher.has_line and sys.stdout.fileno() in dict(reader.poll()):
                 raise BrokenPipeError
@@ -201,7 +216,7 @@ def _words_of(row: Row) -> str:
             for each in edits
         )
         return "".join(span.text for span in edit_line(list(named), row["cwd"]))
-    return "".join(span.text for span in tool_line(**function))
+    return "".join(span.text for span in tool_line(**(function or {})))
 
 
 def add_show(verbs: Subcommands) -> None:
