@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.install import versions
+from tests.clients.install import ROOT, versions
 from tests.clients.record import EDIT, RECORDED, RECORDINGS, SCENES, is_progress, summary
 from tests.clients.scenes import DeniedFor, Edited, Scene
 from tests.clients.test_edits import OLD
@@ -185,6 +185,14 @@ async def answer(agent: Lines) -> dict[str, Any]:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_recording_is_of_the_version_that_the_tests_install(client: str) -> None:
     assert json.loads((RECORDINGS / f"{client}.json").read_text())["version"] == versions()[client]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_recording_tells_nothing_of_the_machine_or_the_run(client: str) -> None:
+    text = (RECORDINGS / f"{client}.json").read_text()
+    assert set(re.findall(r"(?<![\w.])/tmp[/-][a-z-]+", text)) <= {"/tmp/cc-socks", "/tmp/claude-"}
+    assert str(ROOT) not in text and str(Path.home()) not in text
+    assert set(re.findall(r"\b20\d\d-\d\d-\d\dT", text)) <= {"2026-01-01T"}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
