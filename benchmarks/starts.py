@@ -5,6 +5,7 @@ Usage: python benchmarks/starts.py [ROUNDS]
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,10 @@ CANARY = {
 }
 """What a hook is told to stop at once: it goes the whole way to the supervisor and back, and asks nobody."""
 TRUE = json.dumps({"command": "true"})
+FLOOR = (sys.executable, "-c", "import argparse, contextlib, fcntl, json, os, shlex, typing, _socket")
+"""What a subcommand that asks the supervisor cannot do without: options, JSON and a socket."""
+LOOKS = ("list", "ps", "show 1", "history", "status", "logs 1", "rules list", "explain -- ls")
+"""Subcommands that people and scripts run often."""
 PAUSE_S = 0.02
 
 
@@ -31,6 +36,29 @@ def seconds(words: tuple[str, ...], given: bytes) -> float:
     begin = time.perf_counter()
     subprocess.run(words, input=given, capture_output=True, check=True)
     return time.perf_counter() - begin
+
+
+def processor_ms(words: tuple[str, ...]) -> float:
+    """The processor time of one start, of the program and of the kernel for it: other programs hardly change it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000
+
+
+def compare_processor_time(programs: dict[str, tuple[str, ...]], rounds: int) -> None:
+    """Print a table of the processor time of programs, measured in turn; the first one is the baseline."""
+    found: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(rounds):
+        for name, words in programs.items():
+            found[name].append(processor_ms(words))
+    base = median(next(iter(found.values())))
+    rows = [
+        [name, f"{median(times):.1f}", f"{min(times):.1f}", f"{median(times) / base:.1f} times"]
+        for name, times in found.items()
+    ]
+    head = ("program", "median ms", "least ms", "ratio of medians")
+    table(f"Processor time of starts, {rounds} interleaved rounds", head, rows)
 
 
 def compare(name: str, words: tuple[str, ...], given: bytes, rounds: int) -> list[str]:
@@ -57,9 +85,17 @@ def main(rounds: int) -> None:
             compare("`whisper-tui call` of `true`", (SCRIPT, "call", *home, "execute_command", TRUE), b"", rounds),
             compare("`whisper-tui --version`", (SCRIPT, "--version"), b"", rounds),
         ]
+        head = ("program", "bare Python ms", "ours ms", "p95", "ratio of medians")
+        table(f"Starts, {rounds} interleaved rounds", head, rows)
+        print()
+        verbs = {f"`whisper-tui {look}`": look.split() for look in LOOKS}
+        programs = {
+            "`python -c pass`": BARE,
+            "the modules that options, JSON and a socket need": FLOOR,
+            **{name: (SCRIPT, verb, *home, *rest) for name, (verb, *rest) in verbs.items()},
+        }
+        compare_processor_time(programs, max(5, rounds // 4))
         subprocess.run((SCRIPT, "stop", *home), capture_output=True, check=True)
-    head = ("program", "bare Python ms", "ours ms", "p95", "ratio of medians")
-    table(f"Starts, {rounds} interleaved rounds", head, rows)
 
 
 if __name__ == "__main__":
