@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, RunKey, StartOrder
+from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
@@ -24,19 +24,26 @@ class Runner:
         self._reports = self.executor.reports()
         self._next = 0
 
-    async def start(self, argv: Sequence[str]) -> RunKey:
-        """Ask for a start."""
+    async def start(self, argv: Sequence[str], cwd: str = "", preview: PreviewOptions | None = None) -> RunKey:
+        """Ask for a start, or for a preview."""
         self._next += 1
         key = RunKey(str(self._next), 1)
-        spec = CommandSpec(command=Argv(program=argv[0], args=tuple(argv[1:])), cwd=str(self.directory))
-        order = StartOrder(key=key, spec=spec, program=shutil.which(argv[0]), environment=dict(os.environ))
+        spec = CommandSpec(command=Argv(program=argv[0], args=tuple(argv[1:])), cwd=cwd or str(self.directory))
+        order = StartOrder(
+            key=key, spec=spec, program=shutil.which(argv[0]), environment=dict(os.environ), preview=preview
+        )
         await self.executor.start(order)
         return key
 
-    async def seconds(self, argv: Sequence[str]) -> float:
+    @property
+    def attempt(self) -> Path:
+        """The directory of the last run."""
+        return self.directory / "runs" / f"{self._next}.1"
+
+    async def seconds(self, argv: Sequence[str], cwd: str = "", preview: PreviewOptions | None = None) -> float:
         """From the request to the report of the exit; then waits until all is over."""
         begin = time.perf_counter()
-        await self.start(argv)
+        await self.start(argv, cwd, preview)
         elapsed = 0.0
         async for reports in self._reports:
             kinds = set(map(type, reports))
@@ -48,11 +55,11 @@ class Runner:
 
     def output_size(self) -> int:
         """Bytes that the last run printed to standard output, as its file has them."""
-        return (self.directory / "runs" / f"{self._next}.1" / "out").stat().st_size
+        return (self.attempt / "out").stat().st_size
 
     def forget(self) -> None:
         """Remove the files of the last run."""
-        for path in (self.directory / "runs" / f"{self._next}.1").iterdir():
+        for path in self.attempt.iterdir():
             path.unlink()
 
 

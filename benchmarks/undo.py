@@ -2,10 +2,12 @@
 
 Needs Linux with user namespaces, or root. The upper directories come from real overlays. `flush` is the part in which
 the changes are written to the disk, so that they survive a power cut: it also writes what other programs have changed.
+`least` is a loop with only the work that no way to apply can leave out: a rename for each file, or a read and a write.
 """
 
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -66,6 +68,12 @@ def add_tree(number: int) -> None:
     fill(Path("tree").resolve(), number)
 
 
+def rename_all(number: int) -> None:
+    """Give each file another name."""
+    for each in range(number):
+        os.rename(Path(directory_of(each), f"f{each}"), Path(directory_of(each), f"g{each}"))
+
+
 def remove_all(number: int) -> None:
     """Remove each file, and leave the directories."""
     for each in range(number):
@@ -76,6 +84,29 @@ def milliseconds(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return (time.perf_counter() - begin) * 1000
+
+
+def processor() -> float:
+    """Return the milliseconds of processor time that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
+def least(top: Path, number: int, *, writes: bool) -> None:
+    """Do what cannot be left out, and nothing else."""
+    paths = [os.path.join(top, directory_of(each), f"f{each}") for each in range(number)]
+    if not writes:
+        for path in paths:
+            os.lstat(path)
+            os.rename(path, path + "~")
+        return
+    with open(top / "kept", "ab") as kept:
+        for path in paths:
+            with open(path, "r+b", 0) as file:
+                content = file.read()
+                kept.write(content)
+                file.seek(0)
+                file.write(content)
 
 
 class Flushes:
@@ -105,11 +136,15 @@ def measure(number: int, change: Callable[[int], None], flushes: Flushes) -> lis
         os.sync()
         copied = milliseconds(lambda: subprocess.run(["cp", "-a", str(top), str(copy)], check=True))
         read = milliseconds(lambda: read_changes(str(store)))
+        begin = processor()
         applied, first = flushes.without(lambda: transition.apply(str(store)))
+        middle = processor()
         undone, second = flushes.without(lambda: transition.undo(str(store)))
+        used = [middle - begin, processor() - middle]
+        shortest = milliseconds(lambda: least(top, number, writes=change is write_all))
         remove_tree(str(store))
         shutil.rmtree(top)
-        return [read, applied, undone, copied, first, second]
+        return [read, applied, undone, copied, first, second, *used, shortest]
 
 
 def main() -> None:
@@ -118,26 +153,36 @@ def main() -> None:
     transition.flush_file_system = flushes
     rows = []
     for number in NUMBERS:
-        for change in (replace_all, write_all, add_all, add_tree, remove_all):
+        for change in (replace_all, write_all, add_all, add_tree, rename_all, remove_all):
             found = [measure(number, change, flushes) for _ in range(ROUNDS)]
-            read, applied, undone, copied, first, second = (
+            read, applied, undone, copied, first, second, apply_cpu, undo_cpu, shortest = (
                 statistics.median(column) for column in zip(*found, strict=True)
             )
-            what = f"{change.__name__.replace('_', ' ')}: {number:,} files"
             rows.append(
                 [
-                    what,
+                    f"{change.__name__.replace('_', ' ')}: {number:,} files",
                     f"{read:.0f}",
-                    f"{applied:.0f}",
-                    f"{undone:.0f}",
+                    f"{applied:.0f} ({apply_cpu:.0f})",
+                    f"{undone:.0f} ({undo_cpu:.0f})",
+                    f"{shortest:.0f}",
                     f"{copied:.0f}",
                     f"{applied / copied:.2f}",
                     f"{undone / copied:.2f}",
                     f"{first:.0f}, {second:.0f}",
                 ]
             )
-    head = ["change", "read, ms", "apply, ms", "undo, ms", "`cp -a`, ms", "apply / cp", "undo / cp", "flush, ms"]
-    table("Apply and undo a preview", head, rows)
+    head = [
+        "change",
+        "read, ms",
+        "apply, ms (of a processor)",
+        "undo, ms (of a processor)",
+        "least, ms",
+        "`cp -a`, ms",
+        "apply / cp",
+        "undo / cp",
+        "flush, ms",
+    ]
+    table(f"Apply and undo a preview; load {os.getloadavg()[0]:.1f} at the end", head, rows)
 
 
 if __name__ == "__main__":
