@@ -12,7 +12,7 @@ from whisper_tui import Approve, Argv, CallRecord, Deny, ToolFailure, in_process
 from whisper_tui.model.call import CommandSpec, Function
 from whisper_tui.model.ending import FailedToStart, TimedOut
 from whisper_tui.model.run import OutputChunk, OutputSizes
-from whisper_tui.present.ending_text import Told, ToldPart, told_paragraphs
+from whisper_tui.present.ending_text import AgentAnswer, AnswerPart, agent_answer_paragraphs
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.answers_again import BY_ITSELF, NO_ANSWER, RAN_ON, REMOVED, AnswersAgain
 
@@ -37,7 +37,7 @@ async def asked(endpoint, human, tool, arguments, then, client="claude-code"):
         return await asyncio.wait_for(call, 30)
 
 
-async def told(bench, call_id="1") -> Told:
+async def told(bench, call_id="1") -> AgentAnswer:
     return await again(bench.supervisor, await bench.supervisor.record(call_id))
 
 
@@ -60,7 +60,7 @@ async def test_a_denial_is_told_again_in_the_words_of_the_human(endpoint, human,
     result = await asked(endpoint, human, tool, arguments, lambda: bench.deny("1", "not <here>"))
     found = await told(bench)
     assert [*found.parts] == parts_of(result) and "not <here>" in found.parts[0].text
-    assert found.parts[-1] == ToldPart("marked as", "an error")
+    assert found.parts[-1] == AnswerPart("marked as", "an error")
 
 
 async def test_the_note_about_an_edit_is_told_again(endpoint, human, bench):
@@ -109,19 +109,19 @@ async def test_the_marks_of_a_cut_are_told_again_as_long_as_for_that_client(
 
 async def test_unknown_parts_are_named_and_nothing_is_invented(endpoint, human, bench, monkeypatch):
     await asked(endpoint, human, "ExecCommand", {"cmd": "x", "yield_time_ms": 0}, human.approve_and_run)
-    assert await told(bench) == Told(caveats=(RAN_ON,))
+    assert await told(bench) == AgentAnswer(caveats=(RAN_ON,))
     record = await bench.supervisor.record("1")
     monkeypatch.setattr(HandExecutor, "read_output", lambda *_: OutputChunk(data=b"", start=0, size=0, ended=True))
     monkeypatch.setattr(HandExecutor, "_sizes", lambda *_: OutputSizes(out=3))
     output = record.state.model_copy(update={"output": OutputSizes(out=3)})
-    assert await again(bench.supervisor, record.model_copy(update={"state": output})) == Told(caveats=(REMOVED,))
+    assert await again(bench.supervisor, record.model_copy(update={"state": output})) == AgentAnswer(caveats=(REMOVED,))
 
 
 async def test_an_open_call_has_no_answer_yet(endpoint, human, bench):
     async with endpoint.client(mode="legacy") as agent:
         call = asyncio.create_task(agent.call_tool("execute_command", ECHO))
         await human.waiting()
-        assert await told(bench) == Told(caveats=(NO_ANSWER,))
+        assert await told(bench) == AgentAnswer(caveats=(NO_ANSWER,))
         await bench.deny("1", "no")
         await asyncio.wait_for(call, 30)
 
@@ -144,14 +144,20 @@ async def test_the_answer_of_the_library_is_told_again(tmp_path):
     async with in_process("my agent", root=tmp_path, decide=decide) as agent:
         answer = await agent.answer("execute_command", {"command": "sh", "args": ["-c", "echo hi; echo no >&2"]})
         found = await again(agent.supervision, await agent.supervision.record("1"))
-        assert found.parts == (ToldPart("result", json.dumps(answer.result, indent=2)), ToldPart("text", answer.text))
+        assert found.parts == (
+            AnswerPart("result", json.dumps(answer.result, indent=2)),
+            AnswerPart("text", answer.text),
+        )
         answer = await agent.answer("ExecCommand", {"cmd": "echo hi", "yield_time_ms": 3_600_000})
         found = await again(agent.supervision, await agent.supervision.record("2"))
-        assert found.parts == (ToldPart("result", json.dumps(answer.result, indent=2)), ToldPart("text", answer.text))
+        assert found.parts == (
+            AnswerPart("result", json.dumps(answer.result, indent=2)),
+            AnswerPart("text", answer.text),
+        )
         with pytest.raises(ToolFailure) as failed:
             await agent.answer("execute_command", {"command": "rm"})
         found = await again(agent.supervision, await agent.supervision.record("3"))
-        assert found.parts == (ToldPart("error", failed.value.sentence()),)
+        assert found.parts == (AnswerPart("error", failed.value.sentence()),)
 
 
 async def test_a_tool_of_the_agent_is_not_run_again_to_learn_what_it_said(tmp_path):
@@ -162,15 +168,15 @@ async def test_a_tool_of_the_agent_is_not_run_again_to_learn_what_it_said(tmp_pa
         assert await agent.call("read_file", {"path": str(outside)}) == "secret"
         record = await agent.supervision.record("1")
         assert isinstance(record.spec.command, Function)
-        assert await again(agent.supervision, record) == Told(caveats=(BY_ITSELF,))
+        assert await again(agent.supervision, record) == AgentAnswer(caveats=(BY_ITSELF,))
         assert await agent.supervision.record("1") == record
 
 
 def test_the_section_shows_each_part_masked_bounded_and_harmless() -> None:
     text = "\n".join(["curl -H 'Authorization: Bearer abcdefghijklmnop123456'", "\x1b[2J", *map(str, range(500))])
-    shown = told_paragraphs(Told((ToldPart("text", text),), ("A sentence.",)))
+    shown = agent_answer_paragraphs(AgentAnswer((AnswerPart("text", text),), ("A sentence.",)))
     lines = ["".join(span.text for span in paragraph.spans) for paragraph in shown]
     assert lines[1:4] == ["What the agent was told", "A sentence.", "text"]
     assert "abcdefghijklmnop" not in lines[4] and "\x1b" not in "".join(lines)
     assert lines[-1] == "… 302 more lines; whisper-tui show ID --told prints all"
-    assert told_paragraphs(None) == ()
+    assert agent_answer_paragraphs(None) == ()

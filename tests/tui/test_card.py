@@ -18,7 +18,7 @@ from whisper_tui.model.event import Decided
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.present.call_text import card
-from whisper_tui.present.ending_text import Told, ToldPart
+from whisper_tui.present.ending_text import AgentAnswer, AnswerPart
 from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -332,9 +332,11 @@ async def test_three_columns_have_the_details_of_an_ended_call_beside_its_output
 async def test_an_ended_call_shows_what_its_agent_was_told_with_its_details_and_asks_once() -> None:
     asked_about: list[str] = []
 
-    async def answer_of(_supervision: Supervision, record: CallRecord) -> Told:
+    async def answer_of(_supervision: Supervision, record: CallRecord) -> AgentAnswer:
         asked_about.append(record.id)
-        return Told((ToldPart("reason of the denial", "Denied by the human"),), ("Something is not recorded.",))
+        return AgentAnswer(
+            (AnswerPart("reason of the denial", "Denied by the human"),), ("Something is not recorded.",)
+        )
 
     scenario = Scenario.begin()
     waiting, ended = scenario.ask("build"), scenario.ask("test")

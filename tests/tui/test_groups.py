@@ -114,7 +114,7 @@ def test_sessions_with_the_same_name_are_distinguished() -> None:
 
 
 def test_similar_calls_of_all_sessions_are_grouped() -> None:
-    roster = CallRoster(mixed().supervisor.board, "likeness")
+    roster = CallRoster(mixed().supervisor.board, "similarity")
     assert ids(roster) == ["1", "3", "5", "7", "2", "4", "6", "8", "9", "10"]
 
 

@@ -11,7 +11,7 @@ from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
-from whisper_tui.present.ending_text import Told, ToldPart
+from whisper_tui.present.ending_text import AgentAnswer, AnswerPart
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.screens.history_screen import HISTORY, HistoryScreen
 from whisper_tui.tui.screens.past_calls import PastList
@@ -44,7 +44,7 @@ async def test_a_past_call_shows_what_its_agent_was_told_or_why_that_is_not_know
     async def answer_of(_supervision, record):
         if record.id == "5":
             raise Unavailable("the output cannot be read")
-        return Told((ToldPart("text", f"answer {record.id}"),))
+        return AgentAnswer((AnswerPart("text", f"answer {record.id}"),))
 
     async with open_cockpit(a_month(), size=(120, 70)) as cockpit:
         cockpit.app.answer_of = answer_of
@@ -173,4 +173,4 @@ async def test_a_failed_query_is_reported_in_the_list():
         cockpit.scenario.supervisor.history = fails
         await cockpit.press("n")
         await cockpit.sees("The journal is gone.")
-        assert not screen._looking
+        assert not screen._loading

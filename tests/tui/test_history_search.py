@@ -78,11 +78,11 @@ async def test_only_visible_calls_are_fetched():
     async with open_cockpit(scenario) as cockpit:
         before = scenario.supervisor.handed_out
         async with history(cockpit) as screen:
-            await cockpit.until(lambda: not screen._looking)
+            await cockpit.until(lambda: not screen._loading)
             assert scenario.supervisor.handed_out - before <= 300
             await cockpit.sees("so far")
             await cockpit.press("end")
-            await cockpit.until(lambda: len(ids(screen)) > 100 and not screen._looking)
+            await cockpit.until(lambda: len(ids(screen)) > 100 and not screen._loading)
             assert scenario.supervisor.handed_out - before <= 500
             assert ids(screen) == [str(number) for number in range(3000, 3000 - len(ids(screen)), -1)]
 

@@ -128,14 +128,16 @@ async def test_a_command_that_waits_for_input_is_noticed(tmp_path: Path, command
 
 async def test_a_queued_call_says_why_and_a_key_starts_it_anyway(tmp_path: Path) -> None:
     # No machine has so much memory.
-    async with live(tmp_path, min_memory_bytes=1 << 60) as seat:
-        started = asyncio.create_task(seat.start("sleep 1000"))
-        await seat.until(lambda: seat.screen.board.queued)
-        await seat.sees("Approved, in the queue", "◇ approved, queued: ", "MiB of memory are available", "Start anyway")
-        await seat.pilot.press("Q")
-        assert seat.board(await started).state.kind == "running"
-        await seat.pilot.press("Q")
-        await seat.sees("Start anyway is not possible: call 1 is not queued for a worker.")
+    async with live(tmp_path, min_memory_bytes=1 << 60) as cockpit:
+        started = asyncio.create_task(cockpit.start("sleep 1000"))
+        await cockpit.until(lambda: cockpit.screen.board.queued)
+        await cockpit.sees(
+            "Approved, in the queue", "◇ approved, queued: ", "MiB of memory are available", "Start anyway"
+        )
+        await cockpit.pilot.press("Q")
+        assert cockpit.board(await started).state.kind == "running"
+        await cockpit.pilot.press("Q")
+        await cockpit.sees("Start anyway is not possible: call 1 is not queued for a worker.")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")

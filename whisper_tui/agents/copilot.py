@@ -27,8 +27,8 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     command_line,
+    human_note_checks,
     seconds,
-    told_checks,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
@@ -135,7 +135,7 @@ class CopilotHook(HookFormat):
         denied = answer.get("permissionDecision") == "deny"
         return str(answer.get("permissionDecisionReason")) if denied else None
 
-    def told(self, context: str) -> HookAnswer:
+    def session_note(self, context: str) -> HookAnswer:
         """Tell the model something: outside of the object in which other clients expect it."""
         return printed({"additionalContext": context})
 
@@ -276,7 +276,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     for table in dict.fromkeys(server_tables(requests[1])):
         if isinstance(entry := value_at(result.read(table.file, table.opener), (*table.place, SERVER)), dict):
             result.servers.append(_server(table.file, entry, answered=answered))
-    result.checks.extend(told_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
+    result.checks.extend(human_note_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
     return result
 
 

@@ -242,10 +242,10 @@ def context_checks(
 ) -> list[Check]:
     """Check that the model is told once, by a hook or by the MCP server, that a human decides about its commands."""
     told = any(is_ours(handler) for plain in files for _, _, handler in handlers(plain, ("hooks", SESSION_EVENT)))
-    return told_checks(found, title, f"{reinstall} --no-mcp", reinstall, told=told, by_server=bool(found.servers))
+    return human_note_checks(found, title, f"{reinstall} --no-mcp", reinstall, told=told, by_server=bool(found.servers))
 
 
-def told_checks(
+def human_note_checks(
     found: Findings, title: str, repair: str, reinstall: str, *, told: bool, by_server: bool
 ) -> list[Check]:
     """Check the same for any client. `by_server`: the instructions of the MCP server reach the model."""

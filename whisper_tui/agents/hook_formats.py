@@ -181,7 +181,7 @@ class HookFormat(ABC):
             model=str(content.get("model") or ""),
             background=is_shell and arguments.values.get(self.background_key) is True,
             absolute=arguments.absolute,
-            configured=_told_about_server(content).get("source") != "dynamic",
+            configured=_server_of(content).get("source") != "dynamic",
         )
 
     def _call(self, arguments: ToolArguments, content: Content) -> FileEdits | Function | None:
@@ -206,7 +206,7 @@ class HookFormat(ABC):
         """Return the MCP server and its tool that a name stands for. None: it is no tool of a server."""
         if not tool.startswith(self.server_prefix):
             return None
-        told = _told_about_server(content)
+        told = _server_of(content)
         named = told.get("name") or told.get("server_name")
         return server_and_tool(tool.removeprefix(self.server_prefix), self.server_separator, named)
 
@@ -274,9 +274,9 @@ class HookFormat(ABC):
         # A session that goes on has been told before.
         if content.get("source") == "resume":
             return NO_DECISION
-        return self.told(CONTEXT)
+        return self.session_note(CONTEXT)
 
-    def told(self, context: str) -> HookAnswer:
+    def session_note(self, context: str) -> HookAnswer:
         """Tell the model something at the start of a session."""
         return printed({"hookSpecificOutput": {"hookEventName": self.session_event, "additionalContext": context}})
 
@@ -365,7 +365,7 @@ class DecisionFormat(HookFormat):
         return str(answer.get("reason")) if answer.get("decision") == "deny" else None
 
 
-def _told_about_server(content: Content) -> Content:
+def _server_of(content: Content) -> Content:
     """The account that a client gives of the MCP server of a tool."""
     return next((content[key] for key in ("mcp_server", "mcp_context") if isinstance(content.get(key), dict)), {})
 

@@ -26,9 +26,9 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     command_line,
+    human_note_checks,
     is_found_by,
     seconds,
-    told_checks,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
@@ -94,7 +94,7 @@ class KimiHook(ClaudeFormat):
             raise InvalidRequest("the directory of the command is not a text")
         return os.path.normpath(os.path.join(workspace, named or ""))  # noqa: PTH118  it may not exist
 
-    def told(self, context: str) -> HookAnswer:
+    def session_note(self, context: str) -> HookAnswer:
         """Tell the model something with its first prompt."""
         return printed({"message": context})
 
@@ -229,7 +229,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if isinstance(entry := value_at(result.read(table.file, table.opener), (*table.place, SERVER)), dict):
             result.servers.append(_server(table.file, entry, allowed=allowed))
     told = any(is_ours(PROMPT_EVENT, hook) for hook in listed)
-    result.checks.extend(told_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
+    result.checks.extend(human_note_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
     return result
 
 

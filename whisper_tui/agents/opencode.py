@@ -28,8 +28,8 @@ from whisper_tui.agents.findings import (
     FoundHook,
     FoundServer,
     bad,
+    human_note_checks,
     seconds,
-    told_checks,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
@@ -293,7 +293,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
     by_server, without = bool(result.servers), f"{_REINSTALL} --no-mcp"
-    result.checks.extend(told_checks(result, TITLE, without, _REINSTALL, told=told, by_server=by_server))
+    result.checks.extend(human_note_checks(result, TITLE, without, _REINSTALL, told=told, by_server=by_server))
     return result
 
 

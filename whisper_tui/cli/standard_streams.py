@@ -144,7 +144,7 @@ def _watch(stream: int, gone: "asyncio.Future[None]") -> None:
     # In a thread: epoll, which asyncio uses, refuses ordinary files, and polling would wake an idle program.
     loop = asyncio.get_running_loop()
 
-    def told() -> None:
+    def hung_up() -> None:
         if not gone.done():
             gone.set_result(None)
 
@@ -154,6 +154,6 @@ def _watch(stream: int, gone: "asyncio.Future[None]") -> None:
         # Elsewhere than on Linux some devices cannot be waited for, which says nothing about them.
         if any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
             with suppress(RuntimeError):  # The loop has ended.
-                loop.call_soon_threadsafe(told)
+                loop.call_soon_threadsafe(hung_up)
 
     threading.Thread(target=wait, name="hang-up", daemon=True).start()

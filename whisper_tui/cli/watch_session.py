@@ -326,7 +326,7 @@ class WatchSession:
     def __init__(self, home: Directories, *, asks: bool) -> None:
         self._home = home
         self._asks = asks
-        self._desk = WatchAnswers(self._say, Decider.model_validate(decider()))
+        self._answers = WatchAnswers(self._say, Decider.model_validate(decider()))
         self._prompted = False
         self._prompt_timer: asyncio.TimerHandle | None = None
         self._prompt_by = 0.0
@@ -350,36 +350,36 @@ class WatchSession:
     async def _follow(self, supervision: SupervisorClient) -> None:
         while True:
             try:
-                self._desk.supervision = supervision
+                self._answers.supervision = supervision
                 await self._tell(supervision)
                 problem = "The supervisor has stopped. Running commands continue under their keepers."
             except WhisperError as error:
                 problem = error_text(error)
             finally:
                 await supervision.close()
-            self._desk.supervision = None
+            self._answers.supervision = None
             self._say(f"{problem} Watching for it to come back.")
-            while self._desk.supervision is None:
+            while self._answers.supervision is None:
                 await asyncio.sleep(RETRY_S)
                 try:
                     if not stopped_on_purpose(self._home):
                         await ensure_supervisor(self._home)
                     supervision = await SupervisorClient.connect(self._home, start=False)
-                    self._desk.supervision = supervision
+                    self._answers.supervision = supervision
                 except WhisperError:
                     continue
 
     async def _tell(self, supervision: Supervision) -> None:
         """Print what happens from now on, after one line about the present state."""
         newest = await supervision.history(HistoryQuery(limit=1))
-        board = self._desk.board = Board()
+        board = self._answers.board = Board()
         before = bool(newest)
         if not before:
             self._say("Connected. No call yet.")
         async for events in supervision.watch(None):
             for event in events:
                 board.apply(event)
-                if before or self._desk.was_said(event):
+                if before or self._answers.was_said(event):
                     continue
                 if (line := happened(event, board)) is not None:
                     self._say(line)
@@ -391,19 +391,19 @@ class WatchSession:
 
     def _look(self) -> None:
         """After an event: report that the shown call is gone, or show the next one."""
-        desk = self._desk
+        answers = self._answers
         if not self._asks:
             return
-        if desk.shown is not None and desk.gone():
-            self._say(f"Call {desk.shown.id} was decided elsewhere or has changed. Press Enter for the next.")
-            desk.forget()
+        if answers.shown is not None and answers.gone():
+            self._say(f"Call {answers.shown.id} was decided elsewhere or has changed. Press Enter for the next.")
+            answers.forget()
         else:
-            desk.news()
+            answers.news()
         self._prompt()
 
     async def _read_effects(self) -> None:
         while True:
-            await self._desk.read_effects()
+            await self._answers.read_effects()
             self._prompt()
 
     async def _look_at_runs(self) -> None:
@@ -412,16 +412,16 @@ class WatchSession:
         said: set[str] = set()
         while True:
             await asyncio.sleep(STALLS_EVERY_S)
-            desk = self._desk
-            if desk.supervision is None:
+            board, supervision = self._answers.board, self._answers.supervision
+            if supervision is None:
                 continue
             with suppress(WhisperError):  # The one who follows the events says that the connection is lost.
-                stalls = await desk.supervision.stalls()
-                queue = (await desk.supervision.status()).queue if desk.board.queued else NOT_QUEUED
-                for told in (*stall_sentences(desk.board, known, stalls), *queue_sentences(desk.board, queue, said)):
-                    self._say(f"{clock_time(time.time())} {told}")
+                stalls = await supervision.stalls()
+                queue = (await supervision.status()).queue if board.queued else NOT_QUEUED
+                for sentence in (*stall_sentences(board, known, stalls), *queue_sentences(board, queue, said)):
+                    self._say(f"{clock_time(time.time())} {sentence}")
                     self._prompt()
-                known = {call_id: stall for call_id, stall in stalls.items() if call_id in desk.board.calls}
+                known = {call_id: stall for call_id, stall in stalls.items() if call_id in board.calls}
 
     async def _answer(self) -> None:
         """Take answers, one line after the other, until the end of input."""
@@ -429,9 +429,9 @@ class WatchSession:
         self._say("Type help for the list of answers.")
         self._prompt()
         try:
-            while not self._desk.left and (line := await lines.next()) is not None:
+            while not self._answers.left and (line := await lines.next()) is not None:
                 self._prompted = False
-                await self._desk.answer(line)
+                await self._answers.answer(line)
                 self._prompt()
         finally:
             lines.close()
@@ -446,7 +446,7 @@ class WatchSession:
 
     def _prompt(self) -> None:
         """Print the prompt once no more lines come."""
-        if not self._asks or self._prompted or self._desk.left:
+        if not self._asks or self._prompted or self._answers.left:
             return
         # A screen reader reads every prompt aloud, and a call that was approved brings several events at once.
         loop = asyncio.get_running_loop()
@@ -457,8 +457,8 @@ class WatchSession:
 
     def _print_prompt(self) -> None:
         self._prompt_timer = None
-        if not self._prompted and not self._desk.left:
-            sys.stdout.write(self._desk.prompt)
+        if not self._prompted and not self._answers.left:
+            sys.stdout.write(self._answers.prompt)
             sys.stdout.flush()
             self._prompted = True
 

@@ -150,7 +150,7 @@ MOST_TOLD_LINES = 200
 """Lines of one part of an answer that the cockpit shows; `whisper-tui show ID --told` prints all."""
 
 
-class ToldPart(NamedTuple):
+class AnswerPart(NamedTuple):
     """One part of an answer."""
 
     label: str
@@ -159,24 +159,24 @@ class ToldPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
+class AgentAnswer:
     """The answer to a call."""
 
-    parts: tuple[ToldPart, ...] = ()
+    parts: tuple[AnswerPart, ...] = ()
     """Exactly as the agent's program got them, in their order. Empty: not known, and `caveats` say why."""
     caveats: tuple[str, ...] = ()
     """Sentences about what is not known of the answer."""
 
-    def masked(self) -> "Told":
+    def masked(self) -> "AgentAnswer":
         """The same with secrets replaced, and very long parts without their middle."""
-        return Told(tuple(ToldPart(part.label, masked(_ends(part.text))) for part in self.parts), self.caveats)
+        return AgentAnswer(tuple(AnswerPart(part.label, masked(_ends(part.text))) for part in self.parts), self.caveats)
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer for programs."""
         return {"parts": [part._asdict() for part in self.parts], "caveats": list(self.caveats)}
 
 
-AnswerReader = Callable[[Supervision, CallRecord], Awaitable[Told]]
+AnswerReader = Callable[[Supervision, CallRecord], Awaitable[AgentAnswer]]
 """Returns the answer to an ended call. Raises `WhisperError`."""
 
 
@@ -188,12 +188,12 @@ def _ends(text: str) -> str:
     return f"{head.text}\n… {left_out:,} characters are not shown here …\n{tail.text}"
 
 
-def object_part(label: str, content: object) -> ToldPart:
+def object_part(label: str, content: object) -> AnswerPart:
     """Return a structured part as JSON, as programs read it."""
-    return ToldPart(label, json.dumps(content, ensure_ascii=False, indent=2, default=str))
+    return AnswerPart(label, json.dumps(content, ensure_ascii=False, indent=2, default=str))
 
 
-def told_paragraphs(told: Told | None) -> tuple[Paragraph, ...]:
+def agent_answer_paragraphs(told: AgentAnswer | None) -> tuple[Paragraph, ...]:
     """Return a section with the answer, secrets masked. None: it is not known yet, so there is no section."""
     if told is None:
         return ()

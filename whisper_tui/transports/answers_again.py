@@ -11,7 +11,7 @@ from whisper_tui.model.call import FileEdits, Session
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Held
-from whisper_tui.present.ending_text import Told, ToldPart, object_part
+from whisper_tui.present.ending_text import AgentAnswer, AnswerPart, object_part
 from whisper_tui.tools import Answer, CommandTool, SupervisedTool, ToolContext, ToolFailure, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget, agent_note, captured_texts, failure_of
 from whisper_tui.tools.exec_tool import ExecArguments, ExecCommandTool
@@ -59,27 +59,27 @@ class AnswersAgain:
     registry: Callable[[ToolContext], ToolRegistry]
     """Returns the tools of a session."""
 
-    async def __call__(self, supervision: Supervision, record: CallRecord) -> Told:
+    async def __call__(self, supervision: Supervision, record: CallRecord) -> AgentAnswer:
         """Return the answer to a call, as far as it is known. Raises `WhisperError`."""
         if not isinstance(record.state, Ended):
-            return Told(caveats=(NO_ANSWER,))
+            return AgentAnswer(caveats=(NO_ANSWER,))
         ending = record.state.ending
         has_result = not isinstance(ending, WithoutResult)
         caveats = tuple(_delivery(record))
         if has_result and record.function is None and await output_was_removed(supervision, record):
-            return Told(caveats=(*caveats, REMOVED))
+            return AgentAnswer(caveats=(*caveats, REMOVED))
         session = await supervision.session(record.call.session_id)
         if (record.call.key or "").startswith(KEY_IN_EDITOR):
             told = await _in_editor(supervision, record, record.state)
         elif record.call.ticket is not None:
             told = await _by_hook(supervision, record, record.state, session)
         elif has_result and record.function is not None:
-            return Told(caveats=(*caveats, BY_ITSELF))
+            return AgentAnswer(caveats=(*caveats, BY_ITSELF))
         else:
             told = await self._by_tool(supervision, record, record.state, session)
-        return Told(told.parts, (*caveats, *told.caveats))
+        return AgentAnswer(told.parts, (*caveats, *told.caveats))
 
-    async def _by_tool(self, supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> Told:
+    async def _by_tool(self, supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> AgentAnswer:
         by_mcp = (record.call.key or "").startswith("mcp ")
         size = end.output.out + end.output.err
         cut = not by_mcp and size > MOST_OUTPUT
@@ -93,18 +93,18 @@ class AnswersAgain:
         context = ToolContext(supervision, session, output_budget=lambda: budget)
         tool = _tool(self.registry(context), record.call.tool)
         if tool is None:
-            return Told(caveats=(NO_TOOL.format(tool=record.call.tool),))
+            return AgentAnswer(caveats=(NO_TOOL.format(tool=record.call.tool),))
         if isinstance(tool, ExecCommandTool) and _ran_on(record):
-            return Told(caveats=(RAN_ON,))
+            return AgentAnswer(caveats=(RAN_ON,))
         answer: Answer | WhisperError
         try:
             answer = await _answer(tool, record, end)
         except WhisperError as error:
             answer = error
         if by_mcp and budget is not None:
-            return Told(_mcp_parts(tool, record, answer, budget))
+            return AgentAnswer(_mcp_parts(tool, record, answer, budget))
         caveats = (*((SHORTENED.format(most=MOST_OUTPUT),) if cut else ()), *((MAY_SHORTEN,) if size else ()))
-        return Told(_program_parts(tool, answer), caveats)
+        return AgentAnswer(_program_parts(tool, answer), caveats)
 
 
 def _delivery(record: CallRecord) -> list[str]:
@@ -151,40 +151,40 @@ async def _answer(tool: SupervisedTool, record: CallRecord, end: Ended) -> Answe
 
 def _mcp_parts(
     tool: SupervisedTool, record: CallRecord, answer: Answer | WhisperError, budget: OutputBudget
-) -> tuple[ToldPart, ...]:
+) -> tuple[AnswerPart, ...]:
     from whisper_tui.transports.mcp.mcp_calls import answered, failed_by
 
     if isinstance(answer, WhisperError):
         result = failed_by(tool, answer, record.id)
     else:
         result = answered(answer, record.id, budget)
-    parts = [ToldPart("text", block.text) for block in result.content if block.type == "text"]
+    parts = [AnswerPart("text", block.text) for block in result.content if block.type == "text"]
     if result.structured_content is not None:
         parts.append(object_part("structured content", result.structured_content))
-    return (*parts, *((ToldPart("marked as", "an error"),) if result.is_error else ()))
+    return (*parts, *((AnswerPart("marked as", "an error"),) if result.is_error else ()))
 
 
-def _program_parts(tool: SupervisedTool, answer: Answer | WhisperError) -> tuple[ToldPart, ...]:
+def _program_parts(tool: SupervisedTool, answer: Answer | WhisperError) -> tuple[AnswerPart, ...]:
     """Return the answer to the library or to `whisper-tui call`."""
     if isinstance(answer, WhisperError):
         shaped = tool.error_result(answer)
-        return (ToldPart("error", answer.sentence()) if shaped is None else object_part("result", shaped),)
-    note = (ToldPart("note", answer.told),) if answer.told is not None else ()
-    return (*note, object_part("result", answer.result), ToldPart("text", answer.text))
+        return (AnswerPart("error", answer.sentence()) if shaped is None else object_part("result", shaped),)
+    note = (AnswerPart("note", answer.told),) if answer.told is not None else ()
+    return (*note, object_part("result", answer.result), AnswerPart("text", answer.text))
 
 
-async def _in_editor(supervision: Supervision, record: CallRecord, end: Ended) -> Told:
+async def _in_editor(supervision: Supervision, record: CallRecord, end: Ended) -> AgentAnswer:
     """Return the answer to an agent that an editor has started: its terminal, its write, or its question."""
     from whisper_tui.transports.acp.acp_terminals import exit_of, words_without_output
 
     command = record.spec.command
     if record.call.ticket is not None:
         if isinstance(end.ending, HandedOver):
-            return Told(caveats=(BY_ITSELF,))
+            return AgentAnswer(caveats=(BY_ITSELF,))
         if isinstance(end.ending, WithoutResult) and isinstance(command, FileEdits) and command.takes_result:
-            return Told((ToldPart("error", failure_of(end.ending, command.kind).sentence()),))
+            return AgentAnswer((AnswerPart("error", failure_of(end.ending, command.kind).sentence()),))
         # The protocol has no place for more.
-        return Told((ToldPart("outcome", "rejected"),))
+        return AgentAnswer((AnswerPart("outcome", "rejected"),))
     said = words_without_output(end)
     caveats: tuple[str, ...] = ()
     if not said:
@@ -194,37 +194,41 @@ async def _in_editor(supervision: Supervision, record: CallRecord, end: Ended) -
         note = agent_note(record)
         said = (f"[whisper_tui: {note}]\n" if note else "") + out + err
     exit_status = {name: value for name, value in exit_of(end).items() if value is not None}
-    return Told((ToldPart("output", said), object_part("exit status", exit_status)), (*caveats, IN_PIECES))
+    return AgentAnswer((AnswerPart("output", said), object_part("exit status", exit_status)), (*caveats, IN_PIECES))
 
 
-async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> Told:
+async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, session: Session) -> AgentAnswer:
     """Return the answer to a command of an agent's own shell: of its hook, and of the program that ran it."""
     ending = end.ending
     profile = profile_behind(session.client.name) if session.client is not None else None
     if isinstance(ending, WithoutResult) and not isinstance(ending, HandedOver) and record.process is None:
         reason = failure_of(ending, record.call.spec.command.kind).message
         answer = profile.hook.deny(reason) if profile is not None else None
-        printed = (ToldPart("answer of the hook", answer.stdout or answer.stderr),) if answer is not None else ()
-        return Told((ToldPart("reason of the denial", reason), *printed))
+        printed = (AnswerPart("answer of the hook", answer.stdout or answer.stderr),) if answer is not None else ()
+        return AgentAnswer((AnswerPart("reason of the denial", reason), *printed))
     # At the approval nothing was known yet about the end of the run.
     note = agent_note(record.model_copy(update={"state": Held(since=end.at)}))
     after = profile.hook.after(agent_note(record) or AS_SENT).stdout if profile is not None else ""
-    noted = (ToldPart("note with the approval", note),) if note and not after else ()
+    noted = (AnswerPart("note with the approval", note),) if note and not after else ()
     if isinstance(ending, HandedOver):
         # Whether the agent's tool got the edit depended on the files at that moment.
-        return Told(caveats=(BY_ITSELF, EDIT)) if record.function and record.edited else Told(noted, (BY_ITSELF,))
+        return (
+            AgentAnswer(caveats=(BY_ITSELF, EDIT))
+            if record.function and record.edited
+            else AgentAnswer(noted, (BY_ITSELF,))
+        )
     dies = profile is None or not profile.hangs_on_signals
     size = end.output.out + end.output.err
     cut = size > MOST_OUTPUT
     out, err = await captured_texts(supervision, record, MOST_OUTPUT if cut else None)
     last = program_end(record, ending, dies=dies)
     said = f"whisper_tui: {last['said']}\n" if "said" in last else ""
-    parts = [*noted, ToldPart("standard output", out), ToldPart("standard error", err + said)]
+    parts = [*noted, AnswerPart("standard output", out), AnswerPart("standard error", err + said)]
     named = {"code": "exit code", "signal": "signal"}
-    parts += [ToldPart(label, str(last[key])) for key, label in named.items() if key in last]
-    parts.append(ToldPart("answer of the hook after it", after))
+    parts += [AnswerPart(label, str(last[key])) for key, label in named.items() if key in last]
+    parts.append(AnswerPart("answer of the hook after it", after))
     caveats = (*((SHORTENED.format(most=MOST_OUTPUT),) if cut else ()), *_unrecorded_notes(record))
-    return Told(tuple(part for part in parts if part.text), caveats)
+    return AgentAnswer(tuple(part for part in parts if part.text), caveats)
 
 
 def _unrecorded_notes(record: CallRecord) -> list[str]:

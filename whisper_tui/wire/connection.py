@@ -111,7 +111,7 @@ class _Connection:
     ) -> None:
         self._supervision = supervision
         self._rows = rows
-        self._visitor = authorizer
+        self._authorizer = authorizer
         self._writer = writer
         self._owners = owners
         self._under_way: dict[int, _PendingRequest] = {}
@@ -146,7 +146,7 @@ class _Connection:
                 request.task.cancel()
         if self._under_way:
             await asyncio.wait([request.task for request in self._under_way.values()])
-        await self._visitor.leave()
+        await self._authorizer.leave()
 
     def _take(self, line: bytes) -> None:
         parsed = parse_line(line)
@@ -193,7 +193,7 @@ class _Connection:
 
     async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
-        await self._visitor.check(operation, given)
+        await self._authorizer.check(operation, given)
         source = self._rows if operation.name in OF_ROWS else self._supervision
         method = getattr(source, operation.name)
         await self._wait_until_read()
@@ -201,7 +201,7 @@ class _Connection:
             await self._stream(operation, request_id, method(**given))
             return
         result = await method(**given)
-        self._visitor.remember(operation, result)
+        self._authorizer.remember(operation, result)
         if isinstance(hello := given.get("hello"), SessionHello) and hello.ends_with_connection:
             self._owners[result.id] = self
         if operation.patient:

@@ -75,7 +75,7 @@ def _install(options: Options) -> int:
         raise InvalidRequest(f"{options.client} runs its commands itself", hint="Leave --executor out")
     if options.no_hook and options.no_mcp and not options.gateway and not options.executor:
         raise InvalidRequest("there is nothing to install", hint="Leave out --no-hook or --no-mcp")
-    request = _wish(
+    request = _install_request(
         options,
         hook=not options.no_hook,
         tools=not options.commands_only,
@@ -88,10 +88,10 @@ def _install(options: Options) -> int:
 
 
 def _uninstall(options: Options) -> int:
-    return _carry_out(options, _wish(options, hook=False, mcp=False))
+    return _carry_out(options, _install_request(options, hook=False, mcp=False))
 
 
-def _wish(options: Options, *, hook: bool, mcp: bool, **parts: bool) -> "InstallRequest":
+def _install_request(options: Options, *, hook: bool, mcp: bool, **parts: bool) -> "InstallRequest":
     from whisper_tui.agents.client_files import InstallRequest
 
     return InstallRequest(

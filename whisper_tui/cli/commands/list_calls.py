@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from whisper_tui.config.configuration import ToolSettings
     from whisper_tui.model.api import Supervision
     from whisper_tui.model.state import CallRecord
-    from whisper_tui.present.ending_text import AnswerReader, Told
+    from whisper_tui.present.ending_text import AgentAnswer, AnswerReader
     from whisper_tui.system.state_directory import Directories
     from whisper_tui.tools import ToolContext, ToolRegistry
 
@@ -238,7 +238,7 @@ def add_show(verbs: Subcommands) -> None:
 
 def _show_one(options: Options) -> int:
     if options.told:
-        return _show_told(options)
+        return _show_answer(options)
     with reader_of(options) as supervisor:
         if supervisor is None:
             raise UnknownCall(f"there is no call {options.id}", hint="No call has been recorded here")
@@ -257,7 +257,7 @@ def _show_one(options: Options) -> int:
     return 0
 
 
-def _show_told(options: Options) -> int:
+def _show_answer(options: Options) -> int:
     import asyncio
 
     with reader_of(options) as supervisor:
@@ -277,7 +277,7 @@ def _show_told(options: Options) -> int:
     return 0
 
 
-async def _told(home: "Directories", call_id: str) -> "Told":
+async def _told(home: "Directories", call_id: str) -> "AgentAnswer":
     from whisper_tui.config import load
     from whisper_tui.supervisor.runs.output_files import LocalOutput
     from whisper_tui.wire.client import SupervisorClient
@@ -297,13 +297,13 @@ def answers_again(settings: "ToolSettings") -> "AnswerReader":
 
         return standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
 
-    async def again(supervision: "Supervision", record: "CallRecord") -> "Told":
+    async def again(supervision: "Supervision", record: "CallRecord") -> "AgentAnswer":
         import asyncio
         import importlib
 
         # In a thread: importing the tools takes so long that the cockpit would drop keys.
         module = await asyncio.to_thread(importlib.import_module, "whisper_tui.transports.answers_again")
-        found: Told = await module.AnswersAgain(registry)(supervision, record)
+        found: AgentAnswer = await module.AnswersAgain(registry)(supervision, record)
         return found
 
     return again

@@ -261,7 +261,7 @@ class Keeper:
             "timed_out": self._spec["timeout"] if self._timed_out else None,
             "by_us": self._leader.ended_by_us,
             "limit": self._quota.broken(),
-            "background": self._background.picture(),
+            "background": self._background.snapshot(),
             "blocked": self._notifications.report(self._error_output()) if self._notifications is not None else None,
             "directory": self._last_directory.read() if self._last_directory is not None else None,
         }

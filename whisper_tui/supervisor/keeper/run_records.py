@@ -55,14 +55,14 @@ class BackgroundProcesses:
         """True if a process was alive at the last update."""
         return any(row["alive"] for row in self._rows.values())
 
-    def picture(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Return the list as JSON. Of two lists the one with the higher `look` is newer."""
         return {"look": self._looks, "boot": self._boot, "processes": list(self._rows.values())}
 
     def save(self) -> None:
         """Write the list to its file. A full disk does not stop the keeper."""
         try:
-            run_files.write_json(self._path, self.picture())
+            run_files.write_json(self._path, self.snapshot())
         except OSError:
             return
 

@@ -56,10 +56,10 @@ class OrphanedRun:
         now = list(rows.values())
         if now == before["processes"]:
             return before
-        picture = {"look": before["look"] + 1, "boot": boot, "processes": now}
+        snapshot = {"look": before["look"] + 1, "boot": boot, "processes": now}
         with suppress(OSError):
-            run_files.write_json(self._attempt.path(run_files.BACKGROUND), picture)
-        return picture
+            run_files.write_json(self._attempt.path(run_files.BACKGROUND), snapshot)
+        return snapshot
 
     def remove(self) -> None:
         """Remove the control group, once no process is left."""

@@ -89,7 +89,7 @@ class BegunCommand:
     received: dict[str, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0, "pty": 0})
     """Bytes of the command's output by stream."""
 
-    def told(self, method: str, params: Message) -> bytes | None:
+    def take_notification(self, method: str, params: Message) -> bytes | None:
         """Take a notification into account. Return it as it is for Codex, where it differs."""
         self.seq = int(params["seq"])
         self.exited = self.exited or method == "process/exited"
@@ -255,7 +255,7 @@ class CodexEnvironment:
             if begun is not None:
                 begun.call_id = str(params["callId"])
             return
-        changed = begun.told(method, params) if begun is not None else None
+        changed = begun.take_notification(method, params) if begun is not None else None
         # It waits while Codex does not read, so that a command with much output fills no memory.
         self._to_codex.forward(line if changed is None else changed)
         if method == "process/closed":

@@ -15,7 +15,7 @@ from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
-from whisper_tui.present.ending_text import AnswerReader, Told, told_paragraphs
+from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import rule_words
@@ -174,8 +174,8 @@ async def answer_paragraphs(cockpit: CockpitContext, record: CallRecord) -> tupl
     try:
         told = await answer_of(cockpit.supervision, record)
     except WhisperError as error:
-        told = Told(caveats=(f"The answer cannot be reproduced: {error.sentence()}",))
-    return told_paragraphs(told)
+        told = AgentAnswer(caveats=(f"The answer cannot be reproduced: {error.sentence()}",))
+    return agent_answer_paragraphs(told)
 
 
 def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Paragraph, ...]:

@@ -18,7 +18,7 @@ SECTIONS: tuple[Section, ...] = get_args(Section)
 """From top to bottom: waits for a human, waits for a worker, runs, left background processes, ended."""
 NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
 
-Grouping = Literal["arrival", "session", "likeness", "risk"]
+Grouping = Literal["arrival", "session", "similarity", "risk"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 """The order of waiting calls: by arrival, by session, similar ones together, or by risk."""
 RISK_GROUPS = ("severe risk", "some risk", "not inspected", "not flagged")
@@ -77,7 +77,7 @@ class ListedCall(NamedTuple):
     id: str
     section: Section
     session_id: str
-    likeness: str
+    similarity: str
     """The key of its group while it waits; empty afterwards."""
     risk: str
     """One of RISK_GROUPS while it waits; empty afterwards."""
@@ -93,7 +93,7 @@ def listed(record: CallRecord, section: Section) -> ListedCall:
         id=record.id,
         section=section,
         session_id=intern(record.call.session_id),
-        likeness=intern(similarity_key(record)) if section == "waiting" else "",
+        similarity=intern(similarity_key(record)) if section == "waiting" else "",
         risk=_risk_group(record) if section == "waiting" else "",
         words=words if len(words) <= LONGEST_SEARCHED else None,
     )
@@ -124,7 +124,7 @@ class SectionRows:
         # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 26).
         self._grouped: dict[Grouping, GroupedTickets] = {
             "session": GroupedTickets(lambda ticket: listed[ticket].session_id),
-            "likeness": GroupedTickets(lambda ticket: listed[ticket].likeness),
+            "similarity": GroupedTickets(lambda ticket: listed[ticket].similarity),
             "risk": GroupedTickets(lambda ticket: listed[ticket].risk, RISK_GROUPS),
         }
 

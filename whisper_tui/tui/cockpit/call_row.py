@@ -28,7 +28,7 @@ WIDEST_FACTS = 44
 GROUPED: dict[Grouping, str] = {
     "arrival": "",
     "session": ", by session",
-    "likeness": ", alike",
+    "similarity": ", alike",
     "risk": ", by risk",
 }
 _ROLES: dict[Section, Role] = {

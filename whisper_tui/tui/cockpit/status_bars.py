@@ -252,7 +252,7 @@ class HealthBar(Static):
         """`supervision` returns the current connection."""
         super().__init__()
         self._supervision = supervision
-        self._looking = False
+        self._loading = False
         self._told = ""
         """The problem of notifications that was reported last."""
 
@@ -264,8 +264,8 @@ class HealthBar(Static):
         self.set_interval(POLL_S, self._look)
 
     def _look(self) -> None:
-        if not self._looking:
-            self._looking = True
+        if not self._loading:
+            self._loading = True
             self.run_worker(self._ask())
 
     async def _ask(self) -> None:
@@ -277,7 +277,7 @@ class HealthBar(Static):
                 said = _health_text(status)
                 self._tell_of_notifications(status.notify_problem)
         finally:
-            self._looking = False
+            self._loading = False
         self.display = said is not None
         if said is not None:
             self.update(Content(said))

@@ -41,15 +41,15 @@ class ArgumentField(TextArea):
     # Terminals do not tell Shift+Enter from Enter. Enter adds an argument, as in a list of them, and Ctrl+J, which is
     # the line feed itself, breaks the line.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "wish('add')", "Add one below", show=False, priority=True),
+        Binding("enter", "request_row('add')", "Add one below", show=False, priority=True),
         Binding("ctrl+j", "insert_line_end", "Begin another line of it", show=False),
-        Binding("alt+up", "wish('up')", "Move it up", show=False),
-        Binding("alt+down", "wish('down')", "Move it down", show=False),
-        Binding("alt+x", "wish('remove')", "Remove it", show=False),
+        Binding("alt+up", "request_row('up')", "Move it up", show=False),
+        Binding("alt+down", "request_row('down')", "Move it down", show=False),
+        Binding("alt+x", "request_row('remove')", "Remove it", show=False),
     ]
 
     @dataclass
-    class Wish(Message):
+    class RowRequest(Message):
         """Do something with this argument: add one below, move it up or down, remove it."""
 
         field: "ArgumentField"
@@ -59,9 +59,9 @@ class ArgumentField(TextArea):
         super().__init__(value, soft_wrap=True, tab_behavior="focus", compact=True, placeholder="(empty)")
         self.cursor_blink = False
 
-    def action_wish(self, what: str) -> None:
+    def action_request_row(self, what: str) -> None:
         """Ask the form to do it."""
-        self.post_message(self.Wish(self, what))
+        self.post_message(self.RowRequest(self, what))
 
     def action_insert_line_end(self) -> None:
         """Insert a line feed into the argument."""
@@ -109,7 +109,7 @@ class _Row(Horizontal):
         event.stop()
         for what in ("up", "down", "remove"):
             if event.button.has_class(f"argument-{what}"):
-                self.post_message(ArgumentField.Wish(self.field, what))
+                self.post_message(ArgumentField.RowRequest(self.field, what))
 
 
 class ArgumentsForm(VerticalScroll, can_focus=False):
@@ -149,8 +149,8 @@ class ArgumentsForm(VerticalScroll, can_focus=False):
         event.stop()
         await self._add(after=None)
 
-    @on(ArgumentField.Wish)
-    async def _wished(self, message: ArgumentField.Wish) -> None:
+    @on(ArgumentField.RowRequest)
+    async def _row_requested(self, message: ArgumentField.RowRequest) -> None:
         message.stop()
         row = message.field.parent
         # The row can be gone: keys that were typed before its removal arrive after it.

@@ -60,7 +60,7 @@ class SendInputScreen(Dialog[InputRequest]):
         super().__init__()
         self._hidden = hidden
         self._starts_hidden = starts_hidden
-        self._looking = False
+        self._loading = False
         self._chosen = False
         """True once the person has chosen to show or hide the input."""
         self._call_id = call_id
@@ -86,8 +86,8 @@ class SendInputScreen(Dialog[InputRequest]):
         self.set_interval(LOOK_S, self._look)
 
     def _look(self) -> None:
-        if not (self._looking or self._chosen or self.query_one(Input).password):
-            self._looking = True
+        if not (self._loading or self._chosen or self.query_one(Input).password):
+            self._loading = True
             self.run_worker(self._look_now(), name="echo")
 
     async def _look_now(self) -> None:
@@ -95,7 +95,7 @@ class SendInputScreen(Dialog[InputRequest]):
         try:
             hidden = await self._hidden()
         finally:
-            self._looking = False
+            self._loading = False
         # Only ever towards hidden: a command that switches echo on again must not reveal a half-typed secret.
         if hidden and not self._chosen and self.is_mounted:
             self._hide()

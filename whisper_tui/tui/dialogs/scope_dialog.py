@@ -177,14 +177,14 @@ class ScopeScreen(Dialog[Approve]):
             self.query_one(name).disabled = not draft.has_words
         for name in ("#uses", "#uses-label"):
             self.query_one(name).disabled = not draft.has_uses
-        self._stop_looking()
+        self._cancel_lookup()
         if (scope := self._scope()) is not None:
             self._resting = self.set_timer(PAUSE_S, lambda: self._begin_to_look(scope))
 
     def _begin_to_look(self, scope: Scope) -> None:
         self.run_worker(self._look(scope), name="cover", group="cover", exclusive=True)
 
-    def _stop_looking(self) -> None:
+    def _cancel_lookup(self) -> None:
         """Cancel the preview of an earlier draft."""
         # An answer about an earlier draft that arrives late would be drawn over that of the present one.
         if self._resting is not None:
@@ -300,7 +300,7 @@ class ScopeScreen(Dialog[Approve]):
     async def action_approve(self) -> None:
         """Approve with this scope, unless the supervisor refuses it."""
         scope = self._scope()
-        self._stop_looking()
+        self._cancel_lookup()
         # Checked here again, because Ctrl+S can come before the debounce has run out.
         if scope is None or not await self._look(scope):
             self.app.bell()

@@ -209,7 +209,7 @@ class HistoryScreen(CommandScreen):
         self._told: tuple[Paragraph, ...] = ()
         """The answer that its agent got, once that is known."""
         self._past = self._new_past()
-        self._looking = False
+        self._loading = False
         self._problem = ""
         around = ("#past", "#past-search", "#past-filters")
         self._zoom = PaneZoom(self, ("#past-heading", "#past-detail"), "#past-replay", around)
@@ -302,7 +302,7 @@ class HistoryScreen(CommandScreen):
         return PastCalls(cockpit.supervision, self.filters, me=cockpit.me.who, clock=cockpit.clock)
 
     def _look_on(self) -> None:
-        self._looking = True
+        self._loading = True
         self.run_worker(self._look(self._past), name="look", group="look", exclusive=True)
 
     async def _look(self, past: PastCalls) -> None:
@@ -311,12 +311,12 @@ class HistoryScreen(CommandScreen):
                 self._draw_list()
         except WhisperError as error:
             self._problem = error_text(error)
-        self._looking = False
+        self._loading = False
         self._draw_list()
 
     @on(PastList.MoreNeeded)
     def _more_needed(self) -> None:
-        if not self._looking and not self._past.ended and not self._problem:
+        if not self._loading and not self._past.ended and not self._problem:
             self._look_on()
 
     def _draw_list(self, *, anew: bool = False) -> None:
@@ -334,7 +334,7 @@ class HistoryScreen(CommandScreen):
     def _last_line(self, past: PastCalls, looked: str) -> Line:
         if self._problem:
             return said(self._problem, "bad")
-        if self._looking:
+        if self._loading:
             return (Span("… " + (looked or "searching"), "muted"),)
         if not past.found:
             return (Span("No matching calls.", "muted"),)

@@ -190,7 +190,7 @@ class RuleForm(Dialog[str]):
         if fields != self._failed:
             self._say("")
             self._show_problems(problems if fields.words else {**problems, "words": ""})
-        self._stop_looking()
+        self._cancel_lookup()
         if problems:
             self._show(())
         else:
@@ -203,7 +203,7 @@ class RuleForm(Dialog[str]):
         # A function, because a coroutine that is cancelled before it begins would be reported as never awaited.
         self.run_worker(look, name="try rule", group="try", exclusive=True)  # type: ignore[arg-type]
 
-    def _stop_looking(self) -> None:
+    def _cancel_lookup(self) -> None:
         """Cancel the preview of an earlier draft, which would be drawn over that of the present one."""
         if self._resting is not None:
             self._resting.stop()
@@ -265,7 +265,7 @@ class RuleForm(Dialog[str]):
     async def _save(self, replaced: RuleDraft | None) -> None:
         problems: dict[str, str] = {}
         draft, self._failed = self.draft(problems), self.fields()
-        self._stop_looking()
+        self._cancel_lookup()
         if problems:
             self._show_problems(problems)
         if problems or not await self._look(draft):
