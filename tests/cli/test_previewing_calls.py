@@ -108,6 +108,19 @@ def test_a_severe_command_can_be_taken_back_by_default_and_that_can_be_left_out(
     assert "1 calls" in instance.run("prune", "--dry-run").stdout
 
 
+def test_an_edited_command_is_previewed_and_approved_as_previewed(instance: Instance, files: Path) -> None:
+    shown = instance.run("preview", "1", "--command", "rm a.txt; echo shorter")
+    if "cannot be previewed here" in shown.stdout:
+        pytest.skip(shown.stdout)
+    assert "1 file deleted" in shown.stdout and f"D {files}/a.txt" in shown.stdout
+    approved = instance.run("approve", "1", "--as-previewed", "--yes")
+    assert "Approved 1, changed: rm a.txt; echo shorter" in approved.stdout
+    instance.until(lambda: instance.rows("show", "1")["settled"])
+    assert not (files / "a.txt").exists() and not (files / "new").exists()
+    told = instance.run("show", "1", "--told").stdout
+    assert "The human changed the command before it ran" in told and "exactly the file changes" in told
+
+
 def test_a_call_without_a_preview_cannot_be_applied(instance: Instance, files: Path) -> None:
     refused = instance.run("approve", "1", "--as-previewed")
     assert refused.returncode == 1

@@ -1,6 +1,7 @@
 """The findings of a preview, and the changes of an approved call that can be taken back, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.preview import (
@@ -16,6 +17,7 @@ from whisper_tui.model.preview import (
 )
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
+from whisper_tui.present.command_text import command_paragraphs
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, size
 from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span, labelled, said
@@ -93,8 +95,10 @@ def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
     )
     way = way_text(report) if began else ()
     edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
+    command = command_paragraphs(preview.edited.command, ()) if preview.edited is not None else ()
     return (
         Paragraph((title, *edited, *facts), margin=(Span(" "),), decides=True),
+        *(replace(paragraph, decides=True) for paragraph in command),
         *(Paragraph(said(text, "muted"), margin=(Span("   "),), decides=True) for text in way),
         *(_warning(text) for text in warnings(report)),
     )
@@ -202,10 +206,11 @@ def _measure(change: PreviewChange) -> str:
     return "" if found is None else size(found)
 
 
-def choice_paragraph(keys: Mapping[str, str], *, applies: bool) -> Paragraph:
+def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = False) -> Paragraph:
     """Return the line with the choices after a preview; `keys` has the keys of the commands by their ids."""
     choices = (("apply-preview", "make exactly these changes"),) if applies else ()
-    further = (("approve", "run it for real"), ("preview", "preview again"))
+    real = "run the requested command for real" if edited else "run it for real"
+    further = (("approve", real), ("preview", "preview the requested one" if edited else "preview again"))
     line: list[Span] = []
     for command, words in (*choices, *further):
         if key := keys.get(command):

@@ -222,13 +222,16 @@ def _approve(options: Options) -> int:
         if not options.dry_run:
             _confirm_severe(rows, options)
         for row in rows:
-            edited = _edited(row, options)
+            edited = edited_spec(row, options)
             if scope is not None:
                 sys.stdout.write("\n".join(covered(supervisor, row["id"], scope, edited)) + "\n")
             if not options.dry_run:
                 decision = {"kind": "approve", "edited": edited, "remember": scope, "sandbox": sandbox}
                 decision |= _effects(supervisor, row["id"], options)
                 _decide(supervisor, row, decision, options.seen)
+                if options.as_previewed:
+                    decided = supervisor.ask("rows", kind="show", call_id=row["id"])[0]
+                    edited = decided["spec"] if decided["asked"] else None
                 say_approved(row, edited, scope, sandbox)
     return 0
 
@@ -356,7 +359,7 @@ def _decide(supervisor: LightClient, row: dict[str, Any], decision: dict[str, An
     supervisor.ask("decide", call_id=row["id"], decision=decision, by=decider(), seen=seen or row["seen"])
 
 
-def _edited(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
+def edited_spec(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
     """The specification to run instead. None: as asked."""
     if options.command is None and options.cwd is None:
         return None

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.commands.approve import decider, edited_spec
 from whisper_tui.cli.output_format import print_json
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Refused
@@ -41,6 +41,10 @@ def add_previews(verbs: Subcommands) -> None:
     preview.add_argument("id", metavar="ID", help="number of the call")
     preview.add_argument("--diff", action="store_true", help="print the differences in the contents of the files")
     preview.add_argument("--drop", action="store_true", help="end a preview that runs, and discard its changes")
+    preview.add_argument(
+        "--command", metavar="TEXT", help="preview this instead; approve --as-previewed then approves it as an edit"
+    )
+    preview.add_argument("--cwd", metavar="DIR", help="preview it in this directory instead")
     preview.add_argument("--json", action="store_true", help="print one object: the report and all changes")
     undo = verbs.add(
         "undo",
@@ -62,7 +66,8 @@ def _preview(options: Options) -> int:
             supervisor.ask("drop_preview", call_id=options.id, by=decider())
             sys.stdout.write(f"The preview of call {visible(options.id)} was dropped\n")
             return DONE
-        report = preview_of(supervisor, options.id)
+        row = supervisor.ask("rows", kind="show", call_id=options.id)[0]
+        report = preview_of(supervisor, options.id, edited_spec(row, options))
         changes = list(changes_of(supervisor, options.id)) if report["digest"] else []
         if options.json:
             print_json({"report": report, "changes": changes})
@@ -74,11 +79,11 @@ def _preview(options: Options) -> int:
     return NOT_APPLICABLE if report["problem"] else DONE
 
 
-def preview_of(supervisor: LightClient, call_id: str) -> dict[str, Any]:
-    """Return the report of the preview of a waiting call, as JSON; it is started if there is none yet."""
+def preview_of(supervisor: LightClient, call_id: str, edited: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the report of the preview of a waiting call, as JSON; it is started if there is none of this command."""
     preview = supervisor.ask("record", call_id=call_id)["preview"]
-    if preview is None or preview["dropped"]:
-        supervisor.ask("preview", call_id=call_id, by=decider())
+    if preview is None or preview["dropped"] or (edited is not None and preview["edited"] != edited):
+        supervisor.ask("preview", call_id=call_id, by=decider(), edited=edited)
     try:
         while True:
             preview = supervisor.ask("record", call_id=call_id)["preview"]

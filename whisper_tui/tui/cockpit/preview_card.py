@@ -100,7 +100,8 @@ class PreviewFacts:
         self._look(record, version)
         rows = self._rows if self._version == version else (_READING,)
         applies = preview is not None and preview.can_be_applied and not self.conflicts(record)
-        choices = () if isinstance(record.state, Ended) else (choice_paragraph(keys, applies=applies),)
+        edited = preview is not None and preview.edited is not None
+        choices = () if isinstance(record.state, Ended) else (choice_paragraph(keys, applies=applies, edited=edited),)
         return (*head, *choices, *rows)
 
     def conflicts(self, record: CallRecord) -> tuple[str, ...]:
