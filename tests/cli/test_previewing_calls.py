@@ -156,5 +156,5 @@ def test_status_and_doctor_say_why_commands_are_not_previewed(instance: Instance
     instance.call("run_shell_command", command=TIDY)
     shown = instance.run("preview", "1")
     assert shown.returncode == 1
-    assert "commands cannot be previewed here" in shown.stdout.lower()
+    assert shown.stdout.startswith("It was not previewed. Commands cannot be previewed here: the configuration says so")
     assert instance.rows("show", "1")["state"] == "waiting"

@@ -112,9 +112,9 @@ async def test_a_preview_that_cannot_be_made_says_why_and_cannot_be_applied() ->
         failed = FailedToStart(problem="other", subject="sh", message="The system gives it no namespaces.")
         report = PreviewReport(ending=failed, problem="the system gives it no namespaces", counts=ChangeCounts())
         end_preview(scenario, call_id, report, ())
-        await cockpit.until(lambda: "It cannot be applied: the system gives it no namespaces." in cockpit.text())
+        await cockpit.until(lambda: "It was not previewed: the system gives it no namespaces." in cockpit.text())
         await decide(cockpit, "equals_sign")
-        await cockpit.until(lambda: "has no preview that could be applied" in toast_text(cockpit.app))
+        await cockpit.until(lambda: "could be applied: the system gives it no namespaces" in toast_text(cockpit.app))
     assert scenario.supervisor.known(call_id).decision is None
 
 

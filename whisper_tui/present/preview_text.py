@@ -117,7 +117,9 @@ def warnings(report: PreviewReport) -> Iterator[str]:
         yield STOPPED[report.stopped]
     for why in report.beyond_rule:
         yield f"Its rule leaves the decision to you: {visible(why)}."
-    if report.problem:
+    if isinstance(report.ending, FailedToStart):
+        yield f"It was not previewed: {visible(report.problem)}."
+    elif report.problem:
         yield f"It cannot be applied: {visible(report.problem)}."
 
 

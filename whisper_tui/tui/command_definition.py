@@ -167,9 +167,14 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "ended": f"call {record.id} has not ended",
         "edit": f"call {record.id} edits no files, and was not previewed",
         "kept": f"the changes of call {record.id} were not kept",
-        "previewed": f"call {record.id} has no preview that could be applied",
+        "previewed": f"call {record.id} has no preview that could be applied{_why_not(record)}",
     }
     return f"{label} is not possible: {reasons[command.need]}."
+
+
+def _why_not(record: CallRecord) -> str:
+    report = record.preview.report if record.preview is not None else None
+    return f": {visible(report.problem)}" if report is not None and report.problem else ""
 
 
 def has_preview(record: CallRecord) -> bool:

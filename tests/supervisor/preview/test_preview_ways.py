@@ -33,6 +33,8 @@ pytestmark = needs_sandbox
 SYSTEM_PYTHON = "/usr/bin/python3"
 """A Python that an ordinary user can start, unlike one in the home of root."""
 NEWNS, PRIVATE_ALL, NOSUID = 0x20000, 16384 | (1 << 18), 2
+NO_MOUNTS = 77
+"""The exit code of a child that may not mount anything."""
 FILES = """
 mkdir -p 'with space/deep' plain; echo one > plain/a; echo two > 'with space/deep/b'; echo gone > gone; seq 9999 > long
 printf x > "$(printf 'line\\nbreak')"; ln -s plain/a link; echo hard > h1; ln h1 h2; chmod 640 long; mkfifo fifo
@@ -359,7 +361,9 @@ def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: p
         if not pid:
             code = 1
             try:
+                code = NO_MOUNTS
                 syscalls.call("unshare", NEWNS)
+                code = 1
                 syscalls.call("mount", None, b"/", None, PRIVATE_ALL, None)
                 (bench.workspace / "disk").mkdir()
                 syscalls.call("mount", b"tmpfs", os.fsencode(bench.workspace / "disk"), b"tmpfs", NOSUID, None)
@@ -376,7 +380,10 @@ def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: p
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code == NO_MOUNTS:
+            pytest.skip("the system lets root mount nothing")
+        assert code == 0
 
 
 @pytest.mark.parametrize(

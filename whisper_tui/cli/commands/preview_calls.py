@@ -115,7 +115,10 @@ def _print_report(report: dict[str, Any]) -> None:
         for name, word in (("created", "created"), ("changed", "changed"), ("deleted", "deleted"))
         if counts[name]
     ]
-    sys.stdout.write(f"{', '.join(parts) or 'No file changes'}. {_ending(report['ending'])}\n")
+    if report["ending"]["kind"] == "failed_to_start":
+        sys.stdout.write(f"It was not previewed. {_ending(report['ending'])}\n")
+    else:
+        sys.stdout.write(f"{', '.join(parts) or 'No file changes'}. {_ending(report['ending'])}\n")
     if counts["outside"]:
         sys.stdout.write(f"! {count(counts['outside'], 'change')} outside the workspace\n")
     if report["blocked"] or report["way"] != "overlay":
@@ -124,7 +127,7 @@ def _print_report(report: dict[str, Any]) -> None:
         sys.stdout.write(f"! it left behind: {visible(line)}; a preview ends it\n")
     if report["stopped"]:
         sys.stdout.write(f"! {_STOPPED[report['stopped']]}\n")
-    if report["problem"]:
+    if report["problem"] and report["ending"]["kind"] != "failed_to_start":
         sys.stdout.write(f"! Its changes cannot be applied: {visible(report['problem'])}.\n")
 
 

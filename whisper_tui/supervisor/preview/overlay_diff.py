@@ -280,7 +280,8 @@ class ChangeReader:
         """Note how a directory itself changed. False: the real one is gone, or is no directory any more."""
         after, before = present_stamp(upper), stamp(lower)
         if before is None or not before.is_directory:
-            self._gone.append(lower)
+            # A directory beside a mount point has a layer of its own, and may be none of the command's.
+            self._gone += [lower] if not is_top or os.listdir(upper) else []
             return False
         if is_top and after.uid != before.uid:
             # The upper directory of somebody else's directory, such as /tmp, could not be made alike.

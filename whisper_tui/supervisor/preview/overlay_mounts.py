@@ -162,7 +162,8 @@ def _fill(store: str, path: str, upper: str, held: dict[str, int | None]) -> lis
                 elif entry.is_file():
                     os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
                     held[entry.name] = -1
-            except PermissionError:
+            except (PermissionError, FileNotFoundError):
+                # Closed to this user, or just removed by somebody else, as happens in /tmp.
                 held[entry.name] = 0
     return below
 
@@ -211,6 +212,7 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
     """Mount the view in this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`."""
     own = os.geteuid() == 0
     options = "index=on,redirect_dir=off,volatile" if own else "userxattr,volatile"
+    layers = [layer for layer in layers if os.path.isdir(layer["path"])]
     covered = [layer["path"] for layer in layers]
     _devices(store, terminal)
     for path in _SERVICES:

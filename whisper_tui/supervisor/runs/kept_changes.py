@@ -243,6 +243,8 @@ class KeptChanges:
     def run_plainly(self, record: CallRecord, why: str) -> bool:
         """Note that a run in a view changed nothing and is replaced by one without. False: a human asked for a view."""
         if record.keeps != "view" or record.asked_undoable:
+            # There is nothing to be made real before it is over.
+            self._real.setdefault(RunKey(record.id, record.attempt or 1), "")
             return False
         self._plain[record.id] = why
         return True

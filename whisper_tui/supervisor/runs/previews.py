@@ -142,7 +142,9 @@ class Previews:
         event = PreviewStarted(at=self._clock(), call_id=call_id, attempt=attempt, by=by, edited=edited)
         self._store.record(event, durable=True)
         if not support.ways:
-            self._ended(call_id, attempt, not_started(spec, f"commands cannot be previewed here: {support.words}"))
+            self._ended(
+                call_id, attempt, not_started(spec, f"commands cannot be previewed here: {'; '.join(support.reasons)}")
+            )
             return attempt
         order = self._orders.of_preview(record, spec, resolved, attempt=attempt, support=support)
         try:

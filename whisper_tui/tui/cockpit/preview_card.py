@@ -96,6 +96,9 @@ class PreviewFacts:
             return (BLANK, *preview_paragraphs(preview, now)) if preview is not None else ()
         else:
             head = (BLANK, *preview_paragraphs(preview, now))
+            if not preview.report.digest:
+                # Nothing was written that could be shown.
+                return (*head, choice_paragraph(keys, applies=False))
         self._width = width
         self._look(record, version)
         rows = self._rows if self._version == version else (_READING,)
