@@ -346,7 +346,7 @@ class Session(Value):
     trust: Trust = "untrusted_external"
     key: str | None = None
     shell: str = ""
-    """Its own shell, in which the commands run that a human has approved (decision 42). Empty: they run in bash."""
+    """Its own shell, in which the commands run that a human has approved (decision 32). Empty: they run in bash."""
     hears: bool = False
     edits: EditMode = "rules"
     """How its edits of files are judged."""

@@ -103,7 +103,7 @@ class Ended(Value):
 class ShellReport(Value):
     """The variables and the profile of the agent's own shell, as the process that shows a ticket has them.
 
-    They may be secret, so they are kept in the private file of the session and never in the journal (decision 3).
+    They may be secret, so they are kept in the private file of the session and never in the journal (decision 2).
     """
 
     names: tuple[str, ...]

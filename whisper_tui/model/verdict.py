@@ -215,7 +215,7 @@ class RunCode(Value):
 
 
 class OwnShell(Value):
-    """The agent's own shell, in which a command runs if a human approves it (decision 42)."""
+    """The agent's own shell, in which a command runs if a human approves it (decision 32)."""
 
     program: str = ""
     """Absolute path of the shell. Empty: bash, as whom the command was read."""

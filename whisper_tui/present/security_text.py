@@ -184,7 +184,7 @@ def refused_sentence(attempt: AttemptRefused) -> str:
 
 
 def own_shell_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
-    """Return the agent's own shell, its profile, and the words of the command that this defines (decision 42)."""
+    """Return the agent's own shell, its profile, and the words of the command that this defines (decision 32)."""
     own = _own_shell(record)
     if own is None:
         return ()

@@ -112,7 +112,7 @@ class Environments:
             self._write(self._path(session_id), dict(environment))
 
     def learn(self, session_id: str, shell: ShellReport) -> None:
-        """Take over the variables and the profile of the agent's shell (decision 42). Raises `Unavailable`."""
+        """Take over the variables and the profile of the agent's shell (decision 32). Raises `Unavailable`."""
         kept = self._kept(session_id)
         known = {name: value for name, value in shell.environment.items() if name not in NOT_LEARNED}
         # Not every ticket is shown by a shell: some clients start simple commands without one.

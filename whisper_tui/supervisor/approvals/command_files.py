@@ -166,7 +166,7 @@ LARGEST_DEFINITION = 2000
 
 
 def own_shell_of(spec: CommandSpec, given: OwnShell | None, cwd: str, path: str) -> OwnShell | None:
-    """Return the agent's own shell for a command, and the words of the command that its profile defines (decision 42).
+    """Return the agent's own shell for a command, and the words of the command that its profile defines (decision 32).
 
     `given`: the shell and the profile of the session. None: the command runs as it was read, in bash.
     """

@@ -65,7 +65,7 @@ class Tickets:
             return record
         self._check_held(record)
         if shell is not None:
-            # Before the last look at the command, which then finds the programs of this environment (decision 42).
+            # Before the last look at the command, which then finds the programs of this environment (decision 32).
             self._environments.learn(record.call.session_id, shell)
         self._store.record(Claimed(at=self._clock(), call_id=call_id, claim=claim), durable=True)
         return self._store.call(call_id)

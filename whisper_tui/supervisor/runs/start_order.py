@@ -251,7 +251,7 @@ BEFORE = {
 
 
 def _in_own_shell(record: CallRecord, environment: Mapping[str, str]) -> tuple[CommandSpec, str] | None:
-    """Return the command in the agent's own shell, and the shell. None: it runs as it was read (decision 42)."""
+    """Return the command in the agent's own shell, and the shell. None: it runs as it was read (decision 32)."""
     resolved, command = record.resolved, record.spec.command
     own = resolved.own_shell if resolved is not None else None
     if own is None or resolved is None or not isinstance(command, Shell) or not record.decided_by_human:
