@@ -13,6 +13,7 @@ from textual.widgets import Input, TextArea
 from tests.in_memory.world import InMemoryRules
 from tests.tour import draw as draw_tour
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
+from tests.tui.host_scenes import one_away
 from tests.tui.past import a_month
 from tests.tui.preview_scenes import applied, previewed
 from tests.tui.scenes import Scenario, building, crowd, long_script, workday
@@ -94,6 +95,7 @@ PICTURES = (
     Picture("left-behind", left_behind, "1", ("b",), shows="Left over from earlier days"),
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("trouble", troubled, "7", shows="cannot work as it should"),
+    Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "deletes cache")),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 

@@ -34,7 +34,7 @@ class Human:
     def __init__(self, home: Path, scenes: Sequence[Scene], told: Callable[[Scene], bool]) -> None:
         """`told`: whether the model has been told anything about a scene."""
         places = Directories(config=home / "config", state=home / "state", runtime=home / "run")
-        self.port = SupervisorClient(places)
+        self.port = SupervisorClient.unconnected(places)
         self.board = Board()
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""

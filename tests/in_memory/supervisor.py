@@ -187,6 +187,10 @@ class InMemorySupervisor(PlayedWorld, Supervision):
                     batch = tuple(self.events[position : position + BATCH])
                     position += len(batch)
                     yield batch
+                if after is None:
+                    # All of the board was sent.
+                    after = position
+                    yield ()
                 await arrived.wait()
                 self.check()
         finally:
@@ -540,6 +544,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             notify_problem=self.notify_problem,
             unguarded=self.unguarded,
             queue=self.queue,
+            now=self.clock(),
         )
 
     async def _reached(self, call_id: str, states: tuple[type, ...]) -> CallRecord:

@@ -4,9 +4,11 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,20 +16,24 @@ from pathlib import Path
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
+from whisper_tui.cli.other_machines import HERE, ssh_host
 from whisper_tui.cli.subcommand import complain
 from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import OtherVersion, WhisperError
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
 from whisper_tui.tui.cockpit.call_panel import Guidance
+from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver
 from whisper_tui.tui.cockpit.status_bars import FirstHints
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.terminal_driver import TerminalQuestion
 from whisper_tui.tui.theme import has_indexed_colours
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
+from whisper_tui.wire.federation import Federation, Transport
 from whisper_tui.wire.rendezvous import release, replace, stopped_on_purpose
 
 
@@ -48,28 +54,91 @@ async def _open(home: Directories, wanted: Configuration) -> int:
         connections.append(await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state)))
         return connections[-1]
 
-    clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
     try:
-        with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
-            app = CockpitApp(
-                connections[0],
-                user=decider()["who"],
-                theme=theme_of(wanted.cockpit.theme, question),
-                keys=keymap(wanted.cockpit.keymap, wanted.keys),
-                notifications=wanted.calling,
-                undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
-                themes_folder=Path(home.config) / "themes",
-                indexed=has_indexed_colours(),
-                reconnect=reconnect,
-                take_over=partial(asyncio.to_thread, replace, home),
-                guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
-            )
-            app.question, app.answer_of = question, answers_again(wanted.tools)
-            await app.run_async()
-        return app.return_code or 0
+        take_over = partial(asyncio.to_thread, replace, home)
+        return await _show(home, wanted, connections[0], reconnect, user=decider()["who"], take_over=take_over)
     finally:
         for connection in connections:
             await connection.close()
+
+
+async def _show(
+    home: Directories,
+    wanted: Configuration,
+    supervision: Supervision,
+    reconnect: Reconnect,
+    *,
+    user: str,
+    take_over: TakeOver | None = None,
+) -> int:
+    """Run the cockpit with the user's settings until the human leaves it."""
+    clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
+    with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
+        app = CockpitApp(
+            supervision,
+            user=user,
+            theme=theme_of(wanted.cockpit.theme, question),
+            keys=keymap(wanted.cockpit.keymap, wanted.keys),
+            notifications=wanted.calling,
+            undo=UndoSettings(wanted.cockpit.undo, wanted.cockpit.undo_s),
+            themes_folder=Path(home.config) / "themes",
+            indexed=has_indexed_colours(),
+            reconnect=reconnect,
+            take_over=take_over,
+            guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
+        )
+        app.question, app.answer_of = question, answers_again(wanted.tools)
+        await app.run_async()
+    return app.return_code or 0
+
+
+def open_attached(home: Directories, names: Sequence[str]) -> int:
+    """Show one cockpit over several machines until the human leaves it. Returns the exit code."""
+    wanted = load(home)
+    ways = [_transport(home, wanted, name) for name in dict.fromkeys(names or (HERE, *wanted.hosts))]
+    return asyncio.run(_attached(home, wanted, ways))
+
+
+async def _attached(home: Directories, wanted: Configuration, ways: Sequence[Transport]) -> int:
+    # Whoever reads the journal of a machine sees at which desk a decision was made.
+    user = f"{decider()['who']}@{socket.gethostname()}"
+    federation = Federation.of(ways)
+
+    async def reconnect() -> Federation:
+        return Federation.of(ways)
+
+    try:
+        return await _show(home, wanted, federation, reconnect, user=user)
+    finally:
+        federation.close()
+
+
+def _transport(home: Directories, wanted: Configuration, name: str) -> Transport:
+    """Return the way to a machine of the configuration, to this machine, or to one that ssh alone knows."""
+    if name == HERE:
+        return ThisMachine(home)
+    return ssh_host(wanted, name)
+
+
+class ThisMachine:
+    """The way to the supervisor of this machine."""
+
+    name = HERE
+
+    def __init__(self, home: Directories) -> None:
+        self._home = home
+
+    def client(self) -> SupervisorClient:
+        """Return a client, which starts a supervisor if none runs and none was stopped."""
+        start = not stopped_on_purpose(self._home)
+        return SupervisorClient.unconnected(self._home, start=start, local_output=LocalOutput(self._home.state))
+
+    def explain(self, error: WhisperError) -> WhisperError:
+        """Return the error: there is no more to know."""
+        return error
+
+    def close(self) -> None:
+        """Do nothing: a client ends its own connection."""
 
 
 async def _first(home: Directories) -> SupervisorClient:

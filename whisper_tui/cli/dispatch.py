@@ -10,10 +10,12 @@ from whisper_tui.cli.standard_streams import FAILS_CLOSED, OutputLost, hold_desc
 from whisper_tui.cli.subcommand import (
     DONE,
     INTERRUPTED,
+    ON_HOSTS,
     OUTPUT_LOST,
     PIPE_CLOSED,
     REFUSED,
     UNAVAILABLE,
+    WITH_IDS,
     Options,
     Subcommands,
     code_of,
@@ -25,6 +27,7 @@ from whisper_tui.model.errors import WhisperError
 FAMILIES = {
     "whisper_tui.cli.commands.open_cockpit:add_demo": ("demo",),
     "whisper_tui.cli.commands.open_cockpit:add_watch": ("watch",),
+    "whisper_tui.cli.commands.open_cockpit:add_attach": ("attach", "dial-stdio"),
     "whisper_tui.cli.commands.open_cockpit:add_serve": ("serve",),
     "whisper_tui.cli.commands.agent_entry:add_mcp": ("mcp",),
     "whisper_tui.cli.commands.agent_entry:add_acp": ("acp",),
@@ -93,12 +96,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ending:
         code = ending.code or DONE
         raise SystemExit(_printed(FAILS_CLOSED.get(verb_of(given), code) if code else code)) from None
-    return int(_printed(_carried_out(options)))
+    return int(_printed(_carried_out(options, given)))
 
 
-def _carried_out(options: Options) -> int:
+def _carried_out(options: Options, given: Sequence[str]) -> int:
     """Run the subcommand. Any failure of `hook` and `exec` ends with an exit code that denies the command."""
     try:
+        if options.verb in (ON_HOSTS | WITH_IDS) and (":" in " ".join(given) or getattr(options, "at_host", None)):
+            from whisper_tui.cli.other_machines import is_elsewhere, run_elsewhere
+
+            if is_elsewhere(options):
+                return run_elsewhere(options, given)
         code: int = options.run(options)
     except (Exception, KeyboardInterrupt) as error:
         # Clients run the command after every exit code that they do not know as a denial (decision 17).

@@ -75,12 +75,17 @@ GROUPS = {
         *("list", "preview", "approve", "deny", "undo", "start", "signal", "kill", "pause"),
         *("resume", "approvals", "revoke", "revert"),
     ),
-    "Look": ("watch", "serve", "ps", "history", "show", "logs", "story", "export"),
+    "Look": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "prune", "completions", "man"),
 }
 """The subcommands by their headings in the help. The others are internal: they work, and are not listed."""
+
+ON_HOSTS = frozenset(["list", "ps", "history", "export", "story", "status", "pause", "resume", "approvals"])
+"""The subcommands that take `--host`."""
+WITH_IDS = frozenset(["show", "approve", "deny", "preview", "undo", "signal", "kill", "logs", "revoke", "revert"])
+"""Those that take ids, which may have the name of a machine before them."""
 
 _DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
 _PLACES = {"--home": 1, "--directories": 3}
@@ -181,6 +186,13 @@ class Subcommands:
         text = f"{sentence[:1].upper()}{sentence[1:]}." + (f" {details}" if details else "")
         parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_Help)
         add_directory_options(parser, default=argparse.SUPPRESS)
+        if name in ON_HOSTS:
+            parser.add_argument(
+                "--host",
+                dest="at_host",
+                metavar="HOST",
+                help="on another machine, by ssh: a name from [hosts] or one that ssh knows, or `all`",
+            )
         parser.set_defaults(run=run)
         return parser
 
@@ -210,6 +222,17 @@ def home_options(options: Options) -> list[str]:
     if options.directories:
         return ["--directories", *options.directories]
     return [] if options.home is None else ["--home", options.home]
+
+
+def without_home(given: Sequence[str]) -> list[str]:
+    """Return a command line without the options that choose the directories."""
+    words = list(given)
+    for at in range(len(words) - 1, -1, -1):
+        if words[at] in _PLACES:
+            del words[at : at + 1 + _PLACES[words[at]]]
+        elif words[at].startswith("--home="):
+            del words[at]
+    return words
 
 
 def home_of(options: Options) -> "Directories":

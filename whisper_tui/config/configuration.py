@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -12,6 +12,7 @@ from whisper_tui.config.private_files import TomlText, read_private, write_priva
 from whisper_tui.model.api import SettingList, ShownSetting
 from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, InvalidRequest
 from whisper_tui.model.run import NO_LIMITS, Limits
+from whisper_tui.model.state import HOST_NAME
 from whisper_tui.model.value import Value
 from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
@@ -71,6 +72,15 @@ class McpSettings(Value):
     """Servers of others, by their names."""
 
 
+class HostSettings(Value):
+    """A table `[hosts.NAME]`: another machine, for `attach` and `--host`."""
+
+    ssh: str = Field(default="", pattern=r"^([^-\s]\S*)?$")
+    """The name of the machine for ssh. Empty: its name here."""
+    command: str = Field(default="whisper-tui", min_length=1)
+    """The text by which the shell of the user there starts whisper_tui."""
+
+
 class Configuration(Value):
     """All settings of the user."""
 
@@ -85,6 +95,8 @@ class Configuration(Value):
     """The keys of the cockpit's commands, by their ids. The cockpit checks them: it alone knows the commands."""
     tools: ToolSettings = ToolSettings()
     mcp: McpSettings = McpSettings()
+    hosts: dict[Annotated[str, Field(pattern=HOST_NAME)], HostSettings] = Field(default_factory=dict)
+    """Other machines, by the names that are put before their ids."""
     rules: Rules = Rules()
     """The rules of the file, together with those from the lists of `tools`."""
 
@@ -114,6 +126,7 @@ def _configuration(path: Path, text: str) -> Configuration:
         keys=_keys(path, document),
         tools=tools,
         mcp=_table(path, "mcp", document, McpSettings),
+        hosts=_hosts(path, document),
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),
     )
 
@@ -153,6 +166,13 @@ def _keys(path: Path, document: dict[str, Any]) -> dict[str, str | tuple[str, ..
                 f"{path}: {name!r} in [keys] must be a key or a list of keys", hint=f'Write it like {name} = "K"'
             )
     return {name: keys if isinstance(keys, str) else tuple(keys) for name, keys in content.items()}
+
+
+def _hosts(path: Path, document: dict[str, Any]) -> dict[str, HostSettings]:
+    try:
+        return Configuration.model_validate({"hosts": document.get("hosts", {})}).hosts
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_problem('', error)}", hint="Correct it, then try again") from error
 
 
 def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterable[str]) -> None:

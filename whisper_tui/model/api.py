@@ -23,7 +23,7 @@ from whisper_tui.model.run import (
     UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended, ShellReport
+from whisper_tui.model.state import CallRecord, Claim, Ended, HostState, ShellReport
 from whisper_tui.model.value import Count, Value, Whole
 
 LARGEST_PAGE = 10_000
@@ -105,6 +105,10 @@ class SupervisorStatus(Value):
     """Why the last notification failed, as a clause. Empty: it did not."""
     unguarded: tuple[str, ...] = ()
     """Connected agents whose hooks hold nothing: which, where and why, one sentence each."""
+    now: float | None = None
+    """The time by its clock, in seconds since the epoch. None: not reported."""
+    hosts: tuple[HostState, ...] = ()
+    """The machines whose supervisors this is made of. Empty: it is one supervisor."""
 
 
 PRESENCE_LASTS_S = 6.0
@@ -251,7 +255,7 @@ class Supervision(Protocol):
         ...
 
     def watch(self, after: Count | None = None) -> AsyncIterator[tuple[Event, ...]]:
-        """Numbered events in batches, endless. None: first all events of what a board shows now."""
+        """Numbered events in batches, endless. None: first all events of what a board shows now, and an empty batch."""
         ...
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:

@@ -1,4 +1,4 @@
-"""States of calls: a union whose arms carry exactly their own data, the record of a call, and many records packed."""
+"""States of calls: a union whose arms carry exactly their own data; the record of a call, records packed; machines."""
 
 import signal
 import zlib
@@ -177,6 +177,11 @@ class CallRecord(Value):
         return self.call.id
 
     @property
+    def host(self) -> str:
+        """The machine that it belongs to, if a cockpit shows several. Empty: there is only one."""
+        return self.id.rpartition(":")[0]
+
+    @property
     def decided_by_human(self) -> bool:
         """True if somebody decided about this very call; False: a rule or a remembered approval did, or nobody yet."""
         return self.decided_by is not None and self.decided_by.surface not in {"rule", "memory"}
@@ -293,6 +298,22 @@ class CallRecord(Value):
         resolved = self.resolved.model_dump_json() if self.resolved else ""
         # The verdict and the resolution belong to it: an approval is for what the human was shown (decision 23).
         return digest("\n".join((self.call.spec.canonical(), self.call.description, verdict, resolved)))
+
+
+HOST_NAME = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$"
+"""The names of machines."""
+
+
+class HostState(Value):
+    """A machine whose supervisor one cockpit shows beside others."""
+
+    name: str = Field(pattern=HOST_NAME)
+    reached: bool | None = None
+    """True if its calls are shown as they are now, False if as they were last. None: nothing is known of it yet."""
+    since: float
+    """When that began, in seconds since the epoch."""
+    problem: str = ""
+    """Why it is not reached, and what to do, as sentences. Empty: it is, or the first attempt goes on."""
 
 
 KEPT_WHOLE = 1200

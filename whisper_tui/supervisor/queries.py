@@ -5,6 +5,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -354,4 +355,5 @@ class StatusReport:
             previews=self._previews(),
             notify_problem=notify_problem,
             unguarded=self.unguarded.sentences(),
+            now=time.time(),
         )

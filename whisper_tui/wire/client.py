@@ -16,6 +16,7 @@ from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, 
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import Ended, Running
+from whisper_tui.model.text import visible
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.operations import OPERATIONS, Operation, error_in, explain, line_of, request_line
 from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, check_greeting, hello
@@ -153,8 +154,11 @@ async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.Strea
 def _check_greeting(line: bytes) -> None:
     if not line.endswith(b"\n"):
         raise _gone()
-    greeting = from_json(line)
-    error = error_in(greeting)
+    try:
+        greeting = from_json(line)
+        error = error_in(greeting)
+    except (ValueError, AttributeError):
+        raise Unavailable(f"this is no supervisor; it says {visible(repr(line[:200]))}") from None
     if error is not None:
         raise error
     check_greeting(greeting)
@@ -252,32 +256,34 @@ class SupervisorClient(Supervision):
     Its methods are those of the API. Only those that may read the output of a run without the socket are defined here.
     """
 
-    def __init__(
-        self,
-        home: Directories,
-        *,
-        start: bool = True,
-        for_agent: bool = False,
-        local_output: OutputReader | None = None,
-    ) -> None:
-        """`start`: start a supervisor if none runs. `for_agent`: do not start one that a human has stopped.
-
-        `local_output` reads the output of runs. None: the supervisor is asked for it.
-        """
-        self._home = home
-        self._find: Callable[[Directories], socket.socket | None] = (
-            functools.partial(reach, for_agent=for_agent) if start else connect
-        )
+    def __init__(self, find: Callable[[], socket.socket], local_output: OutputReader | None = None) -> None:
+        """`find` connects to the supervisor. It may wait, so it is called in a thread."""
+        self._find = find
         self._local = local_output
         self._link: Link | None = None
         self._connecting = asyncio.Lock()
         self._attempts: dict[str, int] = {}
 
     @classmethod
-    def unconnected(cls, home: Directories, **how: Any) -> Self:
-        """Return a client that connects with its first request. `how`: as for the class."""
+    def over(cls, find: Callable[[], socket.socket]) -> Self:
+        """Return a client that connects with its first request, by `find`."""
         # Only the class itself can create instances, because mypy believes that the derived methods are missing.
-        return cls(home, **how)
+        return cls(find)
+
+    @classmethod
+    def unconnected(
+        cls,
+        home: Directories,
+        *,
+        start: bool = True,
+        for_agent: bool = False,
+        local_output: OutputReader | None = None,
+    ) -> Self:
+        """Return a client that connects with its first request. The arguments are those of `connect`."""
+        find: Callable[[Directories], socket.socket] = (
+            functools.partial(reach, for_agent=for_agent) if start else _running
+        )
+        return cls(functools.partial(find, home), local_output)
 
     @classmethod
     async def connect(
@@ -288,7 +294,11 @@ class SupervisorClient(Supervision):
         for_agent: bool = False,
         local_output: OutputReader | None = None,
     ) -> Self:
-        """Return a connected client. Raises `WhisperError`."""
+        """Return a connected client. Raises `WhisperError`.
+
+        `start`: start a supervisor if none runs. `for_agent`: do not start one that a human has stopped. `local_output`
+        reads the output of runs. None: the supervisor is asked for it.
+        """
         client = cls.unconnected(home, start=start, for_agent=for_agent, local_output=local_output)
         await client._connected()
         return client
@@ -336,12 +346,7 @@ class SupervisorClient(Supervision):
             return self._link
 
     async def _connection(self) -> socket.socket:
-        connection = await asyncio.to_thread(self._find, self._home)
-        if connection is None:
-            raise Unavailable(
-                f"no supervisor runs for {self._home.state}", hint="Any other whisper-tui command starts one"
-            )
-        return connection
+        return await asyncio.to_thread(self._find)
 
     async def _attempt(self, call_id: str) -> int | None:
         """Return the attempt in the names of a run's files. None: it may not have started."""
@@ -355,6 +360,14 @@ class SupervisorClient(Supervision):
                 self._attempts.clear()
             known = self._attempts[call_id] = record.attempt
         return known
+
+
+def _running(home: Directories) -> socket.socket:
+    """Connect to the running supervisor. Raises `Unavailable` if none runs."""
+    connection = connect(home)
+    if connection is None:
+        raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
+    return connection
 
 
 async def ensure_supervisor(home: Directories) -> None:

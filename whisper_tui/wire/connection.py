@@ -222,7 +222,8 @@ class _Connection:
         async for item in items:
             lines = deque(
                 answer_line(request_id, "item", part)
-                for start in range(0, len(item), EVENTS_A_LINE)
+                # An empty batch says something, too, so it is a line of its own.
+                for start in range(0, len(item) or 1, EVENTS_A_LINE)
                 for part in _parts(operation, item[start : start + EVENTS_A_LINE])
             )
             # Encoded lines need much less memory than the event objects that a slow reader would keep alive.
@@ -236,7 +237,7 @@ class _Connection:
 def _parts(operation: Operation, items: tuple[Any, ...]) -> Iterator[bytes]:
     """Yield items as JSON, in parts that fit into a line."""
     body = operation.result.dump_json(items)
-    if len(body) <= LARGEST_PART or len(items) == 1:
+    if len(body) <= LARGEST_PART or len(items) < 2:
         yield body
         return
     # The length of the JSON is unknown before, so the items are halved until each part fits.

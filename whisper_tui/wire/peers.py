@@ -88,6 +88,12 @@ def why_supervised(
     """
     if line is None or line[0].foreign:
         return "the requesting process cannot be examined"
+    return _why_descendant(line, keepers, agents) or why_refused_over_ssh(line)
+
+
+def _why_descendant(
+    line: tuple[ProcessSeen, ...], keepers: Collection[int], agents: Mapping[tuple[int, str], str]
+) -> str | None:
     for seen in line:
         if seen.pid in keepers or seen.keeper:
             return "the request comes from inside a supervised command"
@@ -102,7 +108,7 @@ def why_supervised(
             return f"the request comes from inside the agent {agent}"
     if line[0].descends_from == "agent" and (line[0].pid, line[0].start) not in agents:
         return "the request comes from a process that an agent started (it has the mark)"
-    return why_refused_over_ssh(line)
+    return None
 
 
 def why_supervised_here() -> str | None:
@@ -111,6 +117,12 @@ def why_supervised_here() -> str | None:
     if line is not None and (problem := why_supervised(line, ())) is not None:
         return problem
     return _MARK_FOUND if processes.is_supervised_here() else None
+
+
+def is_refused_for_ever_here() -> bool:
+    """True if this process may never decide, and not only as long as some connection is open."""
+    line = ancestry(os.getpid(), read_process)
+    return processes.is_supervised_here() or (line is not None and _why_descendant(line, (), NO_AGENTS) is not None)
 
 
 def supervised_call(line: tuple[ProcessSeen, ...] | None, keepers: Mapping[int, str]) -> str | None:

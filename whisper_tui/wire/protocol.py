@@ -11,6 +11,9 @@ from whisper_tui.model.protocol_version import OLDEST, VERSION
 SOCKET = "supervisor.sock"
 """Name of the socket in the runtime directory."""
 
+DIAL = "dial-stdio"
+"""The subcommand that connects its standard input and output to the socket, for programs on other machines."""
+
 LONGEST_ANSWER = 256 * 1024 * 1024
 """The longest line in bytes that a client accepts: enough for the largest page of history."""
 

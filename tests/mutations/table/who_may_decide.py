@@ -15,14 +15,14 @@ REFUSED = "tests/mutations/test_refused_attempts.py::"
 WHO_MAY_DECIDE = (
     Mutation(
         "a keeper among the ancestors",
-        "whisper_tui.wire.peers.why_supervised",
+        "whisper_tui.wire.peers._why_descendant",
         "seen.pid in keepers or seen.keeper",
         "False",
         (PEERS + "test_a_descendant_of_a_keeper_may_not_decide",),
     ),
     Mutation(
         "the environment of a supervised command",
-        "whisper_tui.wire.peers.why_supervised",
+        "whisper_tui.wire.peers._why_descendant",
         "seen.marked",
         "False",
         (PEERS + "test_a_process_with_the_environment_of_a_supervised_command_may_not_decide",),
@@ -36,7 +36,7 @@ WHO_MAY_DECIDE = (
     ),
     Mutation(
         "an agent among the ancestors",
-        "whisper_tui.wire.peers.why_supervised",
+        "whisper_tui.wire.peers._why_descendant",
         "agents.get((seen.pid, seen.start))",
         "agents.get((-1, seen.start))",
         (PEERS + "test_the_agents_own_process_may_decide_and_its_children_may_not",),
@@ -64,7 +64,7 @@ WHO_MAY_DECIDE = (
     ),
     Mutation(
         "an agent's pid that another process has by now",
-        "whisper_tui.wire.peers.why_supervised",
+        "whisper_tui.wire.peers._why_descendant",
         "agents.get((seen.pid, seen.start))",
         "{pid: name for (pid, _), name in agents.items()}.get(seen.pid)",
         (PEERS + "test_a_process_that_has_only_the_pid_of_an_agent_that_ended_is_no_agent",),
@@ -93,8 +93,8 @@ WHO_MAY_DECIDE = (
     Mutation(
         "a session of the ssh server",
         "whisper_tui.wire.peers.why_supervised",
-        "why_refused_over_ssh(line)",
-        "None",
+        "_why_descendant(line, keepers, agents) or why_refused_over_ssh(line)",
+        "_why_descendant(line, keepers, agents)",
         (SSH + "test_nobody_decides_through_ssh_to_the_same_machine",),
     ),
     Mutation(

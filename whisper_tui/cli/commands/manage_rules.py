@@ -51,6 +51,11 @@ def check_outside(what: str, home: "Directories") -> None:
 
 def have_it_noted(home: "Directories") -> None:
     """Ask the supervisor to stop, which it refuses a supervised command. It judges by the same line of processes."""
+    from whisper_tui.wire.peers import is_refused_for_ever_here
+
+    # A session of ssh that may not decide now may do so a moment later, and then it would stop.
+    if not is_refused_for_ever_here():
+        return
     with suppress(WhisperError), light_client(home, start=False) as supervisor:
         supervisor.ask("shutdown")
 

@@ -3,8 +3,12 @@
 import os
 import sys
 
+from whisper_tui.cli.other_machines import HERE
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of
 from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.wire.protocol import DIAL
+
+PIECE = 1 << 16
 
 
 def open_cockpit_here(options: Options) -> int:
@@ -20,6 +24,61 @@ def open_cockpit_here(options: Options) -> int:
     from whisper_tui.cli.cockpit_launcher import open_cockpit
 
     return open_cockpit(home)
+
+
+def add_attach(verbs: Subcommands) -> None:
+    """Declare the subcommands."""
+    parser = verbs.add(
+        "attach",
+        "open one cockpit over the supervisors of several machines, by ssh",
+        _attach,
+        details="Without a HOST it shows this machine and all that the configuration file names under [hosts]. "
+        "Calls, rules, history and decisions stay on their machines, which need whisper_tui and a key of ssh that "
+        "asks no question. A machine that cannot be reached is shown as it was, in grey, and tried again.",
+    )
+    parser.add_argument(
+        "hosts",
+        nargs="*",
+        metavar="HOST",
+        help=f"a name from [hosts], or one that ssh knows; `{HERE}` is this machine",
+    )
+    verbs.add(
+        DIAL, "connect standard input and output to the supervisor of this machine, for a cockpit elsewhere", _dial
+    )
+
+
+def _attach(options: Options) -> int:
+    """Open one cockpit over several machines until the human leaves it."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest(
+            "the cockpit needs a terminal", hint="whisper-tui list --host all shows the calls without one"
+        )
+    home = home_of(options)
+    from whisper_tui.cli.cockpit_launcher import open_attached
+    from whisper_tui.cli.commands.manage_rules import check_outside
+
+    # The supervisors there see ssh, and not who has started it here.
+    check_outside("attach", home)
+    return open_attached(home, options.hosts)
+
+
+def _dial(options: Options) -> int:
+    """Pass bytes on in both directions until one end closes."""
+    import select
+
+    from whisper_tui.wire.rendezvous import reach
+
+    connection = reach(home_of(options))
+    connection.setblocking(True)
+    # Whoever is at the other end of ssh waits for each byte, so nothing is collected here.
+    routes = {0: connection.fileno(), connection.fileno(): 1}
+    while True:
+        for source in select.select(list(routes), [], [])[0]:
+            piece = os.read(source, PIECE)
+            if not piece:
+                return DONE
+            while piece:
+                piece = piece[os.write(routes[source], piece) :]
 
 
 def add_watch(verbs: Subcommands) -> None:

@@ -257,7 +257,7 @@ class Store:
         return past
 
     async def watch(self, after: int | None) -> AsyncIterator[tuple[Event, ...]]:
-        """Events after a number, endless; None: first those that make up the board of now.
+        """Events after a number, endless; None: first those that make up the board of now, and an empty batch.
 
         What is handed over is let go of, so that who takes long over it does not hold it here, too.
         """
@@ -268,6 +268,7 @@ class Store:
                 yield ready.pop()
                 # Building a large board for one watcher must not stall the others.
                 await asyncio.sleep(0)
+            yield ()
         while not self._closed:
             # Taken before looking: a fact that arrives in between sets this very event.
             news = self._news

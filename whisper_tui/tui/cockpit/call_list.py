@@ -16,10 +16,10 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, HostState
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace, Section
-from whisper_tui.tui.cockpit.call_row import empty_line, group_line, heading_line, row_line
+from whisper_tui.tui.cockpit.call_row import empty_line, greyed, group_line, heading_line, host_column, row_line
 from whisper_tui.tui.cockpit.grouped_rows import TicketGroup
 from whisper_tui.tui.cockpit_context import CallSelected, CommandRequested, FilterChanged, FilterLeft
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn
@@ -200,6 +200,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         """The number of the person's choice that selected the call. None: it was selected by itself."""
         self._choices = 0
         self._marked: Collection[str] = ()
+        self.hosts: dict[str, HostState] = {}
+        """The machines by their names, if the cockpit shows several."""
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
         self._search: Timer | None = None
@@ -276,6 +278,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def show_marks(self, marked: Collection[str]) -> None:
         """Draw a mark before these calls."""
         self._marked = frozenset(marked)
+        self.refresh()
+
+    def show_hosts(self, hosts: Collection[HostState]) -> None:
+        """Draw the machine of each call, in grey where it is not reached."""
+        self.hosts = {host.name: host for host in hosts}
         self.refresh()
 
     def step(self, by: int) -> None:
@@ -356,7 +363,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return drawn(self, group_line(title, number, width), width)
         if found.place is None:
             filtered, searching = bool(self.roster.filter), self.roster.searching
-            return drawn(self, empty_line(filtered=filtered, searching=searching), width)
+            unreached = [host.name for host in self.hosts.values() if not host.reached]
+            return drawn(self, empty_line(filtered=filtered, searching=searching, unreached=unreached), width)
         return self._row(found.place, found.part, width)
 
     def on_screen(self, y: int) -> ListLine | None:
@@ -376,9 +384,20 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         session = self.roster.board.sessions.get(record.call.session_id)
         whole = self._layout_now.row_lines(place.section) == 1
         still, silent_since = self.standing_still(record)
+        host = host_column(record.host, self.hosts) if self.hosts and part == 0 else ()
         line = row_line(
-            record, session, part, width - 1, self.clock(), whole=whole, still=still, silent_since=silent_since
+            record,
+            session,
+            part,
+            width - 1,
+            self.clock(),
+            whole=whole,
+            still=still,
+            silent_since=silent_since,
+            host=host,
         )
+        if (at := self.hosts.get(record.host)) is not None and not at.reached:
+            line = greyed(line)
         mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
         if call_id == self.selected:
             return drawn(self, (mark or Span("▌" if self.has_focus else "▏"), *line), width, self._selected_style())

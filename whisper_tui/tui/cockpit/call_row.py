@@ -1,5 +1,7 @@
 """The lines of the list of calls."""
 
+from collections.abc import Collection
+
 from whisper_tui.model.call import Session
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked
@@ -21,6 +23,8 @@ TITLES: dict[Section, str] = {
     "behind": "Left in the background",
     "ended": "Ended",
 }
+MARKS = frozenset("◆◇▷▶●")
+"""The marks of calls that go on."""
 NARROWEST_NAME = 12
 """Columns that the name of a session gets in a row before words about its risk are cut."""
 WIDEST_FACTS = 44
@@ -51,10 +55,13 @@ def heading_line(
     return fitted((title, Span(" " * spare), Span(number, "muted")), width)
 
 
-def empty_line(*, filtered: bool, searching: bool = False) -> Line:
-    """Return the line of an empty waiting section."""
+def empty_line(*, filtered: bool, searching: bool = False, unreached: Collection[str] = ()) -> Line:
+    """Return the line of an empty waiting section. `unreached`: the machines whose calls are not known."""
     if searching:
         return (Span("  Searching…", "muted"),)
+    if unreached:
+        # Not one word that could be read as "nothing waits": that is unknown.
+        return (Span(f"  {', '.join(unreached)} not reached; no call waits elsewhere.", "bad"),)
     return (Span("  No waiting call matches." if filtered else "  No call is waiting.", "muted"),)
 
 
@@ -64,6 +71,25 @@ def group_line(title: str, number: int, width: int) -> Line:
     # Names of sessions and beginnings of commands are text of agents (decision 21).
     left = (Span(" ┌ ", "frame"), *said(title[:LONGEST_NAME], "strong"))
     return (*fitted(left, max(0, width - width_of(right))), *right)
+
+
+WIDEST_HOST = 12
+"""Columns for the name of a machine."""
+HOST_ROLES: tuple[Role, ...] = ("keyword", "string", "number", "edited", "name", "behind")
+"""The colours of machines, in the order in which they were named; more machines begin again."""
+
+
+def host_column(host: str, hosts: Collection[str]) -> Line:
+    """Return the machine of a call, in its colour and as wide as that of every other call."""
+    names = list(hosts)
+    width = min(WIDEST_HOST, max(map(len, names)))
+    role = HOST_ROLES[names.index(host) % len(HOST_ROLES)] if host in names else "muted"
+    return (*fitted((Span(host, role),), width), Span(" "))
+
+
+def greyed(line: Line) -> Line:
+    """Return the row of a call whose machine is not reached: it is as it was."""
+    return tuple(span._replace(text="○" if span.text in MARKS else span.text, role="muted") for span in line)
 
 
 def row_line(
@@ -76,10 +102,11 @@ def row_line(
     whole: bool,
     still: bool = False,
     silent_since: float | None = None,
+    host: Line = (),
 ) -> Line:
     """Return one line of a row in exactly `width` columns; `whole` for a row without a second line.
 
-    `still`: True if the run is paused; `silent_since`: the time since which it has needed input.
+    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine.
     """
     if part > 0:
         return _second_line(record, session, width)
@@ -92,6 +119,7 @@ def row_line(
     left = (
         Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
         Span(" "),
+        *host,
         *_number(record),
         *call_line(record, session),
     )
@@ -155,7 +183,7 @@ def _mark(record: CallRecord) -> Span:
 def _number(record: CallRecord) -> Line:
     """The id of an ended call; calls that go on are found by their place."""
     over = isinstance(record.state, Ended) and record.state.settled
-    return (Span(f"{record.id} ", "muted"),) if over else ()
+    return (Span(f"{record.id.rpartition(':')[2]} ", "muted"),) if over else ()
 
 
 def _ended_at(at: float, now: float) -> Span:

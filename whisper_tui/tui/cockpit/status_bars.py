@@ -19,7 +19,7 @@ from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import untrusted_entries
-from whisper_tui.model.state import CallRecord, Ended, Running
+from whisper_tui.model.state import CallRecord, Ended, HostState, Running
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
@@ -28,6 +28,7 @@ from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit.call_roster import Section
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
 from whisper_tui.tui.command_definition import Keymap, in_force
@@ -178,6 +179,9 @@ _WORDS: tuple[tuple[Section, str, str, Role], ...] = (
 class StatusBar(LineView):
     """Counts of open calls on the left, the connection on the right."""
 
+    hosts: tuple[HostState, ...] = ()
+    """The machines, if the cockpit shows several."""
+
     def counts(
         self,
         totals: dict[Section, int],
@@ -199,7 +203,11 @@ class StatusBar(LineView):
                 line += [Span("  "), Span(f"◆ {need_input:,} {needs}", "waiting")]
             if section == "running" and paused:
                 line.append(Span(f", {'all' if paused == number else f'{paused:,}'} paused", "waiting"))
+        hosts, reached = self.hosts, sum(1 for host in self.hosts if host.reached)
         state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
+        if hosts and connected:
+            some = (Span(f"○ {reached} of {len(hosts)} machines connected", "bad"),)
+            state = (Span(f"● {reached} machines connected", "good"),) if reached == len(hosts) else some
         quiet: Line = (Span(f"{hushed}  ", "behind"),) if hushed else ()
         self.show(tuple(line), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))
 
@@ -275,12 +283,20 @@ class HealthBar(Static):
             with suppress(WhisperError):
                 status = await self._supervision().status()
                 said = _health_text(status)
+                self._tell_of_hosts(status.hosts)
                 self._tell_of_notifications(status.notify_problem)
         finally:
             self._loading = False
         self.display = said is not None
         if said is not None:
             self.update(Content(said))
+
+    def _tell_of_hosts(self, hosts: tuple[HostState, ...]) -> None:
+        """Show which machines are reached, as soon as the lines that list them and their calls are composed."""
+        for bar, calls in zip(self.screen.query(StatusBar), self.screen.query(CallList), strict=False):
+            if hosts != bar.hosts:
+                bar.hosts = hosts
+                calls.show_hosts(hosts)
 
     def _tell_of_notifications(self, problem: str) -> None:
         """Show a toast once: a call that nobody was notified of is in the list all the same."""
@@ -293,9 +309,14 @@ def _health_text(status: SupervisorStatus) -> str | None:
     """Return the sentence about a supervisor that is not healthy. None: it is healthy."""
     if status.problem is not None:
         return f"✘ The supervisor cannot work as it should: {visible(status.problem)}"
-    if not status.unguarded:
+    away = [
+        f"{host.name} is not reached since {clock_time(host.since)}; its calls are shown as they were. {host.problem}"
+        for host in status.hosts
+        if host.reached is False
+    ]
+    if not away and not status.unguarded:
         return None
-    first, *others = status.unguarded
+    first, *others = (*away, *status.unguarded)
     return f"✘ {visible(first)}" + (f" (and {len(others)} more: whisper-tui status)" if others else "")
 
 

@@ -1,0 +1,233 @@
+"""Supervisors of several machines at one desk, over real ssh: each machine has its own network and its own sshd."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+import whisper_tui
+from tests.cli.conftest import PROGRAM, Instance
+from tests.cli.terminal import Terminal
+from tests.outside import outside_only
+from tests.ssh_server import loopback_server, needs_sshd, other_machine
+from whisper_tui.cli.other_machines import by_host, is_elsewhere
+
+pytestmark = [outside_only, pytest.mark.skipif(sys.platform != "linux", reason="network namespaces")]
+SOURCE = str(Path(whisper_tui.__file__).parent.parent)
+
+
+class Machine(Instance):
+    """An instance whose programs run behind a server of ssh."""
+
+    def __init__(self, root: Path, ssh: Any, inside: tuple[str, ...] = ()) -> None:
+        root.mkdir()
+        super().__init__(root)
+        self.name, self.ssh, self.inside = ssh.name, ssh, inside
+
+    def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":
+        """Begin a command there."""
+        pipe = subprocess.PIPE
+        command = [*self.inside, *PROGRAM, *words, "--home", str(self.root)]
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=self.workspace, **how)
+        self._started.append(process)
+        return process
+
+    def asks(self, command: str) -> "subprocess.Popen[str]":
+        """An agent there asks for a shell command, which waits now."""
+        # Sockets of the file system belong to no network, but a supervisor started from here would be in ours.
+        assert self.run("status").returncode in {0, 3}
+        before = {row["id"] for row in self.rows("list")}
+        process = self.start("call", "run_shell_command", json.dumps({"command": command}))
+        self.until(lambda: {row["id"] for row in self.rows("list") if row["state"] == "waiting"} - before)
+        return process
+
+    @property
+    def table(self) -> str:
+        """What the desk's configuration says about it."""
+        command = f"env PYTHONPATH={shlex.quote(SOURCE)} {shlex.join(PROGRAM)} --home {shlex.quote(str(self.root))}"
+        return f"[hosts.{self.name}]\ncommand = {json.dumps(command)}\n"
+
+    def cut(self) -> None:
+        """End every session of ssh, and let nobody in."""
+        self.ssh.stop()
+        for process in psutil.process_iter():
+            try:
+                if process.ppid() == 1 or not process.cmdline() or not process.cmdline()[0].startswith("sshd"):
+                    continue
+                if str(self.root) in " ".join(each for child in process.children() for each in child.cmdline()):
+                    process.kill()
+            except psutil.Error:
+                continue
+
+
+class Desk(Instance):
+    """The instance at which somebody sits, and the machines of its configuration."""
+
+    def __init__(self, root: Path, machines: list[Machine], extra: str = "") -> None:
+        root.mkdir()
+        super().__init__(root)
+        configuration = root / "config" / "config.toml"
+        configuration.write_text("".join(machine.table for machine in machines) + extra)
+        configuration.chmod(0o600)
+        programs = root / "bin"
+        programs.mkdir()
+        everything = root / "ssh_config"
+        everything.write_text("".join(machine.ssh.config.read_text() for machine in machines))
+        (programs / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {everything} "$@"\n')
+        (programs / "ssh").chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":
+        """Begin a command at the desk."""
+        return super().start(*words, env=self.environment, **how)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[list[Machine]]:
+    """Two machines, each in a network of its own."""
+    with ExitStack() as stack:
+        found = []
+        for name in ("gpu1", "gpu2"):
+            server = stack.enter_context(other_machine(tmp_path / f"sshd-{name}", name))
+            found.append(Machine(tmp_path / name, *server))
+            stack.callback(found[-1].close)
+        yield found
+
+
+@pytest.fixture
+def desk(tmp_path: Path, machines: list[Machine]) -> Iterator[Desk]:
+    found = Desk(tmp_path / "desk", machines)
+    yield found
+    found.close()
+
+
+FAKE_SSH = """#!/bin/sh
+while [ "$1" != "--" ]; do shift; done
+if [ "$2" = away ]; then echo "ssh: connect to host away port 22: No route to host" >&2; exit 255; fi
+shift 2
+exec sh -c "$*"
+"""
+"""A program in the place of ssh, all of whose machines are this one, but for `away`."""
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> Iterator[tuple[Machine, Desk]]:
+    """A machine that is reached without a network, and a desk that knows another one, too."""
+    machine = Machine(tmp_path / "gpu1", SimpleNamespace(name="gpu1", config=tmp_path / "ssh_config"))
+    machine.ssh.config.touch()
+    desk = Desk(tmp_path / "desk", [machine], "[hosts.away]\n")
+    (desk.root / "bin" / "ssh").write_text(FAKE_SSH)
+    yield machine, desk
+    desk.close()
+    machine.close()
+
+
+def test_subcommands_list_and_decide_on_other_machines(near):
+    machine, desk = near
+    agent = machine.asks("touch made")
+    listed = desk.run("list", "--host", "all", "--json")
+    assert [(row["host"], row["command"]) for row in json.loads(listed.stdout)] == [("gpu1", "touch made")]
+    assert listed.returncode == 3
+    assert "machine away is not reached, so nothing is known of it. Try: ssh away true" in listed.stderr
+    assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
+    assert '"exitCode": 0' in agent.communicate(timeout=60)[0]
+
+
+def test_a_number_without_a_machine_is_sent_to_none(near):
+    _, desk = near
+    mixed = desk.run("approve", "gpu1:1", "1")
+    assert (mixed.returncode, "'1' names no machine" in mixed.stderr) == (2, True)
+    away = desk.run("approve", "away:1")
+    assert (away.returncode, "machine away is not reached" in away.stderr) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "ids", "sent"),
+    [
+        ("show gpu1:7 --json", ["gpu1:7"], {"gpu1": "show 7 --json"}),
+        ("approve --yes a:1 b:2 a:3", ["a:1", "b:2", "a:3"], {"a": "approve --yes 1 3", "b": "approve --yes 2"}),
+        ("revoke me@a.b:g4", ["me@a.b:g4"], {"me@a.b": "revoke g4"}),
+        ("deny a:1 b:2 wrong", ["a:1", "b:2", "wrong"], {"a": "deny 1 wrong", "b": "deny 2 wrong"}),
+    ],
+)
+def test_each_machine_gets_its_own_ids(words, ids, sent):
+    options = Namespace(verb=words.split()[0], ids=ids)
+    assert is_elsewhere(options)
+    assert {host: " ".join(own) for host, own in by_host(options, words.split()).items()} == sent
+
+
+@pytest.mark.parametrize("ids", [["7"], ["7", "host:80"], ["a:b"], ["-x:1"], ["a:"]])
+def test_other_words_name_no_machine(ids):
+    assert not is_elsewhere(Namespace(verb="deny", ids=ids))
+
+
+@pytest.mark.slow
+@needs_sshd
+def test_subcommands_decide_over_real_ssh_on_the_machine_that_is_named(machines, desk):
+    agents = [machine.asks(f"touch on-{machine.name}") for machine in machines]
+    rows = desk.rows("list", "--host", "all")
+    assert [(row["host"], row["command"]) for row in rows] == [("gpu1", "touch on-gpu1"), ("gpu2", "touch on-gpu2")]
+    assert desk.run("deny", "gpu2:1", "not now").returncode == 0
+    assert "not now" in "".join(agents[1].communicate(timeout=60))
+    assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
+    assert '"exitCode": 0' in agents[0].communicate(timeout=60)[0]
+    assert (machines[0].workspace / "on-gpu1").exists()
+
+
+@pytest.mark.slow
+@needs_sshd
+def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
+    agents = [machines[0].asks("touch on-gpu1")]
+    program = [*PROGRAM, "attach", "gpu1", "gpu2", "--home", str(desk.root)]
+    with Terminal(program, desk.environment, desk.workspace) as terminal:
+        terminal.shows("● 2 machines".encode())
+        terminal.shows(b"Call gpu1:1")
+        terminal.types(b"a")
+        terminal.shows(b"Call gpu1:1 is approved")
+        assert '"exitCode": 0' in agents[0].communicate(timeout=60)[0]
+        agents.append(machines[1].asks("touch on-gpu2"))
+        # The supervisor is killed: the next connection finds the new one, and the call still waits.
+        machines[1].kill_supervisor(signal.SIGKILL)
+        terminal.shows(b"touch on-gpu2")
+        terminal.types(b"n")
+        terminal.shows(b"Call gpu2:1")
+        machines[1].until(lambda: [row["state"] for row in machines[1].rows("list")] == ["waiting"])
+        terminal.text = b""
+        machines[1].cut()
+        terminal.shows("○ 1 of 2 machines".encode())
+        terminal.text = b""
+        machines[1].ssh.start()
+        terminal.shows("● 2 machines".encode())
+        terminal.types(b"a")
+        terminal.shows(b"Call gpu2:1 is approved")
+        terminal.types(b"q")
+        assert terminal.ends() == 0
+    assert '"exitCode": 0' in agents[1].communicate(timeout=60)[0]
+    decided = machines[1].rows("show", "1")
+    assert "@" in json.dumps(decided)
+
+
+@pytest.mark.slow
+@needs_sshd
+def test_a_machine_without_whisper_tui_says_what_to_do(tmp_path):
+    with loopback_server(tmp_path / "sshd", "bare") as ssh:
+        machine = Machine(tmp_path / "bare", ssh)
+        desk = Desk(tmp_path / "desk", [])
+        (desk.root / "ssh_config").write_text(ssh.config.read_text())
+        program = [*PROGRAM, "attach", "bare", "--home", str(desk.root)]
+        with Terminal(program, desk.environment, desk.workspace) as terminal:
+            terminal.shows(b"Install whisper_tui there")
+            terminal.types(b"q")
+            terminal.ends()
+        machine.close()

@@ -1,0 +1,69 @@
+"""One cockpit over several machines, on the screen."""
+
+import pytest
+
+from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
+from tests.tui.host_scenes import NO_WAY, three_machines
+from whisper_tui.model.state import HostState, Running, Waiting
+from whisper_tui.tui.cockpit.call_list import CallList
+from whisper_tui.tui.cockpit.call_row import empty_line
+from whisper_tui.wire import federation
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(federation, "RETRIES_S", (0.02,))
+
+
+def row_of(cockpit: Cockpit, words: str) -> str:
+    """The line of the list that holds these words."""
+    return next(line[:38] for line in cockpit.text().splitlines() if words in line[:38])
+
+
+def hosts_of(cockpit: Cockpit) -> dict[str, HostState]:
+    return cockpit.screen.query_one(CallList).hosts
+
+
+async def test_each_row_and_the_card_name_the_machine_and_a_decision_reaches_it():
+    scenario = three_machines()
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("● 3 machines", "Call gpu1:7")
+        assert "gpu2 " in row_of(cockpit, "./release.sh") and "ci-runner" in row_of(cockpit, "npm install")
+        await cockpit.select("gpu2:2")
+        await cockpit.sees("Call gpu2:2")
+        await cockpit.press("a")
+        await cockpit.sees("Call gpu2:2 is approved")
+        states = {name: each.supervisor.board.calls["2"].state for name, each in scenario.supervisor.machines.items()}
+        assert isinstance(states["gpu2"], Running) and isinstance(states["ci-runner"], Waiting)
+
+
+async def test_the_filter_finds_calls_by_their_machine():
+    async with open_cockpit(three_machines()) as cockpit:
+        await cockpit.sees("3 machines", "ci-runner")
+        await cockpit.press("slash", *"gpu2:", "enter")
+        await cockpit.sees("1 of 13")
+        assert "ci-runner" not in cockpit.text()
+
+
+async def test_a_machine_that_is_away_is_grey_with_its_last_calls_and_comes_back_by_itself():
+    scenario = three_machines()
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("3 machines")
+        supervisor = scenario.supervisor.machines["gpu2"].supervisor
+        supervisor.break_down(NO_WAY)
+        await cockpit.sees("○ 2 of 3 machines", "gpu2 is not reached since", "Try: ssh gpu2 true")
+        assert row_of(cockpit, "./release.sh").lstrip(" ▌▏").startswith("○ gpu2")
+        assert row_of(cockpit, "./tag.sh").lstrip(" ▌▏").startswith("◆ gpu1")
+        await cockpit.select("gpu2:2")
+        await cockpit.press("a")
+        await cockpit.until(lambda: "machine gpu2 is not reached, so nothing was done" in toast_text(cockpit.app))
+        assert isinstance(supervisor.board.calls["2"].state, Waiting)
+        supervisor.broken = None
+        await cockpit.sees("● 3 machines")
+        assert not [host for host in hosts_of(cockpit).values() if not host.reached]
+
+
+def test_an_empty_queue_says_which_machines_are_not_known():
+    (span,) = empty_line(filtered=False, unreached=["gpu2"])
+    assert "gpu2 not reached" in span.text
+    assert "No call is waiting" not in span.text

@@ -1,0 +1,296 @@
+"""One API over the supervisors of several machines: real supervisors at sockets of their own (decision 31)."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.mutations.conftest import Field, a_field
+from tests.outside import outside_only
+from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.board import Board
+from whisper_tui.model.call import SessionHello
+from whisper_tui.model.decision import Approve, Decider, Deny
+from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Unavailable, UnknownCall, WhisperError
+from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire import federation as module
+from whisper_tui.wire.client import SupervisorClient
+from whisper_tui.wire.federation import Federation, NewJournal
+from whisper_tui.wire.rendezvous import connect
+
+DESK = Decider(surface="cockpit", who="ada@desk")
+pytestmark = outside_only
+
+
+class Wire:
+    """The way to a supervisor of this machine, which a test can cut."""
+
+    def __init__(self, name: str, home: Directories) -> None:
+        self.name, self._home = name, home
+        self.whole = True
+        """False: nothing gets through."""
+        self.cut_after: list[int] = []
+        """Lines of the supervisor after which each of the next connections is cut."""
+        self._open: list[socket.socket] = []
+
+    def client(self) -> SupervisorClient:
+        return SupervisorClient.over(self._find)
+
+    def explain(self, error: WhisperError) -> WhisperError:
+        return error
+
+    def close(self) -> None:
+        self.cut()
+
+    def cut(self) -> None:
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def _find(self) -> socket.socket:
+        far = connect(self._home) if self.whole else None
+        if far is None:
+            raise Unavailable("there is no way", hint="Make one")
+        far.settimeout(None)
+        near, ours = socket.socketpair()
+        self._open += [near, far]
+        lines = self.cut_after.pop(0) if self.cut_after else None
+        threading.Thread(target=_pass_on, args=(ours, far, None), daemon=True).start()
+        threading.Thread(target=_pass_on, args=(far, ours, lines), daemon=True).start()
+        return near
+
+
+def _pass_on(source: socket.socket, target: socket.socket, lines: int | None) -> None:
+    """Copy bytes until either end closes, or so many lines have passed."""
+    with suppress(OSError), source.makefile("rb") as reader:
+        while lines is None or lines > 0:
+            if not (line := reader.readline()):
+                break
+            target.sendall(line)
+            lines = None if lines is None else lines - 1
+    for each in (source, target):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+class Desk:
+    """A cockpit without a screen: what it knows of all machines."""
+
+    def __init__(self, machines: dict[str, Field], clock: Callable[[], float]) -> None:
+        self.machines = machines
+        self.wires = {name: Wire(name, field.home) for name, field in machines.items()}
+        self.api = Federation.of(tuple(self.wires.values()), clock)
+        self.board = Board()
+        self.following = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        async for events in self.api.watch():
+            self.board.apply_all(events)
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Wait for a condition, bounded."""
+        async with asyncio.timeout(60):
+            while not true():
+                if self.following.done():
+                    self.following.result()
+                await asyncio.sleep(0.01)
+
+    def reached(self, name: str) -> bool | None:
+        return self.api.host_of(f"{name}:1").state.reached
+
+    async def all_reached(self) -> None:
+        await self.until(lambda: all(self.reached(name) for name in self.machines))
+
+    async def approve(self, call_id: str) -> None:
+        await self.api.decide(call_id, Approve(), DESK, self.board.calls[call_id].seen_digest())
+
+
+@asynccontextmanager
+async def a_desk(root: Path, *names: str, clock: Callable[[], float] = time.time) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as stack:
+        fields = {}
+        for name in names:
+            (root / name).mkdir(exist_ok=True)
+            fields[name] = await stack.enter_async_context(a_field(root / name))
+        desk = Desk(fields, clock)
+        try:
+            yield desk
+        finally:
+            desk.following.cancel()
+            with suppress(asyncio.CancelledError, WhisperError):
+                await desk.following
+            desk.api.close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(module, "RETRIES_S", (0.02,))
+
+
+async def test_calls_of_all_machines_are_in_one_queue_and_each_is_decided_where_it_waits(tmp_path):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        calls = {name: await field.ask("touch", "made") for name, field in desk.machines.items()}
+        assert set(calls.values()) == {"1"}
+        await desk.until(lambda: set(desk.board.waiting) == {"gpu1:1", "gpu2:1"})
+        await desk.approve("gpu2:1")
+        await desk.until(lambda: set(desk.board.waiting) == {"gpu1:1"})
+        await asyncio.wait_for(desk.machines["gpu2"].supervisor.outcome("1"), 60)
+        assert [(tmp_path / name / "made").exists() for name in desk.machines] == [False, True]
+        decided = await desk.machines["gpu2"].supervisor.record("1")
+        assert decided.decided_by == DESK
+        with pytest.raises(AlreadyDecided):
+            await desk.approve("gpu2:1")
+        assert (await desk.machines["gpu1"].supervisor.record("1")).state.kind == "waiting"
+
+
+async def test_every_id_in_an_answer_has_its_machine_and_is_understood_again(tmp_path):
+    async with a_desk(tmp_path, "gpu1") as desk:
+        await desk.machines["gpu1"].ask("true")
+        await desk.until(lambda: "gpu1:1" in desk.board.waiting)
+        record = await desk.api.record("gpu1:1")
+        assert record == desk.board.calls["gpu1:1"]
+        assert (record.id, record.host, record.call.session_id) == ("gpu1:1", "gpu1", "gpu1:s1")
+        assert (await desk.api.session("gpu1:s1")).id == "gpu1:s1"
+        assert [each.id for each in await desk.api.history(HistoryQuery(session_id="gpu1:s1"))] == ["gpu1:1"]
+        denial = await desk.api.deny_for_session("gpu1:s1", ("true",), "no", DESK)
+        assert [(each.id, each.session_id) for each in await desk.api.denials()] == [(denial, "gpu1:s1")]
+        await desk.until(lambda: denial in desk.board.denials)
+        await desk.api.lift_denial(denial, DESK)
+        await desk.until(lambda: not desk.board.denials)
+        for id_ in ("1", "gpu9:1", "gpu1:9"):
+            with pytest.raises(UnknownCall):
+                await desk.api.record(id_)
+
+
+async def test_what_is_about_one_machine_is_refused_without_its_name(tmp_path):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        await desk.all_reached()
+        hello = SessionHello(name="builder", root="/")
+        for asked in (desk.api.rule_list(), desk.api.history(HistoryQuery()), desk.api.open_session(hello)):
+            with pytest.raises(InvalidRequest):
+                await asked
+
+
+async def test_a_machine_that_is_away_keeps_its_last_state_and_is_never_said_to_have_nothing(tmp_path):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        for field in desk.machines.values():
+            await field.ask("true")
+        await desk.until(lambda: len(desk.board.waiting) == 2)
+        wire = desk.wires["gpu2"]
+        wire.whole = False
+        wire.cut()
+        await desk.until(lambda: desk.reached("gpu2") is False)
+        assert set(desk.board.waiting) == {"gpu1:1", "gpu2:1"}
+        await desk.until(lambda: "there is no way" in desk.api.host_of("gpu2:1").state.problem)
+        assert [(host.name, host.reached) for host in (await desk.api.status()).hosts] == [
+            ("gpu1", True),
+            ("gpu2", False),
+        ]
+        with pytest.raises(Unavailable, match="gpu2 is not reached, so nothing was done"):
+            await desk.approve("gpu2:1")
+        await desk.approve("gpu1:1")
+        # Meanwhile somebody decides there, and another call comes.
+        there = desk.machines["gpu2"].supervisor
+        await there.decide("1", Deny(reason="no"), DESK, (await there.record("1")).seen_digest())
+        await desk.machines["gpu2"].ask("false")
+        wire.whole = True
+        await desk.until(lambda: desk.reached("gpu2") is True and set(desk.board.waiting) == {"gpu2:2"})
+        assert desk.board.calls["gpu2:1"].state.kind == "ended"
+
+
+async def test_wherever_the_connection_is_cut_the_queue_becomes_that_of_the_machine(tmp_path):
+    async with a_desk(tmp_path, "gpu1") as desk:
+        field = desk.machines["gpu1"]
+        await desk.all_reached()
+        wire = desk.wires["gpu1"]
+        for lines in range(8):
+            wire.cut_after = [lines, lines]
+            wire.cut()
+            call_id = await field.ask("true", str(lines))
+            await desk.until(lambda call_id=call_id: f"gpu1:{call_id}" in desk.board.waiting)
+            if lines % 2:
+                await field.approve(call_id)
+        there = field.supervisor._store.board
+        waiting = {f"gpu1:{id_}" for id_ in there.waiting}
+        await desk.until(lambda: set(desk.board.waiting) == waiting)
+        assert [id_.removeprefix("gpu1:") for id_ in desk.board.calls] == list(there.calls)
+
+
+async def test_half_a_queue_is_not_shown_as_all_of_it(tmp_path):
+    async with a_desk(tmp_path, "gpu1") as before:
+        for _ in range(3):
+            await before.machines["gpu1"].ask("true")
+        desk = Desk(before.machines, time.time)
+        # A greeting and a status; then a greeting and the first of the lines that make up the board.
+        desk.wires["gpu1"].cut_after = [2, 2]
+        try:
+            await desk.until(lambda: desk.reached("gpu1") is False)
+            assert not desk.board.sessions
+            await desk.until(lambda: len(desk.board.waiting) == 3)
+            assert desk.reached("gpu1") is True
+        finally:
+            desk.following.cancel()
+            desk.api.close()
+
+
+async def test_times_are_those_of_our_clock_however_wrong_theirs_is(tmp_path):
+    async with a_desk(tmp_path, "gpu1", clock=lambda: time.time() - 7200) as desk:
+        await desk.all_reached()
+        await desk.machines["gpu1"].ask("true")
+        await desk.until(lambda: "gpu1:1" in desk.board.waiting)
+        record = await desk.api.record("gpu1:1")
+        for at in (record.call.submitted_at, record.state.since, desk.board.sessions["gpu1:s1"].opened_at):
+            assert abs(at - (time.time() - 7200)) < 600
+        await desk.approve("gpu1:1")
+        await asyncio.wait_for(desk.machines["gpu1"].supervisor.outcome("1"), 60)
+
+
+async def test_a_machine_with_another_journal_is_received_anew(tmp_path):
+    async with a_desk(tmp_path, "gpu1") as desk:
+        await desk.machines["gpu1"].ask("true")
+        await desk.until(lambda: "gpu1:1" in desk.board.waiting)
+        other = tmp_path / "other"
+        other.mkdir()
+        async with a_field(other) as field:
+            await field.ask("false")
+            desk.wires["gpu1"]._home = field.home
+            desk.wires["gpu1"].cut()
+            with pytest.raises(NewJournal):
+                await asyncio.wait_for(desk.following, 60)
+
+
+async def test_a_pause_holds_until_the_last_machine_goes_on(tmp_path):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        await desk.all_reached()
+        await desk.api.pause(DESK)
+        await desk.until(lambda: all(host.paused for host in desk.api._hosts.values()))
+        assert desk.board.paused is not None
+        await desk.machines["gpu1"].supervisor.resume(DESK)
+        await desk.until(lambda: desk.api.host_of("gpu1:1").paused is None)
+        assert desk.board.paused is not None
+        await desk.api.resume(DESK)
+        await desk.until(lambda: desk.board.paused is None)
+        desk.wires["gpu2"].whole = False
+        desk.wires["gpu2"].cut()
+        await desk.until(lambda: desk.reached("gpu2") is False)
+        with pytest.raises(Unavailable, match="not done on gpu2"):
+            await desk.api.pause(DESK)
+
+
+async def test_a_machine_that_does_not_answer_delays_no_request_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "ANSWER_S", 0.1)
+    async with a_desk(tmp_path, "gpu1") as desk:
+        await desk.all_reached()
+
+        async def never(**_):
+            await asyncio.Event().wait()
+
+        desk.api.host_of("gpu1:1").client.record = never
+        with pytest.raises(Unavailable, match="may have received"):
+            await desk.api.record("gpu1:1")
