@@ -115,6 +115,7 @@ async def test_a_broken_stage_tells_everybody() -> None:
     supervisor: Supervision = scenario.supervisor
     batches = supervisor.watch(None)
     await anext(batches)
+    assert await anext(batches) == ()
     scenario.supervisor.break_down(Unavailable("gone"))
     with pytest.raises(Unavailable):
         await asyncio.wait_for(anext(batches), 10)

@@ -28,6 +28,7 @@ async def test_a_watcher_meets_a_session_that_comes_back_from_long_ago(bench: Be
     async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
         board.apply_all(await anext(batches))
         assert list(board.sessions) == [new]
+        assert await anext(batches) == ()
         await bench.session("long ago", resume=old, pid=12)
         board.apply_all(await anext(batches))
     assert board.sessions[old] == await bench.supervisor.session(old)
@@ -40,6 +41,7 @@ async def test_a_later_watcher_knows_every_open_session(bench: Bench) -> None:
     async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
         board.apply_all(await anext(batches))
         assert set(board.sessions) == {old, new}
+        assert await anext(batches) == ()
         await bench.supervisor.close_session(old, "it ended")
         board.apply_all(await anext(batches))
     assert board.sessions[old].closed_because == "it ended"

@@ -91,6 +91,7 @@ async def test_pausing_twice_is_one_fact_and_late_watchers_see_it(bench: Bench) 
     watching = bench.supervisor.watch()
     facts = [event for event in await anext(watching) if isinstance(event, Paused | Resumed)]
     assert [type(fact) for fact in facts] == [Paused]
+    assert await anext(watching) == ()
     for _ in range(2):
         await bench.supervisor.resume(HUMAN)
     later = [event for event in await anext(watching) if isinstance(event, Paused | Resumed)]

@@ -270,7 +270,7 @@ async def test_a_pause_holds_until_the_last_machine_goes_on(tmp_path):
         await desk.all_reached()
         await desk.api.pause(DESK)
         await desk.until(lambda: all(host.paused for host in desk.api._hosts.values()))
-        assert desk.board.paused is not None
+        await desk.until(lambda: desk.board.paused is not None)
         await desk.machines["gpu1"].supervisor.resume(DESK)
         await desk.until(lambda: desk.api.host_of("gpu1:1").paused is None)
         assert desk.board.paused is not None

@@ -16,8 +16,8 @@ from pathlib import Path
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
-from whisper_tui.cli.other_machines import HERE, ssh_host
-from whisper_tui.cli.subcommand import complain
+from whisper_tui.cli.other_machines import ssh_host
+from whisper_tui.cli.subcommand import HERE, complain
 from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
 from whisper_tui.model.api import Supervision

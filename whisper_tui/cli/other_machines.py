@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from whisper_tui.cli.subcommand import (
     DONE,
+    HERE,
     UNAVAILABLE,
     Options,
     complain,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from whisper_tui.config.configuration import Configuration
     from whisper_tui.wire.client import SupervisorClient
 
-HERE = "here"
-"""The name of this machine among others."""
 ALL = "all"
 """The name that stands for this machine and all that the configuration names."""
 MOST_AT_ONCE = 32

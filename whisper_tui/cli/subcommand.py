@@ -87,6 +87,9 @@ ON_HOSTS = frozenset(["list", "ps", "history", "export", "story", "status", "pau
 WITH_IDS = frozenset(["show", "approve", "deny", "preview", "undo", "signal", "kill", "logs", "revoke", "revert"])
 """Those that take ids, which may have the name of a machine before them."""
 
+HERE = "here"
+"""The name of this machine among others."""
+
 _DESCRIPTION = "Supervise every command that AI agents want to run. Without a subcommand it opens the cockpit."
 _PLACES = {"--home": 1, "--directories": 3}
 """Options before the subcommand, and how many words follow them."""

@@ -3,8 +3,7 @@
 import os
 import sys
 
-from whisper_tui.cli.other_machines import HERE
-from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of
+from whisper_tui.cli.subcommand import DONE, HERE, Options, Subcommands, home_of
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.wire.protocol import DIAL
 
