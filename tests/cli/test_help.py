@@ -10,7 +10,7 @@ from whisper_tui.cli.dispatch import FAMILIES
 from whisper_tui.cli.subcommand import GROUPS
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
-INTERNAL = {"hook", "exec", "supervise", "check", "complete"}
+INTERNAL = {"hook", "exec", "supervise", "check", "complete", "dial-stdio"}
 
 
 def whisper(*words: str) -> "subprocess.CompletedProcess[str]":

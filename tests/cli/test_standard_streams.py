@@ -18,6 +18,8 @@ ASKED = json.dumps({"command": "pwd"})
 SUBCOMMANDS: dict[str, list[str]] = {
     "demo": [],
     "watch": ["--read-only"],
+    "attach": ["gpu1"],
+    "dial-stdio": [],
     "serve": ["--port", "0"],
     "mcp": [],
     "acp": ["cat"],
@@ -33,6 +35,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "show": ["1"],
     "approve": ["2"],
     "deny": ["3", "--reason", "no"],
+    "start": ["1"],
     "signal": ["1", "TERM"],
     "kill": ["1"],
     "logs": ["1"],
@@ -65,7 +68,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
 SERVE = {"watch", "serve", "supervise", "mcp over HTTP"}
 """Those that go on until they are told to end."""
 COMMON = [verb for verbs in FAMILIES.values() for verb in verbs]
-SILENT = {"mcp", "acp", "executor", "exec", "supervise", "hook"}
+SILENT = {"mcp", "acp", "executor", "exec", "supervise", "hook", "dial-stdio"}
 """Those that print nothing, as they are called here."""
 
 
