@@ -273,7 +273,7 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         change(machine, ".claude/settings.json", '"mcp__whisper"', '"mcp__other"')
     elif client in {"gemini", "qwen"}:
         text = json.loads((machine.home / FILES[client]).read_text())
-        text["mcpServers"]["whisper"] = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp"]}
+        text["mcpServers"]["whisper"] = {"command": str(machine.bin / "whisper-tui"), "args": ["mcp", "--own-shell"]}
         machine.write(FILES[client], json.dumps(text))
     elif client == "kimi":
         change(machine, ".kimi-code/mcp.json", "86400000", "60000")

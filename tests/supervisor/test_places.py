@@ -78,10 +78,10 @@ def test_a_secret_behind_a_link_with_an_ordinary_name_is_asked_with_a_risk(works
     assert "reads-secrets" in {risk.id for risk in verdict.risks}
 
 
-def test_only_files_and_directories_are_read(workspace: Path) -> None:
+def test_only_files_and_directories_are_read(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(workspace / "fifo")
     with socket.socket(socket.AF_UNIX) as made:
-        os.chdir(workspace)
+        monkeypatch.chdir(workspace)
         made.bind("socket")
     (workspace / "terminal").symlink_to("/dev/tty")
     (workspace / "nothing").symlink_to("/dev/null")

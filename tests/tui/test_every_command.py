@@ -13,11 +13,13 @@ from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import edit, folder
 from tests.tui.past import a_month, history
 from tests.tui.preview_scenes import apply, begin_preview, end_preview, tidying
-from tests.tui.scenes import Scenario
+from tests.tui.scenes import ME, Scenario
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
 from whisper_tui.model.call import WriteFile
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
+from whisper_tui.model.event import Decided
 from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
@@ -41,11 +43,11 @@ ELSEWHERE = {
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
 and to review when there is something to, output has a button to enlarge it, the dialog about more has a button for a
 sandbox; the rest is rare. The palette has them all."""
-WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED = "3", "2", "1", "4", "5", "6", "7"
+WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED, QUEUED = "3", "2", "1", "4", "5", "6", "7", "8"
 
 
 def one_of_each() -> Scenario:
-    """A call that is over, one in a terminal that reads input, a waiting one, a blocked one, an edit, previews."""
+    """A call that is over, one in a terminal that reads input, a waiting one, a blocked one, an edit, previews, a queued one."""
     scenario = Scenario.begin()
     over = scenario.ask("build")
     scenario.approve(over)
@@ -62,6 +64,8 @@ def one_of_each() -> Scenario:
         begin_preview(scenario, call_id)
         end_preview(scenario, call_id)
     apply(scenario, APPLIED)
+    queued = scenario.ask("test")
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=queued, decision=Approve(), by=ME))
     return scenario
 
 
@@ -133,7 +137,7 @@ async def test_every_command_of_the_cockpit_has_keys_a_place_in_the_palette_and_
     tried: set[str] = set()
     async with open_cockpit(one_of_each(), size=WIDE) as cockpit:
         ways = CommandAccess(cockpit, cockpit.screen)
-        for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED):
+        for call_id in (WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED, QUEUED):
             await cockpit.select(call_id)
             await cockpit.pilot.pause()
             commands = meant(cockpit)

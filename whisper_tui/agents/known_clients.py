@@ -4,6 +4,8 @@ A new client is a module `agents/<client>.py` with a `PROFILE`, and one row here
 table with every command that an agent runs, so it is standard library only, and not even `typing` is loaded.
 """
 
+from functools import cache
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +83,7 @@ def profile_of(name: str) -> "ClientProfile":
     return profile
 
 
+@cache
 def _crush() -> "ClientProfile":
     """The profile of a client of which only the hook is known."""
     from whisper_tui.agents.hook_formats import CrushHook
