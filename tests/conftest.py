@@ -58,6 +58,7 @@ def overlays(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 _MARK = pytest.StashKey[tuple[int, int]]()
+_DIRECTORY = pytest.StashKey[str]()
 
 
 def _mark() -> tuple[int, int]:
@@ -67,6 +68,7 @@ def _mark() -> tuple[int, int]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_MARK] = _mark()
+    item.stash[_DIRECTORY] = os.getcwd()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,6 +77,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     if _mark() != item.stash[_MARK]:
         # It stays marked for good, and whatever later tests start may decide nothing.
         pytest.fail("this test marked the process of the tests as an agent's: let tests.agent_process play the agent")
+    if not os.path.samefile(".", item.stash[_DIRECTORY]):
+        os.chdir(item.stash[_DIRECTORY])
+        pytest.fail("this test changed the directory of the process of the tests: let monkeypatch.chdir change it back")
     return result
 
 

@@ -47,7 +47,7 @@ WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED, QUEUED = "3", "2", "1", "
 
 
 def one_of_each() -> Scenario:
-    """A call that is over, one in a terminal that reads input, a waiting one, a blocked one, an edit, previews, a queued one."""
+    """A call that is over, one that reads in a terminal, a waiting, a blocked and a queued one, an edit, previews."""
     scenario = Scenario.begin()
     over = scenario.ask("build")
     scenario.approve(over)

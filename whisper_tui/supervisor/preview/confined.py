@@ -79,7 +79,6 @@ def start(order: PreviewStart, sandboxes: Sandboxes, *, copies: bool) -> int:
             order = _in_copy(order)
         environment = {**order.command.environment, "TMPDIR": os.path.join(order.store, "tmp")}
         order = order._replace(command=order.command._replace(environment=environment))
-        os.chdir(order.cwd)
         return fork_host(lambda connection: _ConfinedHost(order, connection, sandboxes, copies=copies))
     except BaseException:
         remove_tree(order.store)
@@ -198,6 +197,8 @@ class _ConfinedHost(Host):
 
     def _report(self) -> dict[str, Any]:
         syscalls.prctl(_SET_CHILD_SUBREAPER, 1)
+        # The host's own directory, not that of its maker: this outlives the copy.
+        os.chdir(self._order.cwd)
         readable = (*self._options["readable"], *(() if self._copies else self._options["inside"]))
         terminal = (self._order.terminal, "/dev/tty") if self._order.terminal is not None else ()
         own = (os.path.join(self._store, "tmp"), *((os.path.join(self._store, COPY),) if self._copies else ()))

@@ -39,6 +39,7 @@ TITLES = {
     "calling": "Notifications",
     "supervisor": "Supervisor",
     "retention": "Recorded output",
+    "undo": "Contents kept for undo",
     "limits": "Limits of each run",
     "mcp": "MCP",
 }
