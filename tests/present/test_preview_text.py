@@ -68,8 +68,8 @@ def test_refusals_are_named_as_what_a_real_run_would_do_or_as_what_was_tried() -
     assert blocked_text(write, "read-only") == "It would write to /a."
     assert blocked_text(write, "copy") == "It tried to write to /a: refused."
     assert blocked_text(change, "read-only") == "It would change the attributes of /b (2 times)."
-    reach = BlockedAccess(what="reach", target="/work/a")
-    assert blocked_text(reach, "copy") == "It tried to use /work/a by this path, which its copy does not have: refused."
+    reach = BlockedAccess(what="reach", target="/srv/a")
+    assert blocked_text(reach, "copy") == "It tried to use /srv/a by this path, which its copy does not have: refused."
     nameless = BlockedAccess(what="network", target="")
     assert blocked_text(nameless, "copy") == "It tried to reach another machine, over the network: refused."
 
