@@ -1,5 +1,7 @@
 """Calls that edit real files: what their cards show is read from the disk."""
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,8 +93,10 @@ def approved(scenario: Scenario, call_id: str) -> None:
 
 
 def folder() -> Path:
-    """An empty directory whose name has the same length each time."""
-    return Path(tempfile.mkdtemp(prefix="garden-"))
+    """An empty directory whose name has the same length each time. It lasts as long as the process."""
+    path = Path(tempfile.mkdtemp(prefix="garden-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def garden(files: Mapping[str, str] = {}) -> tuple[Scenario, Path]:

@@ -1,5 +1,6 @@
 """The history: any call ever is found, shown in full, run again, counted and exported."""
 
+import asyncio
 import json
 
 import pytest
@@ -174,3 +175,25 @@ async def test_a_failed_query_is_reported_in_the_list():
         await cockpit.press("n")
         await cockpit.sees("The journal is gone.")
         assert not screen._loading
+
+
+async def test_a_search_that_ends_while_the_screen_closes_is_no_error():
+    async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
+        await cockpit.until(lambda: not screen._loading)
+        answer = asyncio.Event()
+        supervisor = cockpit.scenario.supervisor
+        at_once = supervisor.history
+
+        async def late(query: HistoryQuery):
+            await answer.wait()
+            return await at_once(query)
+
+        supervisor.history = late
+        await cockpit.press("n")
+        await cockpit.until(lambda: screen._loading)
+        # A screen that closes removes its widgets one after the other before it cancels what it waits for.
+        await screen.query_one("#past-status").remove()
+        answer.set()
+        await cockpit.until(lambda: all(worker.is_finished for worker in cockpit.app.workers if worker.node is screen))
+        await cockpit.press("escape")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))

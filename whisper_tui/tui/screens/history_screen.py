@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.widgets import Input
 
 from whisper_tui.export.session_story import PAGE, Statistics, newest_first
@@ -127,15 +128,17 @@ class StatisticsScreen(Dialog[None]):
 
     async def _read(self) -> None:
         query = HistoryQuery(limit=PAGE, session_id=self._session_id)
-        try:
-            async for page in newest_first(self._supervision, query):
-                for record in page:
-                    self.statistics.add(record)
-                self._show("Reading …")
-        except WhisperError as error:
-            self._show(error_text(error))
-        else:
-            self._show("")
+        # Widgets go one after the other when the dialog closes, and this may still be reading then.
+        with suppress(NoMatches):
+            try:
+                async for page in newest_first(self._supervision, query):
+                    for record in page:
+                        self.statistics.add(record)
+                    self._show("Reading …")
+            except WhisperError as error:
+                self._show(error_text(error))
+            else:
+                self._show("")
 
     def _show(self, state: str) -> None:
         view = self.query_one(ParagraphsView)
@@ -306,13 +309,15 @@ class HistoryScreen(CommandScreen):
         self.run_worker(self._look(self._past), name="look", group="look", exclusive=True)
 
     async def _look(self, past: PastCalls) -> None:
-        try:
-            async for _ in past.more(len(past.found) + AHEAD):
-                self._draw_list()
-        except WhisperError as error:
-            self._problem = error_text(error)
-        self._loading = False
-        self._draw_list()
+        # Widgets go one after the other when the screen closes, and this may still be searching then.
+        with suppress(NoMatches):
+            try:
+                async for _ in past.more(len(past.found) + AHEAD):
+                    self._draw_list()
+            except WhisperError as error:
+                self._problem = error_text(error)
+            self._loading = False
+            self._draw_list()
 
     @on(PastList.MoreNeeded)
     def _more_needed(self) -> None:
@@ -382,6 +387,9 @@ class HistoryScreen(CommandScreen):
             if record is not None and (told := await answer_paragraphs(self._cockpit, record)):
                 self._told = told
                 self._show_record(record, from_top=False)
+        except NoMatches:
+            # Widgets go one after the other when the screen closes, and this may still be reading then.
+            return
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
 

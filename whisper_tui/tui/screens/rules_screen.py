@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
@@ -253,7 +255,9 @@ class RulesScreen(CommandScreen):
                     break
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
-        self._draw()
+        # Widgets go one after the other when the screen closes, and this may still be counting then.
+        with suppress(NoMatches):
+            self._draw()
 
     def _draw(self) -> None:
         """Draw the list, and keep the highlighted entry."""
