@@ -21,7 +21,7 @@ from tests.outside import needs_overlays, needs_sandbox
 from tests.supervisor.preview.trees import as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
-from whisper_tui.supervisor.preview import confined, preview_ways, transition
+from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_ways, transition
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.overlay_diff import Plan, read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
@@ -48,6 +48,12 @@ head -c 100000 /dev/zero > zeros; chmod 4755 zeros
 /usr/bin/python3 -c 'import os; os.setxattr("plain/a", "user.key", b"value")'
 mv 'with space' moved; rm -r moved/deep && mkdir moved/deep; echo said; exit 3
 """
+
+
+@pytest.fixture(autouse=True)
+def _only_their_own_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the rest of /tmp out of the views: their layers depend on what others have put and mounted there."""
+    monkeypatch.setattr(overlay_mounts, "ALWAYS_ROOTS", ())
 
 
 class Bench:
@@ -202,6 +208,19 @@ def test_changes_by_bubblewrap_become_what_a_real_run_makes(bwrap: None) -> None
     as_user("nobody", lambda bench: applied_like_a_real_run(bench, BUBBLEWRAP))
 
 
+@needs_overlays
+def test_directories_for_temporary_files_are_in_every_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(bench: Bench) -> None:
+        temporary = bench.directory / "temporary"
+        temporary.mkdir()
+        monkeypatch.setattr(overlay_mounts, "ALWAYS_ROOTS", (str(temporary),))
+        bench.preview(f"echo x > {temporary}/x && echo y > a", OVERLAY)
+        assert bench.paths() == {"../temporary/x": "add", "a": "add"}
+        assert not any(temporary.iterdir())
+
+    as_user("nobody", work)
+
+
 def closed_to_others(bench: Bench, way: str) -> None:
     """Try to reach outside, and look if anything there has changed."""
     outside = bench.directory / "outside"
@@ -350,11 +369,10 @@ def test_what_somebody_else_changes_while_a_copy_is_used_is_named() -> None:
     as_user("nobody", work)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
-@pytest.mark.parametrize("way", [OVERLAY, COPY])
-def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: pytest.FixtureRequest) -> None:
-    if way == OVERLAY:
-        request.getfixturevalue("overlays")
+def with_mounts(work: Callable[[Bench], None]) -> None:
+    """Do something as root, in a child that can mount file systems, which nobody else sees."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount")
     with public_directory() as directory:
         bench = Bench(directory)
         pid = os.fork()
@@ -366,15 +384,8 @@ def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: p
                 code = 1
                 syscalls.call("mount", None, b"/", None, PRIVATE_ALL, None)
                 (bench.workspace / "disk").mkdir()
-                syscalls.call("mount", b"tmpfs", os.fsencode(bench.workspace / "disk"), b"tmpfs", NOSUID, None)
-                bench.files("echo one > a; echo one > disk/b; mkdir disk/d")
-                bench.preview("echo two > a; echo two >> disk/b; mkdir disk/new; rmdir disk/d", way)
-                assert set(bench.paths()) == {"a", "disk/b", "disk/new", "disk/d"}
-                before = described(bench.workspace)
-                transition.apply(bench.store)
-                assert (bench.workspace / "disk" / "b").read_text() == "one\ntwo\n"
-                transition.undo(bench.store)
-                assert described(bench.workspace) == before
+                mount_memory(bench.workspace / "disk")
+                work(bench)
                 code = 0
             except BaseException:  # noqa: BLE001 - the child must never return into pytest
                 traceback.print_exc()
@@ -384,6 +395,43 @@ def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: p
         if code == NO_MOUNTS:
             pytest.skip("the system lets root mount nothing")
         assert code == 0
+
+
+def mount_memory(place: Path) -> None:
+    syscalls.call("mount", b"tmpfs", os.fsencode(place), b"tmpfs", NOSUID, None)
+
+
+@pytest.mark.parametrize("way", [OVERLAY, COPY])
+def test_a_file_system_below_the_workspace_is_previewed_too(way: str, request: pytest.FixtureRequest) -> None:
+    if way == OVERLAY:
+        request.getfixturevalue("overlays")
+
+    def work(bench: Bench) -> None:
+        bench.files("echo one > a; echo one > disk/b; mkdir disk/d")
+        bench.preview("echo two > a; echo two >> disk/b; mkdir disk/new; rmdir disk/d", way)
+        assert set(bench.paths()) == {"a", "disk/b", "disk/new", "disk/d"}
+        before = described(bench.workspace)
+        transition.apply(bench.store)
+        assert (bench.workspace / "disk" / "b").read_text() == "one\ntwo\n"
+        transition.undo(bench.store)
+        assert described(bench.workspace) == before
+
+    with_mounts(work)
+
+
+@needs_overlays
+def test_a_mount_beside_very_many_directories_leads_to_the_next_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlay_mounts, "MOST_LAYERS", 3)
+
+    def work(bench: Bench) -> None:
+        bench.files("mkdir 1 2 3; echo one > 1/a")
+        bench.more = {"ways": [OVERLAY, COPY]}
+        report = bench.preview("echo two > 1/a", OVERLAY)
+        assert report["way"] == COPY and bench.paths() == {"1/a": "write"}
+        ((way, reason),) = report["instead"]
+        assert way == OVERLAY and f"{bench.workspace}/disk is mounted below" in reason and "unmount it" in reason
+
+    with_mounts(work)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,11 @@ def _plan(store: str, root: str, layers: list[Layer], mounts: set[str], *, memor
     while pending:
         path = pending.pop()
         if len(layers) >= MOST_LAYERS:
-            raise NoPreview(f"there are more than {MOST_LAYERS} directories around what is mounted below {root}")
+            mounted = min(mount for mount in mounts if mount.startswith(f"{root}/"))
+            raise NoPreview(
+                f"{mounted} is mounted below {root}, beside more than {MOST_LAYERS} directories: unmount it, or remove "
+                "directories there that nothing uses"
+            )
         number = len(layers)
         base = os.path.join(store, "t") if memory else store
         upper, work = f"{base}/{number}u", f"{base}/{number}w"
