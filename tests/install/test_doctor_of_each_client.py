@@ -51,6 +51,7 @@ def test_a_client_that_asks_a_second_time_is_reported(machine: Machine, client: 
         ("opencode", ".config/opencode/opencode.jsonc"),
         ("copilot", ".copilot/mcp-config.json"),
         ("qwen", ".qwen/settings.json"),
+        ("kimi", ".kimi-code/mcp.json"),
     ],
 )
 def test_a_server_that_an_earlier_version_wrote_is_reported_beside_the_hook(

@@ -6,6 +6,8 @@ GUARD = "tests/tui/test_guard.py::"
 UNDO = "tests/tui/test_undo.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
 
+EACH_CLIENT = "tests/install/test_each_client.py::"
+HOOKS = "tests/transports/hooks/test_clients.py::"
 UNREAD = "tests/effects/test_code_nobody_read.py::"
 
 WHAT_IS_SHOWN = (
@@ -116,5 +118,36 @@ WHAT_IS_SHOWN = (
         "_SURE.match(self._begun)",
         "False",
         ("tests/tui/test_terminal_question.py::test_an_answer_is_never_a_key_wherever_it_is_cut",),
+    ),
+    Mutation(
+        "clients: a time with which Kimi Code ignores all of its hooks",
+        "whisper_tui.agents.kimi.find",
+        "isinstance(given, int) and given > TIMEOUT_S",
+        "False",
+        (EACH_CLIENT + "test_kimi_waits_ten_minutes_at_most_and_a_longer_time_anywhere_is_reported",),
+    ),
+    Mutation(
+        "clients: a model that is told of the human at the start of a session",
+        "whisper_tui.agents.hook_formats.HookFormat.session_start",
+        "self.session_note(CONTEXT)",
+        "NO_DECISION",
+        (
+            HOOKS + "test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on",
+            HOOKS + "test_kimi_is_told_with_the_first_prompt_of_each_session_alone",
+        ),
+    ),
+    Mutation(
+        "clients: a session that goes on and was told before",
+        "whisper_tui.agents.hook_formats.HookFormat.session_start",
+        'content.get("source") == "resume"',
+        "False",
+        (HOOKS + "test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on",),
+    ),
+    Mutation(
+        "clients: an event of each prompt that tells the model once",
+        "whisper_tui.transports.hook.hook_endpoint.HookQuestion._was_told",
+        "self._decisions.keep(key)",
+        "pass",
+        (HOOKS + "test_kimi_is_told_with_the_first_prompt_of_each_session_alone",),
     ),
 )
