@@ -115,3 +115,9 @@ def test_the_page_about_a_client_names_the_version_that_is_tested(program):
     page = (ROOT / "docs" / "agents" / f"{PAGES[program]}.md").read_text(encoding="utf-8")
     _, measured = page.split("## What was measured")
     assert f" {versions()[program]}, by `make test-clients`" in measured
+
+
+@pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "kimi", "opencode", "copilot", "gemini", "qwen"])
+def test_the_page_about_editors_names_the_version_of_each_agent_that_is_tested(agent):
+    _, measured = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8").split("## What was measured")
+    assert versions()[agent] in measured

@@ -35,8 +35,14 @@ CLIENTS = {
     "opencode": "opencode-ai",
     "copilot": "@github/copilot",
     "qwen": "@qwen-code/qwen-code",
+    "claude-agent-acp": "@agentclientprotocol/claude-agent-acp",
+    "codex-acp": "@agentclientprotocol/codex-acp",
 }
-"""The clients, and the packages that they are in. Each is a part of its own, and a program of that name."""
+"""The clients, and the packages that they are in. Each is a part of its own, and a program of that name.
+
+The last two are the agents of editors that Claude Code and Codex are in; they bring a Claude Code and a Codex of their
+own.
+"""
 
 PARTS = {NODE: "node"} | CLIENTS
 

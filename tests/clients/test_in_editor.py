@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +18,20 @@ from tests.clients.human import Human
 from tests.clients.install import missing
 from tests.clients.model.script import Answer
 from tests.clients.model.server import ScriptedModel
+from tests.clients.programs.claude import Claude
+from tests.clients.programs.codex import Codex
 from tests.clients.programs.copilot import Copilot
 from tests.clients.programs.gemini import Gemini
 from tests.clients.programs.kimi import Kimi
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.programs.program import Program
+from tests.clients.programs.qwen import Qwen
 from tests.clients.scenes import ANOTHER, AS_IT_IS, FAILING, NO, ApprovedTooLate, DeniedFor, Rewritten, Scene
 from tests.clients.stage import LAUNCHER, Stage
 from tests.transports.acp.test_acp_proxy import Editor
 from whisper_tui.model.ending import Denied, Exited, HandedOver
 from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.transports.acp.acp_sessions import UNSEEN_OPTION
 
 WRITTEN = Scene("written-outside.txt", Rewritten("by the human\n"))
 NOT_WRITTEN = Scene("denied-outside.txt", DeniedFor("not there"))
@@ -65,14 +70,14 @@ class PlayedInEditor:
 @pytest.fixture(scope="session", params=(Kimi(),), ids=lambda program: program.name)
 def program(request: pytest.FixtureRequest) -> Kimi:
     """The agents that have their editor run commands."""
-    check_installed(request.param)
+    check_installed(request.param.name)
     return request.param
 
 
-def check_installed(program: Program) -> None:
+def check_installed(part: str) -> None:
     """Fail without a client: the others are tested all the same."""
-    if program.name in missing():
-        pytest.fail(f"{program.name} is not installed: python tests/clients/install.py installs it, or says why")
+    if part in missing():
+        pytest.fail(f"{part} is not installed: python tests/clients/install.py installs it, or says why")
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +106,9 @@ async def _play(program: Kimi, directory: Path) -> PlayedInEditor:
             stage.stop()
 
 
-async def _edit(stage: Stage, *agent: str) -> Editor:
+async def _edit(stage: Stage, *agent: str, option: str = "") -> Editor:
     """Let the agent work on one prompt in an editor that can run and write nothing itself."""
-    words = (LAUNCHER, "acp", "--home", stage.home, "--", *agent)
+    words = (LAUNCHER, "acp", "--home", stage.home, *filter(None, [option]), "--", *agent)
     process = await asyncio.create_subprocess_exec(
         *map(str, words),
         cwd=stage.workspace,
@@ -176,40 +181,90 @@ def test_the_editor_is_shown_what_really_ran(played: PlayedInEditor) -> None:
     assert "'type': 'terminal'" not in shown
 
 
-ITSELF = {"copilot": ("copilot", "--acp", "--stdio"), "gemini": ("gemini", "--acp"), "opencode": ("opencode", "acp")}
+ITSELF = {
+    "claude": ("claude-agent-acp",),
+    "codex": ("codex-acp",),
+    "copilot": ("copilot", "--acp", "--stdio"),
+    "gemini": ("gemini", "--acp", "-m", "gemini-2.5-pro"),
+    "opencode": ("opencode", "acp"),
+    "qwen": ("qwen", "--acp", "--approval-mode", "default"),
+}
 """Agents that run commands themselves."""
+UNSEEN = (Gemini(), Qwen())
+"""Those whose hooks do not run in an editor."""
+HOOKED = (Claude(), Codex(), Copilot(), OpenCode())
 
 
-@pytest.mark.parametrize("program", [Copilot(), Gemini(), OpenCode()], ids=lambda program: program.name)
+def is_question(message: dict[str, Any]) -> bool:
+    """True if the editor has to ask its user."""
+    return message["method"] == "session/request_permission"
+
+
+def name_of(program: Program) -> str:
+    return program.name
+
+
+async def in_editor(
+    program: Program, directory: Path, scenes: Sequence[Scene], *, option: str = "", hook: bool = False
+) -> tuple[Editor, Human, list[Answer | None], Stage]:
+    """Let the agent's model ask for these commands. Returns what the editor, the human and the model were told."""
+    for part in (program.name, ITSELF[program.name][0]):
+        check_installed(part)
+    with ScriptedModel(program.dialect, [program.shell(scene.command) for scene in scenes]) as model:
+        stage = Stage(directory, program, model.url)
+        if program.name == "opencode":
+            stage.change_settings('"share": "disabled"', '"share": "disabled", "model": "scripted/scripted"')
+        if hook:
+            stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
+        try:
+            async with Human(stage.home, scenes, lambda _: True) as human:
+                editor = await _edit(stage, *ITSELF[program.name], option=option)
+                answers = [model.answer(index) for index in range(len(scenes))]
+        finally:
+            stage.stop()
+    return editor, human, answers, stage
+
+
+@pytest.mark.parametrize("program", [*HOOKED, *UNSEEN], ids=name_of)
 async def test_an_agent_that_runs_its_commands_itself_is_refused_without_a_hook(
     program: Program, tmp_path: Path
 ) -> None:
-    check_installed(program)
-    with ScriptedModel(program.dialect, ()) as model:
-        stage = Stage(tmp_path, program, model.url)
-        try:
-            (refusal,) = (await _edit(stage, *ITSELF[program.name])).updates
-        finally:
-            stage.stop()
+    editor, human, _, stage = await in_editor(program, tmp_path, [AS_IT_IS])
+    (refusal,) = editor.updates
     said = refusal["error"]["message"]
-    itself = program.name == "gemini"
-    assert ("Gemini CLI runs its commands itself" if itself else f"whisper-tui install {program.name}") in said
+    assert ("runs its commands itself" if program in UNSEEN else f"whisper-tui install {program.name}") in said
+    assert human.board.calls == {} and not (stage.workspace / "as-it-is-ran").exists()
 
 
-@pytest.mark.parametrize("program", [Copilot(), OpenCode()], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", HOOKED, ids=name_of)
 async def test_an_agent_with_a_hook_works_through_its_hook(program: Program, tmp_path: Path) -> None:
-    check_installed(program)
-    with ScriptedModel(program.dialect, [program.shell(ANOTHER.command)]) as model:
-        stage = Stage(tmp_path, program, model.url)
-        if program.name == "opencode":
-            stage.change_settings('"share": "disabled"', '"share": "disabled", "model": "scripted/scripted"')
-        stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
-        try:
-            async with Human(stage.home, (ANOTHER,), lambda _: True) as human:
-                await _edit(stage, *ITSELF[program.name])
-                assert len(human.records(ANOTHER)) == 1
-        finally:
-            stage.stop()
-        answer = model.answer(0)
-    assert answer is not None and "as edited" in answer.result
-    assert not (stage.workspace / "as-asked-ran").exists()
+    scenes = (AS_IT_IS, ANOTHER, NO)
+    editor, human, answers, stage = await in_editor(program, tmp_path, scenes, hook=True)
+    assert [len(human.records(scene)) for scene in scenes] == [1, 1, 1]
+    assert not list(filter(is_question, editor.requests))
+    said = [answer.everything if answer is not None else "" for answer in answers]
+    assert f"approved in {stage.workspace}" in said[0]
+    assert "as edited" in said[1] and not (stage.workspace / "as-asked-ran").exists()
+    assert NO.human.reason in said[2] and not (stage.workspace / "denied-ran").exists()
+
+
+class AskingClaude(Claude):
+    """Claude Code in the mode in which it asks about each command; in an editor, it may decide itself otherwise."""
+
+    def configure(self, home: Path, url: str) -> None:
+        """The user has chosen the mode."""
+        (home / ".claude").mkdir(mode=0o700)
+        (home / ".claude" / "settings.json").write_text('{"permissions": {"defaultMode": "default"}}\n')
+
+
+@pytest.mark.parametrize("program", [AskingClaude(), *UNSEEN], ids=name_of)
+async def test_if_told_otherwise_such_an_agent_starts_and_its_questions_are_asked_in_the_queue(
+    program: Program, tmp_path: Path
+) -> None:
+    scenes = (Scene("echo approved > approved-ran"), NO)
+    editor, human, _, stage = await in_editor(program, tmp_path, scenes, option=UNSEEN_OPTION)
+    asked = [record for scene in scenes for record in human.records(scene)]
+    assert [type(record.state.ending) for record in asked] == [HandedOver, Denied]
+    assert not list(filter(is_question, editor.requests))
+    assert (stage.workspace / "approved-ran").read_text() == "approved\n"
+    assert not (stage.workspace / "denied-ran").exists()
