@@ -259,6 +259,22 @@ async def test_the_next_supervisor_finishes_what_was_being_applied(live: LiveBen
     assert (live.workspace / "x").read_text() == "x\n"
 
 
+async def test_the_next_supervisor_finishes_what_was_being_taken_back(live: LiveBench) -> None:
+    before = live.files()
+    call_id = await live.asked("echo x > x; rm kept.txt")
+    await live.previewed(call_id)
+    await live.apply(call_id)
+
+    # The journal has the undo, and nothing was done yet: as after a kill at this moment.
+    live.supervisor._parts.pool.previews.changes._move = lambda *given: asyncio.sleep(0)  # type: ignore[method-assign, assignment]
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert (live.workspace / "x").exists()
+    await live.restart()
+    record = await live.until(call_id, lambda record: record.undo is not None and record.undo.done)
+    assert record.undo is not None and record.undo.by == HUMAN
+    assert live.files() == before
+
+
 async def test_an_edited_command_is_previewed_and_applied_as_it_was_edited(live: LiveBench) -> None:
     call_id = await live.asked("rm -r .")
     record = await live.record(call_id)

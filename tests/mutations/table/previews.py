@@ -8,6 +8,8 @@ DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
 LADDER = "tests/supervisor/test_preview_ladder.py::"
 WAYS = "tests/supervisor/preview/test_preview_ways.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
+APPLIED = "tests/supervisor/test_previews.py::"
+IMAGES = "tests/supervisor/preview/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
@@ -218,5 +220,103 @@ PREVIEWS = (
         "report.beyond_rule",
         "False",
         (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
+    ),
+    Mutation(
+        "pre-images are on the disk before the command starts",
+        "whisper_tui.supervisor.preview.pre_images.keep",
+        "flush_file_system(store)",
+        "pass",
+        (IMAGES + "test_pre_images_survive_a_power_failure_right_after_the_start",),
+    ),
+    Mutation(
+        "pre-images are on the disk before a plan names them",
+        "whisper_tui.supervisor.preview.pre_images._write_plan",
+        "flush_file_system(store)",
+        "pass",
+        (IMAGES + "test_an_undo_is_possible_after_a_power_failure_after_the_end[while its changes are looked at]",),
+    ),
+    Mutation(
+        "what an undo needs is on the disk before the end is recorded",
+        "whisper_tui.supervisor.preview.pre_images.seal",
+        "flush_file_system(store)",
+        "pass",
+        (IMAGES + "test_an_undo_is_possible_after_a_power_failure_after_the_end[at its end]",),
+    ),
+    Mutation(
+        "hard links of deleted files that had to be copied",
+        "whisper_tui.supervisor.preview.pre_images._Keeper._link",
+        "copy_node(source, target, self._links)",
+        "copy_node(source, target)",
+        (IMAGES + "test_pre_images_survive_a_power_failure_right_after_the_start",),
+    ),
+    Mutation(
+        "a pre-image that was written by another name",
+        "whisper_tui.supervisor.preview.pre_images._ChangeReader._exchanged",
+        "_differs(image, old)",
+        "False",
+        (IMAGES + "test_what_is_written_under_another_name_of_a_deleted_file_is_no_pre_image",),
+    ),
+    Mutation(
+        "changes of others after the end of a command",
+        "whisper_tui.supervisor.preview.pre_images._ChangeReader._check_time",
+        "found.ctime > self._ended_ns + LATE_NS",
+        "False",
+        (IMAGES + "test_a_change_after_the_end_of_the_command_is_not_counted_as_its_own",),
+    ),
+    Mutation(
+        "only what is certain is kept",
+        "whisper_tui.supervisor.runs.start_order.roots_of",
+        "effects.files_are_certain",
+        "True",
+        (IMAGES + "test_nothing_is_kept_of_what_is_not_certain",),
+    ),
+    Mutation(
+        "no pre-images of pre-images",
+        "whisper_tui.supervisor.preview.pre_images._Keeper.keep",
+        "_is_within(self._store, root.path)",
+        "False",
+        (IMAGES + "test_nothing_is_kept_of_what_is_not_certain",),
+    ),
+    Mutation(
+        "no more files than are kept of one command",
+        "whisper_tui.supervisor.preview.pre_images._Keeper.keep",
+        "self._entries > MOST_ENTRIES",
+        "False",
+        (IMAGES + "test_what_is_kept_of_one_command_is_bounded[MOST_ENTRIES-rm -rf build-more than 1 files]",),
+    ),
+    Mutation(
+        "no more bytes than are copied of one command",
+        "whisper_tui.supervisor.preview.pre_images._Keeper._check_copy",
+        "self.copied > MOST_COPIED",
+        "False",
+        (IMAGES + "test_what_is_kept_of_one_command_is_bounded[MOST_COPIED-cp c a-overwrites more than]",),
+    ),
+    Mutation(
+        "a command does not wait for its pre-images without end",
+        "whisper_tui.supervisor.preview.pre_images._Keeper._link",
+        "time.monotonic() > self._until",
+        "False",
+        (IMAGES + "test_what_is_kept_of_one_command_is_bounded[PATIENCE_S-rm -rf build-seconds]",),
+    ),
+    Mutation(
+        "a disk that is almost full is not filled",
+        "whisper_tui.supervisor.preview.pre_images.keep",
+        "LEAST_FREE",
+        "0",
+        (IMAGES + "test_nothing_is_kept_on_a_disk_that_is_almost_full",),
+    ),
+    Mutation(
+        "moves of pre-images that a crash has interrupted",
+        "whisper_tui.supervisor.preview.pre_images.seal",
+        "with suppress(FileNotFoundError):\n    os.rename(source, target)",
+        "os.rename(source, target)",
+        (IMAGES + "test_an_interrupted_look_at_the_changes_is_finished",),
+    ),
+    Mutation(
+        "an undo during which the supervisor was killed is finished",
+        "whisper_tui.supervisor.runs.kept_changes.KeptChanges.open",
+        "self._tasks.start(self._finish_undo(marked.name))",
+        "pass",
+        (APPLIED + "test_the_next_supervisor_finishes_what_was_being_taken_back",),
     ),
 )

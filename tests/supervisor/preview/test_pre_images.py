@@ -1,17 +1,25 @@
 """Pre-images: after an undo the tree is exactly as before the command, and after a redo as the command left it."""
 
+import fcntl
 import os
+import shutil
+import struct
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from tests.supervisor.preview.overlay import NEWNS, PRIVATE_ALL, in_child
 from tests.supervisor.preview.trees import described
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
+from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import pre_images, transition
 from whisper_tui.supervisor.preview.change_steps import Conflict
+from whisper_tui.supervisor.preview.overlay_diff import Plan, save_plan
 from whisper_tui.supervisor.preview.pre_images import NotKept
 from whisper_tui.supervisor.runs.start_order import roots_of
 
@@ -131,9 +139,10 @@ def test_an_interrupted_look_at_the_changes_is_finished(kept: Kept, monkeypatch:
     moved = []
 
     def killed(source: str, target: str) -> None:
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(source)
+        if f"/{pre_images.BEFORE}/" in source:
+            if moved:
+                raise KeyboardInterrupt
+            moved.append(source)
         os.replace(source, target)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -180,6 +189,104 @@ def test_nothing_is_kept_on_a_disk_that_is_almost_full(kept: Kept, monkeypatch: 
     monkeypatch.setattr(pre_images, "LEAST_FREE", 1 << 62)
     with pytest.raises(NotKept, match="almost full"):
         kept.keep("rm -rf build")
+
+
+class Disk:
+    """An ext4 file system in a file, whose power can fail. It is mounted for this process and its children alone."""
+
+    _SHUTDOWN, _LOSE_ALL_THAT_IS_NOT_WRITTEN = 0x8004587D, struct.pack("I", 2)
+    """EXT4_IOC_SHUTDOWN, and the flag that keeps the journal from being written at last."""
+
+    def __init__(self, directory: Path) -> None:
+        self.image, self.top = directory / "image", directory / "disk"
+        self.top.mkdir()
+        self.image.touch()
+        os.truncate(self.image, 32 << 20)
+        subprocess.run(["mkfs.ext4", "-q", str(self.image)], check=True)
+        syscalls.call("unshare", NEWNS)
+        syscalls.call("mount", None, b"/", None, PRIVATE_ALL, None)
+        self.mount()
+
+    def mount(self) -> None:
+        subprocess.run(["mount", "-o", "loop", str(self.image), str(self.top)], check=True)
+
+    def fail(self) -> None:
+        """Lose what was not written yet, and start again."""
+        fd = os.open(self.top, os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, self._SHUTDOWN, self._LOSE_ALL_THAT_IS_NOT_WRITTEN)
+        finally:
+            os.close(fd)
+        subprocess.run(["umount", str(self.top)], check=True)
+        self.mount()
+
+
+def with_a_disk(directory: Path, work: Callable[[Kept, Disk], None]) -> None:
+    """Do something in a child, with the pre-images on a disk of its own."""
+    if os.getuid() != 0 or shutil.which("mkfs.ext4") is None or not Path("/dev/loop-control").exists():
+        pytest.skip("no disk of its own can be made here")
+
+    def child() -> str:
+        kept = Kept(directory)
+        try:
+            disk = Disk(directory)
+        except (OSError, subprocess.CalledProcessError) as error:
+            return str(error)
+        kept.store = str(disk.top / "store")
+        work(kept, disk)
+        return ""
+
+    if problem := in_child(child):
+        pytest.skip(f"no disk of its own can be mounted here: {problem}")
+
+
+def saved_and_killed(store: str, plan: Plan) -> None:
+    save_plan(store, plan)
+    raise KeyboardInterrupt
+
+
+DELETES = "rm -rf build other; cp c a; echo x > new"
+
+
+def test_pre_images_survive_a_power_failure_right_after_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pre_images, "LEAST_FREE", 0)
+
+    def work(kept: Kept, disk: Disk) -> None:
+        before = kept.tree()
+        kept.keep(DELETES)
+        kept.shell(DELETES)
+        disk.fail()
+        pre_images.seal(kept.store, time.time_ns())
+        transition.undo(kept.store)
+        assert kept.tree() == before
+
+    with_a_disk(tmp_path, work)
+
+
+@pytest.mark.parametrize("halfway", [False, True], ids=["at its end", "while its changes are looked at"])
+def test_an_undo_is_possible_after_a_power_failure_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, halfway: bool
+) -> None:
+    monkeypatch.setattr(pre_images, "LEAST_FREE", 0)
+
+    def work(kept: Kept, disk: Disk) -> None:
+        before = kept.tree()
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt) if halfway else nullcontext():
+            if halfway:
+                patched.setattr(pre_images, "save_plan", saved_and_killed)
+            kept.run(DELETES)
+        disk.fail()
+        if halfway:
+            pre_images.seal(kept.store, time.time_ns())
+        after = kept.tree()
+        transition.undo(kept.store)
+        assert kept.tree() == before
+        transition.apply(kept.store)
+        assert kept.tree() == after
+
+    with_a_disk(tmp_path, work)
 
 
 def test_deleted_files_take_no_room_of_their_own(kept: Kept) -> None:

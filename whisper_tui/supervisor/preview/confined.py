@@ -22,11 +22,11 @@ from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
     Stamp,
-    TreeWalker,
-    attributes,
+    TreeEntry,
     copy_node,
-    dress,
+    make_alike,
     open_file,
+    remember_links,
     remove_tree,
     stamp,
     stamps_inside,
@@ -132,44 +132,27 @@ class _Copying:
         self._links: Links = {}
 
     def copy(self) -> None:
-        os.mkdir(self._target, 0o700)
-        with TreeWalker(self._source) as old, TreeWalker(self._target) as new:
-            pending = [old.entries()]
-            while pending:
-                if not pending[-1]:
-                    pending.pop()
-                    if pending:
-                        name = old.up()
-                        new.up()
-                        _dress_as(old.path(name), new.path(name))
-                    continue
-                name, is_directory = pending[-1].pop()
-                path = "/".join((self._source, *old.names, name))
-                if path in self._apart:
-                    continue
-                self._count(path)
-                if is_directory:
-                    os.mkdir(name, 0o700, dir_fd=new.fd)
-                    old.down(name)
-                    new.down(name)
-                    pending.append(old.entries())
-                else:
-                    self._copy_file(old.path(name), new.path(name), "/".join((self._target, *old.names, name)), path)
-        _dress_as(self._source, self._target)
+        make_alike(self._source, self._target, self._copy_file, is_wanted=self._is_wanted)
 
-    def _copy_file(self, source: str, target: str, lasting: str, path: str) -> None:
-        found = os.lstat(source)
+    def _is_wanted(self, entry: TreeEntry) -> bool:
+        path = os.path.join(self._source, entry.name)
+        if path in self._apart:
+            return False
+        self._count(path)
+        return True
+
+    def _copy_file(self, entry: TreeEntry) -> None:
+        path, found = os.path.join(self._source, entry.name), os.lstat(entry.source)
         self._bytes += found.st_size if stat.S_ISREG(found.st_mode) else 0
         if self._bytes > MOST_COPIED_BYTES:
             raise NoPreview(f"the workspace has more than {MOST_COPIED_BYTES >> 30} GiB to copy")
-        if stat.S_ISREG(found.st_mode) and not os.access(source, os.R_OK):
+        if stat.S_ISREG(found.st_mode) and not os.access(entry.source, os.R_OK):
             # Copying it anyway would need a change of its mode.
             raise NoPreview(f"the workspace cannot be copied: {path} cannot be read")
         if stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode):
             raise NoPreview(f"the workspace cannot be copied: {path} is a device")
-        copy_node(source, target, self._links)
-        if found.st_nlink > 1:
-            self._links.setdefault((found.st_dev, found.st_ino), lasting)
+        copy_node(entry.source, entry.target, self._links)
+        remember_links(self._links, entry.source, os.path.join(self._target, entry.name))
 
     def _count(self, path: str) -> None:
         self._files += 1
@@ -177,12 +160,6 @@ class _Copying:
             raise NoPreview(f"the workspace has more than {MOST_COPIED:,} files to copy")
         if time.monotonic() > self._until:
             raise NoPreview(f"copying the workspace takes more than {LONGEST_COPY_S:.0f} seconds (it came to {path})")
-
-
-def _dress_as(source: str, target: str) -> None:
-    found = stamp(source)
-    if found is not None:
-        dress(target, found, attributes(source))
 
 
 class _ConfinedHost(Host):

@@ -405,12 +405,50 @@ def copy_tree(source: str, target: str, links: Links | None = None, *, marks: bo
     `links` joins hard links over several calls. `marks`: with the records of overlayfs.
     """
     links = {} if links is None else links
-    if not stat.S_ISDIR(os.lstat(source).st_mode):
+
+    def copy(entry: TreeEntry) -> None:
+        copy_node(entry.source, entry.target, links, marks=marks)
+        remember_links(links, entry.source, os.path.join(target, entry.name))
+
+    if stat.S_ISDIR(os.lstat(source).st_mode):
+        make_alike(source, target, copy, forced=True, marks=marks)
+    else:
         copy_node(source, target, links, marks=marks)
-        _remember(links, source, target)
-        return
+        remember_links(links, source, target)
+
+
+def remember_links(links: Links, source: str, target: str) -> None:
+    """Note the copy of a file with several names, at a path that stays valid."""
+    status = os.lstat(source)
+    if status.st_nlink > 1:
+        links.setdefault((status.st_dev, status.st_ino), target)
+
+
+class TreeEntry(NamedTuple):
+    """An entry of a tree that is made like another one. Its two paths are valid until the next entry."""
+
+    source: str
+    target: str
+    name: str
+    """Its path below the top of either tree."""
+
+
+def make_alike(
+    source: str,
+    target: str,
+    make: Callable[[TreeEntry], object],
+    *,
+    is_wanted: Callable[[TreeEntry], bool] = lambda _: True,
+    forced: bool = False,
+    marks: bool = False,
+) -> None:
+    """Make a tree with the directories of another one, in which `make` makes everything else. Raises `OSError`.
+
+    `is_wanted`: false for what is left out. `forced`: also directories that their owner may not read, by granting that
+    for a moment; without it nothing about the source changes. `marks`: with the records of overlayfs.
+    """
     os.mkdir(target, 0o700)
-    with TreeWalker(source, 0o500) as old, TreeWalker(target) as new:
+    with TreeWalker(source, 0o500 if forced else 0) as old, TreeWalker(target) as new:
         pending = [old.entries()]
         while pending:
             if not pending[-1]:
@@ -418,28 +456,24 @@ def copy_tree(source: str, target: str, links: Links | None = None, *, marks: bo
                 if pending:
                     name = old.up()
                     new.up()
-                    _dress_as(old.path(name), new.path(name), marks=marks)
+                    _dress_as(old.path(name), new.path(name), forced=forced, marks=marks)
                 continue
             name, is_directory = pending[-1].pop()
+            entry = TreeEntry(old.path(name), new.path(name), "/".join((*old.names, name)))
+            if not is_wanted(entry):
+                continue
             if is_directory:
                 os.mkdir(name, 0o700, dir_fd=new.fd)
                 old.down(name)
                 new.down(name)
                 pending.append(old.entries())
             else:
-                copy_node(old.path(name), new.path(name), links, marks=marks)
-                _remember(links, old.path(name), os.path.join(target, *old.names, name))
-    _dress_as(source, target, marks=marks)
+                make(entry)
+    _dress_as(source, target, forced=forced, marks=marks)
 
 
-def _remember(links: Links, source: str, target: str) -> None:
-    status = os.lstat(source)
-    if status.st_nlink > 1:
-        links.setdefault((status.st_dev, status.st_ino), target)
-
-
-def _dress_as(source: str, target: str, *, marks: bool) -> None:
-    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=True), marks=marks)
+def _dress_as(source: str, target: str, *, forced: bool, marks: bool) -> None:
+    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=forced), marks=marks)
 
 
 def remove_tree(path: str) -> None:

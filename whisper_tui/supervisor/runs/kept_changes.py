@@ -317,7 +317,7 @@ class KeptChanges:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
             problem = f"{named_paths(conflict.paths)} changed since"
-        except (OSError, TransitionFailed) as error:
+        except (OSError, ValueError, TransitionFailed) as error:
             problem = str(error).rstrip(".")
         event = UndoEnded(at=self._clock(), call_id=record.id, problem=problem)
         self._store.retry_until_journaled(lambda: self._store.record(event))
