@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
+from whisper_tui.supervisor.keeper.syscalls import RENAME_EXCHANGE, RENAME_NOREPLACE, rename
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import (
-    RENAME_EXCHANGE,
-    RENAME_NOREPLACE,
     PreviewTooLarge,
     TreeWalker,
     attributes,
@@ -23,7 +22,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     overlay_mark,
     remove_marks,
     remove_tree,
-    rename,
     set_attributes,
     stamp,
     stamps_inside,

@@ -1,7 +1,7 @@
-"""System calls without a Python function: Landlock, seccomp and capabilities, with their numbers and layouts.
+"""System calls without a Python function: Landlock, seccomp, capabilities and files, with their numbers and layouts.
 
-Sources: landlock(7), seccomp(2), seccomp_unotify(2), capget(2) and the kernel's headers. Everything here acts on the
-calling *thread*: processes that it starts inherit its restrictions, and other threads stay unrestricted.
+Sources: landlock(7), seccomp(2), seccomp_unotify(2), capget(2), openat2(2), renameat2(2) and the kernel's headers.
+Restrictions are those of the calling *thread*: processes that it starts inherit them, other threads stay unrestricted.
 """
 
 import ctypes
@@ -10,6 +10,9 @@ import struct
 import sys
 from typing import NamedTuple
 
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+_AT_FDCWD = -100
+_RESOLVE_NO_SYMLINKS = 4
 LINUX = sys.platform == "linux"
 MACHINE = os.uname().machine
 
@@ -150,3 +153,27 @@ def drop_capabilities() -> None:
     # This is only final with no_new_privs. Otherwise the next exec as root would restore them.
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))
+
+
+def rename(source: str, target: str, flags: int) -> None:
+    """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
+    call("renameat2", _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
+
+
+def open_directory(path: str) -> int:
+    """Open a directory for lookups. Raises `OSError` if any part of its path is a symbolic link."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
+    try:
+        return call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+
+
+def flush_file_system(path: str) -> None:
+    """Write all of the file system of a directory to its disk, so that it survives a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        call("syncfs", fd)
+    finally:
+        os.close(fd)

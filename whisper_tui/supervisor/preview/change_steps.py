@@ -12,9 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from whisper_tui.supervisor.keeper.syscalls import RENAME_EXCHANGE, RENAME_NOREPLACE, open_directory, rename
 from whisper_tui.supervisor.preview.file_trees import (
-    RENAME_EXCHANGE,
-    RENAME_NOREPLACE,
     Links,
     Stamp,
     TreeWalker,
@@ -23,10 +22,8 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_node,
     copy_tree,
     dress,
-    open_directory,
     remove_marks,
     remove_tree,
-    rename,
     set_attributes,
     stamp,
 )

@@ -8,23 +8,16 @@ import errno
 import fcntl
 import os
 import stat
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
-
-from whisper_tui.supervisor.keeper import syscalls
 
 OVERLAY_MARKS = ("user.overlay.", "trusted.overlay.")
 """Prefixes of the extended attributes in which overlayfs keeps its own records."""
 MOST_ENTRIES = 200_000
 """Files and directories that a preview may add, change or remove."""
 
-RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
-
-_AT_FDCWD = -100
-_RESOLVE_NO_SYMLINKS = 4
 T = TypeVar("T")
 _FICLONE = 0x40049409
 _CHUNK = 1 << 20
@@ -500,27 +493,3 @@ def remove_tree(path: str) -> None:
             else:
                 os.unlink(name, dir_fd=walker.fd)
     os.rmdir(path)
-
-
-def rename(source: str, target: str, flags: int) -> None:
-    """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
-    syscalls.call("renameat2", _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
-
-
-def open_directory(path: str) -> int:
-    """Open a directory for lookups. Raises `OSError` if any part of its path is a symbolic link."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
-    try:
-        return syscalls.call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
-
-
-def flush_file_system(path: str) -> None:
-    """Write all of the file system of a directory to its disk, so that it survives a power cut."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        syscalls.call("syncfs", fd)
-    finally:
-        os.close(fd)

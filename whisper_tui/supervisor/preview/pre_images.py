@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.syscalls import flush_file_system
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
@@ -21,7 +22,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_node,
     copy_tree,
     differs,
-    flush_file_system,
     make_alike,
     remember_links,
     remove_tree,

@@ -15,22 +15,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import NoReturn
 
+from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
 from whisper_tui.supervisor.preview.change_steps import (
     ChangeSteps,
     Conflict,
     RealPaths,
     is_alike,
 )
-from whisper_tui.supervisor.preview.file_trees import (
-    Stamp,
-    change_mode,
-    differs,
-    flush_file_system,
-    open_directory,
-    remove_tree,
-    stamp,
-    stamps_inside,
-)
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
 from whisper_tui.supervisor.preview.overlay_diff import (
     ADD,
     APPLIED,

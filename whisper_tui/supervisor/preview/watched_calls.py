@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.keeper.syscalls import Filter, Instruction
-from whisper_tui.supervisor.preview.file_trees import RENAME_NOREPLACE, copy_tree, remove_tree, rename
+from whisper_tui.supervisor.keeper.syscalls import RENAME_NOREPLACE, Filter, Instruction, rename
+from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
