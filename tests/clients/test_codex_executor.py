@@ -4,7 +4,9 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ import pytest
 
 from tests.clients.conversation import LONGEST_S, PROMPT, Played, play
 from tests.clients.human import Human
+from tests.clients.install import PLACE, missing
 from tests.clients.model.script import Call, Say, Turn, call_id, turn_due
 from tests.clients.model.server import SUB_AGENT, ScriptedModel
 from tests.clients.programs.codex import Codex, CodexInCodeMode
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Rewritten, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.ending import Denied, Exited, HandedOver
-from whisper_tui.model.state import Ended
+from whisper_tui.model.state import CallRecord, Ended
 
 PROGRAM = CodexInCodeMode()
 pytestmark = pytest.mark.parametrize("program", [PROGRAM], indirect=True, ids=["codex"])
@@ -155,42 +158,125 @@ def test_files_are_read_without_a_record(played):
 
 INTERRUPTED = Scene("touch interrupted-ran", NotDecided())
 LATER = Scene("touch later-ran", Approved())
+AFTER_ALL = Scene("echo again | tee after-all-ran", Approved())
 
 
-async def _killed(program: CodexInCodeMode, directory: Path) -> tuple[ScriptedModel, Path, int]:
-    """Kill the environment while a command waits. Returns the model, the workspace, and how often LATER was asked."""
-    turns = [program.shell(INTERRUPTED.command), program.shell(LATER.command), Say("That was all.")]
-    with ScriptedModel(program.dialect, turns) as model:
+class ResumedCodex(CodexInCodeMode):
+    """The same, when its user has it go on with the last conversation."""
+
+    def arguments(self, prompt: str) -> list[str]:
+        """One more turn."""
+        return ["codex", "exec", "resume", "--last", "--json", "--skip-git-repo-check", prompt]
+
+
+async def run_client(stage: Stage, *, meanwhile: Callable[[int], Awaitable[None]] | None = None) -> None:
+    """Start Codex, do something with its process id, and wait for its end."""
+    async with asyncio.timeout(LONGEST_S):
+        client = stage.start_client(PROMPT)
+        try:
+            if meanwhile is not None:
+                await meanwhile(client.pid)
+            while client.poll() is None:
+                await asyncio.sleep(0.05)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(client.pid, signal.SIGKILL)
+            client.wait()
+
+
+async def _killed(program: CodexInCodeMode, directory: Path) -> tuple[ScriptedModel, Path, list[int]]:
+    """Kill the environment while a command waits, and go on with Codex. Returns how often the later two were asked."""
+    begun = [program.shell(INTERRUPTED.command), program.shell(LATER.command)]
+    with ScriptedModel(program.dialect, [*begun, Say("That was all.")]) as model:
         stage = Stage(directory, program, model.url)
         set_up(stage)
         try:
-            async with Human(stage.home, (INTERRUPTED, LATER), lambda _: False) as human, asyncio.timeout(LONGEST_S):
-                client = stage.start_client(PROMPT)
-                try:
+            async with Human(stage.home, (INTERRUPTED, LATER, AFTER_ALL), lambda _: False) as human:
+
+                async def kill(pid: int) -> None:
                     await human.waits_for(INTERRUPTED)
-                    below = psutil.Process(client.pid).children(recursive=True)
+                    below = psutil.Process(pid).children(recursive=True)
                     environments = [each for each in below if "executor" in each.cmdline()]
                     assert environments, stage.written()
                     for each in environments:
                         each.kill()
-                    while client.poll() is None:
-                        await asyncio.sleep(0.05)
-                finally:
-                    with suppress(ProcessLookupError):
-                        os.killpg(client.pid, signal.SIGKILL)
-                    client.wait()
-                return model, stage.workspace, len(human.records(LATER))
+
+                await run_client(stage, meanwhile=kill)
+                model.turns = (*begun, program.shell(AFTER_ALL.command), Say("That was all."))
+                stage.program = ResumedCodex()
+                await run_client(stage)
+                return model, stage.workspace, [len(human.records(scene)) for scene in (LATER, AFTER_ALL)]
         finally:
             stage.stop()
 
 
-def test_without_its_environment_codex_runs_nothing(program, tmp_path):
+def test_without_its_environment_codex_runs_nothing_until_it_is_resumed_with_another_one(program, tmp_path):
     model, workspace, asked = asyncio.run(_killed(program, tmp_path / "stage"))
     for turn in (0, 1):
         answer = model.answer(turn)
         assert answer is not None and "disconnected" in answer.everything
-    assert asked == 0
     assert not (workspace / "interrupted-ran").exists() and not (workspace / "later-ran").exists()
+    answer = model.answer(2)
+    assert answer is not None and "again" in answer.result
+    assert asked == [0, 1] and (workspace / "after-all-ran").read_text() == "again\n"
+
+
+GOING_ON = Scene("echo on | tee going-on-ran", NotDecided())
+
+
+async def _restarted(program: CodexInCodeMode, directory: Path) -> tuple[ScriptedModel, Path, list[CallRecord]]:
+    """Restart the supervisor while a command of Codex waits, and approve it then."""
+    with ScriptedModel(program.dialect, [program.shell(GOING_ON.command), Say("That was all.")]) as model:
+        stage = Stage(directory, program, model.url)
+        set_up(stage)
+        calls: list[CallRecord] = []
+
+        async def restart(_: int) -> None:
+            async with Human(stage.home, (GOING_ON,), lambda _: False) as human:
+                await human.waits_for(GOING_ON)
+            await asyncio.to_thread(stage.whisper_tui, "restart")
+            async with Human(stage.home, (replace(GOING_ON, human=Approved()),), lambda _: False) as human:
+                while model.answer(0) is None:
+                    await asyncio.sleep(0.05)
+                calls.extend(human.board.calls.values())
+
+        try:
+            await run_client(stage, meanwhile=restart)
+        finally:
+            stage.stop()
+        return model, stage.workspace, calls
+
+
+def test_a_command_that_waits_goes_on_with_the_next_supervisor(program, tmp_path):
+    model, workspace, calls = asyncio.run(_restarted(program, tmp_path / "stage"))
+    answer = model.answer(0)
+    assert answer is not None and "on" in answer.result and "error" not in answer.result
+    assert len(calls) == 1 and (workspace / "going-on-ran").read_text() == "on\n"
+
+
+class OlderCodex(Codex):
+    """Codex 0.166, which `codex-acp` brings: the version before the one with which the environment was measured."""
+
+    def environment(self, url: str) -> dict[str, str]:
+        """It is the first one on PATH."""
+        path = os.pathsep.join((str(PLACE / "codex-acp" / "node_modules" / ".bin"), os.environ["PATH"]))
+        return {**super().environment(url), "PATH": path}
+
+
+def test_a_codex_of_another_version_is_refused_and_the_doctor_compares_both(program, tmp_path):
+    if "codex-acp" in missing():
+        pytest.fail("codex-acp is not installed: python tests/clients/install.py installs it, or says why")
+    with ScriptedModel(Codex.dialect, []) as model:
+        stage = Stage(tmp_path / "stage", Codex(), model.url)
+        stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+        assert "The environment in" in (same := stage.whisper_tui("doctor", "codex")) and "measured with" not in same
+        stage.variables = OlderCodex().environment(model.url)
+        assert "measured with Codex 0.169, not 0.166.0" in stage.whisper_tui("doctor", "codex")
+        stage.whisper_tui("uninstall", "codex", "--yes")
+        with pytest.raises(AssertionError, match=r"Codex 0\.166\.0 has no environments that whisper_tui knows"):
+            stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+        assert not (stage.user_home / ".codex" / "environments.toml").exists()
+        stage.stop()
 
 
 OF_SUB_AGENT = Scene("echo by the sub-agent | tee sub-agent-ran", Approved())
@@ -218,15 +304,8 @@ async def _with_sub_agent(directory: Path) -> tuple[list[Any], Path, str]:
         stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
         try:
             scenes = (OF_SUB_AGENT, OF_AGENT)
-            async with Human(stage.home, scenes, lambda _: False) as human, asyncio.timeout(LONGEST_S):
-                client = stage.start_client(PROMPT)
-                try:
-                    while client.poll() is None:
-                        await asyncio.sleep(0.05)
-                finally:
-                    with suppress(ProcessLookupError):
-                        os.killpg(client.pid, signal.SIGKILL)
-                    client.wait()
+            async with Human(stage.home, scenes, lambda _: False) as human:
+                await run_client(stage)
                 calls = [record for scene in scenes for record in human.records(scene)]
             return calls, stage.workspace, await asyncio.to_thread(stage.whisper_tui, "doctor", "codex")
         finally:
