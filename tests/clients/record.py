@@ -1,9 +1,11 @@
 """Record what the real clients send to whisper_tui, and what they are answered: `python -m tests.clients.record`.
 
-Each client plays the same scenes twice: through its hook, and through MCP. Everything that differs from run to run has
-a fixed value in the recordings, so recording again changes nothing. `tests/transports/test_recordings.py` replays them.
+Each client plays the same scenes twice: through its hook, and through MCP. Codex plays them once more in our
+environment. Everything that differs from run to run has a fixed value in the recordings, so recording again changes
+nothing. `tests/transports/test_recordings.py` and `tests/transports/executor/test_recorded_codex.py` replay them.
 """
 
+import base64
 import json
 import re
 import shlex
@@ -23,6 +25,7 @@ from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.qwen import Qwen
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
 from tests.clients.stage import LAUNCHER, Stage
+from tests.clients.test_codex_executor import in_terminal
 from tests.clients.test_edits import OLD, edit, fetch, read
 from tests.clients.test_one_question import add_server, keep
 from whisper_tui.agents.known_clients import profile_of
@@ -50,8 +53,13 @@ SCENES = {
 }
 """By what a recording calls them. Every command writes the same, so a replay needs no processes."""
 
+TERMINAL = Scene("test -t 0 && read line; echo got $line | tee terminal-ran", Approved())
+TYPED = Scene("good words", Approved())
+"""The input of the terminal."""
+IN_ENVIRONMENT = (AS_ASKED, OTHERWISE, NO, EDIT, TERMINAL)
+
 RULES = '[[ask]]\nname = "as the tests want"\npath = "asked.txt"\n'
-PROGRAMS_OF_OURS = r"(?=[^A-Za-z/]*(?:args[^A-Za-z/]*)?\b(?:hook|mcp)\b)"
+PROGRAMS_OF_OURS = r"(?=[^A-Za-z/]*(?:args[^A-Za-z/]*)?\b(?:hook|mcp|executor)\b)"
 """What follows the launcher in the settings of a client where the client itself starts it."""
 
 OWN_VARIABLES = re.compile(r"(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|QWEN|KIMI|AGENT|AI_AGENT)")
@@ -215,6 +223,95 @@ def record_server(program: Program, directory: Path) -> dict[str, Any]:
     return scrubbed
 
 
+def record_executor(directory: Path) -> dict[str, Any]:
+    """Play the scenes in our environment of Codex. Returns its requests with their answers, and what commands wrote."""
+    program = CodexInCodeMode()
+
+    def ask_for(_: Program, scene: Scene) -> Call:
+        if scene is TERMINAL:
+            return in_terminal(program, scene.command, f"{TYPED.command}\n")
+        return call_in_hook(program, directory / "stage" / "workspace", scene)
+
+    def set_up(stage: Stage) -> None:
+        (stage.workspace / EDIT.command).write_text(OLD)
+        rules = stage.home / "config" / "rules.toml"
+        rules.write_text(rules.read_text() + RULES)
+        _install(stage, directory, "--no-mcp", "--executor")
+
+    played = play(program, IN_ENVIRONMENT, directory / "stage", ask_for=ask_for, set_up=set_up, also=[TYPED])
+    assert played.exit_code == 0, played.written
+    lines = [line for line in tap.recorded(directory / "record") if "code" not in line]
+    start = next(line for line in lines if "argv" in line)
+    clean = Scrubber(directory, list(_processes([start])))
+    messages = [(line["sender"], line["message"]) for line in lines if "sender" in line]
+    found = {
+        "command": shlex.join(start["argv"]),
+        "environment": _variables(program, start),
+        "exchanges": _exchanges(messages, str(directory / "stage")),
+        "commands": written_by_commands([message for sender, message in messages if sender == "server"]),
+    }
+    text = re.sub(r"\b\d+-(?=00000000-0000-4000-8000-)", "p-", clean(json.dumps(found)))
+    scrubbed: dict[str, Any] = json.loads(text)
+    return scrubbed
+
+
+def _exchanges(messages: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[dict[str, Any]]:
+    """Return each request and notification of Codex with its answer, once, without questions about other files."""
+    answers = {message["id"]: message for sender, message in messages if sender == "server" and "id" in message}
+    found: list[dict[str, Any]] = []
+    ended = False
+    for message in (message for sender, message in messages if sender == "client"):
+        request = {"method": message["method"], "params": message["params"]}
+        if not request["params"].get("path", f"file://{stage}").startswith(f"file://{stage}"):
+            continue
+        if message["method"] == "process/terminate":
+            # Codex ends each command that is over, and does not wait for the answer about the last one.
+            if ended:
+                continue
+            ended = True
+        if "env" in request["params"]:
+            # In an order of its own in each run.
+            request["params"]["env"] = dict(sorted(request["params"]["env"].items()))
+        exchange = {"client": request} | ({"server": in_short(answers[message["id"]])} if "id" in message else {})
+        if exchange not in found:
+            found.append(exchange)
+    # Codex looks for several files at once, and they are not there.
+    sought = sorted((each for each in found if "error" in each.get("server", {})), key=json.dumps)
+    return [*found[:2], *sought, *(each for each in found[2:] if each not in sought)]
+
+
+def in_short(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what Codex relies on in an answer of its environment: not words, versions, times and names of machines."""
+    if "error" in answer:
+        return {"error": answer["error"]["code"]}
+    of_the_machine = {"executorVersion", "hostname", "sessionId", "modifiedAtMs", "createdAtMs", "shell"}
+
+    def plain(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: "…" if key in of_the_machine else plain(each) for key, each in value.items()}
+
+    return {"result": plain(answer["result"])}
+
+
+def written_by_commands(messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the output and the exit code of each process, by its id, from the notifications about it."""
+    found: dict[str, Any] = {}
+    for message in messages:
+        params = message.get("params", {})
+        kept = found.setdefault(params["processId"], {}) if "processId" in params else {}
+        match message.get("method"):
+            case "process/output":
+                stream, text = params["stream"], base64.b64decode(params["chunk"]).decode()
+                # Our own words to the model.
+                kept[stream] = "…" if stream == "stderr" else kept.get(stream, "") + text
+            case "process/exited":
+                kept["exitCode"] = params["exitCode"]
+            case "process/closed":
+                kept["closed"] = True
+    return found
+
+
 def is_progress(message: dict[str, Any]) -> bool:
     """True for a line that depends on how long something took."""
     return message.get("method") in {"notifications/progress", "ping"}
@@ -246,8 +343,8 @@ def summary(message: Any) -> Any:
     return found
 
 
-def _install(stage: Stage, directory: Path, option: str) -> None:
-    stage.whisper_tui("install", stage.program.name, "--yes", option)
+def _install(stage: Stage, directory: Path, *options: str) -> None:
+    stage.whisper_tui("install", stage.program.name, "--yes", *options)
     program = directory / "tap" / "whisper-tui"
     tap.write_program(program, LAUNCHER, directory / "record")
     stage.change_settings(re.escape(str(LAUNCHER)) + PROGRAMS_OF_OURS, str(program))
@@ -272,14 +369,15 @@ def _processes(starts: Sequence[dict[str, Any]]) -> Iterator[str]:
 def record(program: Program) -> dict[str, Any]:
     """Record one client."""
     with tempfile.TemporaryDirectory(prefix="recording-") as above:
-        places = [Path(above) / name for name in ("hook", *map(str, range(ATTEMPTS)))]
+        places = [Path(above) / name for name in ("hook", *map(str, range(ATTEMPTS)), "executor")]
         for place in places:
             place.mkdir()
         hook = record_hook(program, places[0])
-        servers = (record_server(program, place) for place in places[1:])
+        servers = (record_server(program, place) for place in places[1:-1])
         server = next((each for each in servers if not _began_twice(each)), None)
+        executor = {"executor": record_executor(places[-1])} if program.name == "codex" else {}
     assert server is not None, f"the machine is too slow for {program.name}, which asked its first question twice"
-    return {"client": program.name, "version": versions()[program.name], "hook": hook, "server": server}
+    return {"client": program.name, "version": versions()[program.name], "hook": hook, "server": server, **executor}
 
 
 def main(names: Sequence[str]) -> int:

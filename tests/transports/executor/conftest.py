@@ -73,6 +73,11 @@ class Codex:
         await self.process.stdin.drain()
         return self._last_id
 
+    async def notify(self, method: str, params: Message) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"method": method, "params": params}).encode() + b"\n")
+        await self.process.stdin.drain()
+
     async def answer(self, request_id: int) -> Message:
         return await self.until(lambda line: line.get("id") == request_id)
 
@@ -133,9 +138,12 @@ class ExecutorPlace(Place):
 
     @asynccontextmanager
     async def codex(
-        self, *options: str, resume: str | None = None, through: Sequence[str] = ()
+        self, *options: str, resume: str | None = None, through: Sequence[str] = (), begins: bool = True
     ) -> AsyncIterator[Codex]:
-        """Start the environment. `through`: the words of a program that starts it, such as ssh."""
+        """Start the environment, and initialize it if it `begins`.
+
+        `through`: the words of a program that starts it, such as ssh.
+        """
         # The decisions come from children of this process, so that another one has to be the agent.
         words = ["sh", "-c", '"$@"; exit $?', "agent", *through, sys.executable, "-m", "whisper_tui", "executor"]
         process = await asyncio.create_subprocess_exec(
@@ -147,7 +155,8 @@ class ExecutorPlace(Place):
         )
         codex = Codex(process, self.workspace)
         try:
-            await codex.initialize(resume)
+            if begins:
+                await codex.initialize(resume)
             yield codex
         finally:
             assert process.stdin is not None
