@@ -1,4 +1,7 @@
-"""What a human approves runs in the real client's own shell: with its variables, functions and aliases, and in zsh."""
+"""What a human approves runs in the real client's own shell: with its variables, functions and aliases, and in zsh.
+
+Qwen Code and Kimi Code run it themselves.
+"""
 
 import shutil
 from pathlib import Path
@@ -10,6 +13,9 @@ from tests.clients.install import missing
 from tests.clients.programs import Program
 from tests.clients.programs.claude import Claude
 from tests.clients.programs.codex import Codex
+from tests.clients.programs.copilot import Copilot
+from tests.clients.programs.gemini import Gemini
+from tests.clients.programs.opencode import OpenCode
 from tests.clients.scenes import Scene
 from tests.clients.stage import Stage
 from tests.clients.test_through_hook import ask_for, set_up
@@ -29,7 +35,22 @@ OF_ZSH = Scene("words='a  b'; echo $words | tee of-zsh-ran; greet you; ll")
 """Only zsh keeps both blanks."""
 
 
-def played_by(program: Program, scene: Scene, directory: Path, shell: str) -> Played:
+SHOWN = Scene(
+    'echo "${ZSH_VERSION:+zsh}${BASH_VERSION:+bash} [$FROM_PROFILE]" > shown-ran; '
+    "command -v shown-by-path greet ll >> shown-ran; cat shown-ran"
+)
+"""Which shell it is, and what of the user's start-up files is there."""
+
+
+class TrustingCopilot(Copilot):
+    """Copilot without whisper_tui, whose user allows everything."""
+
+    def arguments(self, prompt: str) -> list[str]:
+        """The same with the option."""
+        return [*super().arguments(prompt), "--allow-all-tools"]
+
+
+def played_by(program: Program, scene: Scene, directory: Path, shell: str, *, supervised: bool = True) -> Played:
     if program.name in missing():
         pytest.fail(f"{program.name} is not installed: python tests/clients/install.py installs it, or says why")
 
@@ -42,7 +63,8 @@ def played_by(program: Program, scene: Scene, directory: Path, shell: str) -> Pl
         (home / "own-bin" / "shown-by-path").chmod(0o755)
         # A shell at the top level whose input is a socket reads start-up files, for remote shells.
         stage.variables = {"SHELL": shell, "SHLVL": "1"}
-        set_up(stage)
+        if supervised:
+            set_up(stage)
 
     return play(program, (FIRST, scene), directory, ask_for=ask_for, set_up=prepare)
 
@@ -69,3 +91,17 @@ def test_claude_code_in_zsh_has_its_functions_and_aliases(program, tmp_path):
 def test_codex_has_what_its_shell_exports(program, tmp_path):
     played = played_by(program, EXPORTED, tmp_path, "/bin/bash")
     assert "exported\nfound in PATH" in played.answer(EXPORTED).result, played.written
+
+
+@pytest.mark.parametrize("program", [Gemini(), OpenCode(), TrustingCopilot()], ids=["gemini", "opencode", "copilot"])
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_an_approved_command_has_the_shell_that_it_has_without_whisper_tui(program, tmp_path, shell):
+    if (path := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed")
+    alone = played_by(program, SHOWN, tmp_path / "alone", path, supervised=False)
+    supervised = played_by(program, SHOWN, tmp_path / "supervised", path)
+    assert (len(alone.calls), len(supervised.calls)) == (0, 2)
+    shown, own = [(each.workspace / "shown-ran").read_text() for each in (supervised, alone)]
+    assert shown.replace(str(tmp_path / "supervised"), str(tmp_path / "alone")) == own
+    assert own.split()[0] == ("zsh" if shell == "zsh" and program.name == "opencode" else "bash")
+    assert ("[exported]" in own) is (program.name == "copilot")

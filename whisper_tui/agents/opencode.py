@@ -419,6 +419,11 @@ def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
             yield RuleSource(layer / name, _own_rules_in)
 
 
+def _shell(environment: Mapping[str, str]) -> str:
+    """Return the user's shell, in which OpenCode runs commands. Its shell reads no files of functions and aliases."""
+    return environment.get("SHELL", "")
+
+
 PROFILE = ClientProfile(
     name=NAME,
     title=TITLE,
@@ -433,5 +438,6 @@ PROFILE = ClientProfile(
     find=find,
     server_tables=server_tables,
     own_rules=_own_rules,
+    shell=_shell,
     directory_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
 )

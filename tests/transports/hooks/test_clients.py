@@ -9,8 +9,9 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from whisper_tui.agents.agent_tools import FileResult
+from whisper_tui.agents.codex_programs import login_shell
 from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, HookAnswer, HookRequest, parsed
-from whisper_tui.agents.known_clients import profiles
+from whisper_tui.agents.known_clients import KNOWN, profile_of, profiles
 from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
@@ -384,3 +385,12 @@ class TestQwen:
     ) -> None:
         with pytest.raises(InvalidRequest, match="relative"):
             self.hook.read({**INPUTS["qwen"], "tool_name": tool, "tool_input": given})
+
+
+def test_the_shell_of_a_client_is_the_one_that_the_client_itself_would_use() -> None:
+    given = {"SHELL": "/bin/zsh", "CLAUDE_CODE_SHELL": "/bin/bash"}
+    own = {name: profile.shell(given) for name in KNOWN if (profile := profile_of(name)).shell is not None}
+    assert own.pop("codex") == login_shell({}), "whatever SHELL says"
+    # The others run commands in bash, whatever the user's shell is.
+    assert own == {"claude": "/bin/bash", "opencode": "/bin/zsh"}
+    assert profile_of("claude").shell({"SHELL": "/bin/zsh"}) == "/bin/zsh"
