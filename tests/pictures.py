@@ -66,7 +66,7 @@ PICTURES = (
     Picture("waiting", workday, "7"),
     Picture("effects", workday, "8", shows="+rate = 20"),
     Picture("preview", previewed, "1", shows=("Preview  3 created", "edit settings.py"), size=(140, 46)),
-    Picture("take-back", applied, "1", ("J",), shows=("Take back what", "edit settings.py"), screens=2),
+    Picture("take-back", applied, "1", ("J",), shows=("Take back the changes", "edit settings.py"), screens=2),
     Picture("running", building, "1", shows=" 70%"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("ended", workday, "2", shows="was      119.00"),

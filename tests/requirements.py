@@ -246,7 +246,7 @@ _ALL = (
     ("all.added_keys", "a key that a known client adds by itself is dropped at the door",
      DOOR + "the_key_that_gemini_adds_is_dropped_for_gemini"),
     ("all.environment", "WHISPER_TUI and WHISPER_TUI_CALL_ID", REAL + "every_command_can_tell_under_whom_it_runs"),
-    ("all.told", "an edit or a remembered approval is told in the answer",
+    ("all.told", "an edit or a standing approval is told in the answer",
      ARGV + "an_edited_command_is_reported_beside_the_exact_result", ARGV + "a_remembered_approval_is_reported",
      ANSWER + "an_edit_is_reported_beside_the_envelope",
      DOOR + "an_edited_run_is_told_in_text_that_every_client_shows"),

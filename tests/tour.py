@@ -26,7 +26,7 @@ TOUR = (
     Scene("deny", "… or deny it, with a reason that the agent reads word for word."),
     Scene("running", "What you approve runs under supervision, with live output."),
     Scene("left-behind", "What a command leaves in the background stays watched."),
-    Scene("rules", "Rules and remembered approvals decide what you do not want to be asked again."),
+    Scene("rules", "Rules and standing approvals decide what you do not want to be asked again."),
     Scene("history", "Nothing that ran is lost: search it, replay it, export it.", 5.0),
 )
 

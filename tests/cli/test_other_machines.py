@@ -139,7 +139,7 @@ def test_subcommands_list_and_decide_on_other_machines(near):
     listed = desk.run("list", "--host", "all", "--json")
     assert [(row["host"], row["command"]) for row in json.loads(listed.stdout)] == [("gpu1", "touch made")]
     assert listed.returncode == 3
-    assert "machine away is not reached, so nothing is known of it. Try: ssh away true" in listed.stderr
+    assert "machine away cannot be reached, so nothing is known of it. Try: ssh away true" in listed.stderr
     assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
     assert '"exitCode": 0' in agent.communicate(timeout=60)[0]
 
@@ -149,7 +149,7 @@ def test_a_number_without_a_machine_is_sent_to_none(near):
     mixed = desk.run("approve", "gpu1:1", "1")
     assert (mixed.returncode, "'1' names no machine" in mixed.stderr) == (2, True)
     away = desk.run("approve", "away:1")
-    assert (away.returncode, "machine away is not reached" in away.stderr) == (3, True)
+    assert (away.returncode, "machine away cannot be reached" in away.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(

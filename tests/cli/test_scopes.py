@@ -46,7 +46,7 @@ REFUSED = [
     (["--session", "--prefix", "git", "push", "--save", "user"], "--session and --save exclude each other"),
     (["--times", "0"], "at least 1"),
     (["--for", "0"], "more than 0 minutes"),
-    (["--dry-run"], "tests an approval that is remembered"),
+    (["--dry-run"], "tests a standing approval"),
     (["--prefix", "git 'push"], "cannot be split into words"),
 ]
 

@@ -246,10 +246,10 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.terminals[call_id] = [*(before if start else ()), size]
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
-        """Forget a remembered approval."""
+        """Forget a standing approval."""
         self.check()
         if grant_id not in self.board.grants:
-            raise InvalidRequest(f"There is no remembered approval {grant_id}")
+            raise InvalidRequest(f"There is no standing approval {grant_id}")
         session_id = self.board.grants[grant_id].session_id
         self.happen(GrantRevoked(at=self.clock(), session_id=session_id, grant_id=grant_id, by=by))
 
@@ -479,7 +479,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         return session in {None, session_id, self.board.sessions[session_id].name}
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """Return the valid remembered approvals."""
+        """Return the valid standing approvals."""
         self.check()
         grants = self.board.grants.values()
         return tuple(g for g in grants if g.revoked_at is None and session_id in {None, g.session_id})

@@ -110,7 +110,7 @@ def a_call(call_id: str = "1", spec: CommandSpec | None = None, session_id: str 
 
 
 def a_grant(grant_id: str = "g1", spec: CommandSpec | None = None, session_id: str = "s1") -> Grant:
-    """A remembered approval of call 1."""
+    """A standing approval of call 1."""
     return Grant(id=grant_id, session_id=session_id, spec=spec or a_spec(), from_call="1", granted_at=3.0, by=HUMAN)
 
 

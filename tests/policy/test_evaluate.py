@@ -122,7 +122,7 @@ def test_broken_rules_still_deny_what_could_be_read() -> None:
 
 
 class TestMemory:
-    """A remembered approval: exactly this command, in exactly this directory, in this session."""
+    """A standing approval: exactly this command, in exactly this directory, in this session."""
 
     def test_an_approval_allows_the_same_command_and_names_its_call(self) -> None:
         verdict = evaluate(a_question(), NO_RULES, (a_grant("g0", a_shell("ls")), a_grant("g1")))

@@ -55,7 +55,7 @@ def test_a_way_that_is_not_exact_says_what_it_cannot_show_and_why_it_was_used() 
     refused = (("overlay", "the system gives it no namespaces"), ("bubblewrap", "it is not installed"))
     copied = list(way_text(REPORT.model_copy(update={"way": "copy", "instead": refused})))
     assert copied[0] == "Previewed with a copy of the workspace, in the sandbox."
-    assert "Absolute paths into the workspace" in copied[1]
+    assert "absolute paths into the workspace" in copied[1]
     assert copied[2:] == [
         "Not with namespaces and overlayfs: the system gives it no namespaces.",
         "Not with bubblewrap: it is not installed.",

@@ -32,7 +32,7 @@ TICKET = "0123456789abcdef"
 
 @pytest.fixture
 async def session(bench: Bench) -> str:
-    """A session in which every edit is asked."""
+    """A session in which every edit needs approval."""
     opened = await bench.session()
     await bench.supervisor.set_edit_mode(opened, "ask", HUMAN)
     return opened

@@ -1,4 +1,4 @@
-"""What is known of remembered approvals leaves with what it is about."""
+"""What is known of standing approvals leaves with what it is about."""
 
 import pytest
 

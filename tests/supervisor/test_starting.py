@@ -117,7 +117,9 @@ class TestWorkers:
         # This session has its half of the unasked commands; another one may still start some.
         await bench.ordered(await bench.submit(other, "true"))
         monkeypatch.setattr(scheduling, "LONG_S", 0.0)
-        assert (await self.reason(bench, last)).startswith("4 of 4 unasked commands of its session run; longest: true,")
+        assert (await self.reason(bench, last)).startswith(
+            "4 of 4 commands of its session running without approval; longest: true,"
+        )
         bench.executor.finish(await bench.ordered(server))
         await bench.ordered(last)
 
@@ -129,7 +131,7 @@ class TestWorkers:
         for number in range(scheduling.MOST):
             await bench.ordered(await bench.submit(sessions[number % 2], "true"))
         last = await bench.submit(await bench.session("third"), "true")
-        assert (await self.reason(bench, last)).startswith("8 of 8 commands that nobody was asked about run; longest: ")
+        assert (await self.reason(bench, last)).startswith("8 of 8 commands without a human's approval run; longest: ")
 
     async def test_background_tasks_occupy_no_worker(self, bench: Bench) -> None:
         session = await with_one_worker(bench)

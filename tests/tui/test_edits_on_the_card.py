@@ -214,7 +214,7 @@ async def test_two_keys_switch_how_the_edits_of_a_session_are_judged(file: Path)
         await cockpit.select("1")
         session = cockpit.shown.call.session_id
         for key, mode, words in (
-            ("left_parenthesis", "ask", "every edit is asked"),
+            ("left_parenthesis", "ask", "every edit needs approval"),
             ("right_parenthesis", "allow", "edits are allowed"),
             ("right_parenthesis", "rules", "judged by the rules again"),
         ):

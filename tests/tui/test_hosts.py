@@ -51,12 +51,12 @@ async def test_a_machine_that_is_away_is_grey_with_its_last_calls_and_comes_back
         await cockpit.sees("3 machines")
         supervisor = scenario.supervisor.machines["gpu2"].supervisor
         supervisor.break_down(NO_WAY)
-        await cockpit.sees("○ 2 of 3 machines", "gpu2 is not reached since", "Try: ssh gpu2 true")
+        await cockpit.sees("○ 2 of 3 machines", "gpu2 has been unreachable since", "Try: ssh gpu2 true")
         assert row_of(cockpit, "./release.sh").lstrip(" ▌▏").startswith("○ gpu2")
         assert row_of(cockpit, "./tag.sh").lstrip(" ▌▏").startswith("◆ gpu1")
         await cockpit.select("gpu2:2")
         await cockpit.press("a")
-        await cockpit.until(lambda: "machine gpu2 is not reached, so nothing was done" in toast_text(cockpit.app))
+        await cockpit.until(lambda: "machine gpu2 cannot be reached, so nothing was done" in toast_text(cockpit.app))
         assert isinstance(supervisor.board.calls["2"].state, Waiting)
         supervisor.broken = None
         await cockpit.sees("● 3 machines")
@@ -65,5 +65,5 @@ async def test_a_machine_that_is_away_is_grey_with_its_last_calls_and_comes_back
 
 def test_an_empty_queue_says_which_machines_are_not_known():
     (span,) = empty_line(filtered=False, unreached=["gpu2"])
-    assert "gpu2 not reached" in span.text
+    assert "gpu2 unreachable" in span.text
     assert "No call is waiting" not in span.text

@@ -155,16 +155,16 @@ async def test_taking_back_shows_the_reverse_difference_first_and_then_all_of_it
         await cockpit.until(lambda: "takes them back" in cockpit.text())
         await decide(cockpit, "J")
         await cockpit.until(lambda: '"pages": 20' in cockpit.text() and isinstance(cockpit.app.screen, TakeBackScreen))
-        assert "Take back what call 1 changed" in cockpit.text()
+        assert "Take back the changes of call 1" in cockpit.text()
         assert scenario.supervisor.known("1").undo is None
         await cockpit.press("ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
-        await cockpit.until(lambda: "makes them again" in cockpit.text())
+        await cockpit.until(lambda: "redoes them" in cockpit.text())
         undo = scenario.supervisor.known("1").undo
         assert undo is not None
         assert (undo.direction, undo.paths, undo.done) == ("undo", (), True)
         await decide(cockpit, "J")
-        await cockpit.until(lambda: "Make again what call 1 changed" in cockpit.text())
+        await cockpit.until(lambda: "Redo the changes of call 1" in cockpit.text())
         await cockpit.press("ctrl+s")
         await cockpit.until(
             lambda: (now := scenario.supervisor.known("1").undo) is not None and now.direction == "redo"

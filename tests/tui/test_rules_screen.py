@@ -226,7 +226,7 @@ async def test_broken_rules_are_reported():
     book = Book()
     book.now = RuleList(broken="rules.toml: line 3")
     async with rules(begin(), book) as cockpit:
-        await cockpit.sees("every command is asked: rules.toml: line 3")
+        await cockpit.sees("every command needs approval: rules.toml: line 3")
 
 
 async def test_n_reloads_everything():
@@ -484,7 +484,7 @@ async def test_a_rule_is_added_in_a_form_that_shows_what_it_would_decide(size: t
         )
         await cockpit.until(lambda: book.tried[-1][1] == "npm run x")
         await cockpit.press("ctrl+s")
-        await cockpit.sees("Rule npm run build saved; it holds at once.")
+        await cockpit.sees("Rule npm run build saved; it applies at once.")
         assert book.now.rules[-1].definition == {"name": "npm run build", "prefix": ["npm", "run", "build"]}
         await cockpit.sees("This rule allows", "npm run build")
 

@@ -188,7 +188,7 @@ async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() 
     async with open_cockpit(asked_by_agent(EDIT), size=(140, 40)) as cockpit:
         await opened(cockpit, 1)
         cockpit.app.screen.query_one("#words", Input).value = "*.py"
-        await cockpit.sees("No suggestion: the same call would be asked again.", "Not this one")
+        await cockpit.sees("No suggestion: the same call would still need approval.", "Not this one")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
         words = cockpit.app.screen.query_one("#words", Input)
         assert words.value == "./build.sh --all"
         await cockpit.sees(
-            "0 would have run without approval", "Not this one: the same call again would still be asked."
+            "0 would have run without approval", "Not this one: the same call would still need approval."
         )
         await cockpit.sees("Contains 2 commands")
         await cockpit.press("ctrl+n")

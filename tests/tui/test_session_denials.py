@@ -21,7 +21,7 @@ def ask(scenario: Scenario, command: Command, session_id: str = "s1", *meanings:
 async def never(cockpit: Cockpit, call_id: str, words: str, reason: str = "") -> None:
     await cockpit.select(call_id)
     await cockpit.press("N")
-    await cockpit.sees("Block for session")
+    await cockpit.sees("Deny for session")
     await cockpit.press("home", "shift+end", "backspace", *words, "tab", *reason, "enter")
 
 
@@ -86,7 +86,7 @@ async def test_a_denial_is_lifted_in_its_dialog() -> None:
         await cockpit.press("N")
         await cockpit.sees("Denied already: './build.sh'.")
         await cockpit.press("ctrl+x")
-        await cockpit.sees("Session denials removed: every call of this session is asked again.")
+        await cockpit.sees("Session denials removed: its calls are no longer denied automatically.")
         call = ask(cockpit.scenario, Argv(program="./build.sh"))
         await cockpit.until(lambda: call in cockpit.screen.board.waiting)
         assert "denied automatically" not in cockpit.text()
@@ -137,8 +137,8 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
     async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
         await cockpit.select("1")
         await cockpit.click("#do-deny-class")
-        await cockpit.sees("Block for session", "also while no cockpit")
+        await cockpit.sees("Deny for session", "also while no cockpit")
         await cockpit.press("escape")
         await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
         await cockpit.choose("Never  (N)")
-        await cockpit.sees("Block for session")
+        await cockpit.sees("Deny for session")

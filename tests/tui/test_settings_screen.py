@@ -72,7 +72,7 @@ async def test_a_number_is_typed_and_a_wrong_one_stays_in_its_field() -> None:
         assert not scenario.supervisor.shown_settings["retention.days"].in_file
         cockpit.app.clear_notifications()
         await cockpit.press("x")
-        await cockpit.sees("The default holds already.")
+        await cockpit.sees("The default is in force already.")
 
 
 @pytest.mark.slow

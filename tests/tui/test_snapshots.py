@@ -104,7 +104,9 @@ SCENES = [
     Picture("preview", previewed, "1", shows="Preview  3 created"),
     Picture("preview-running", previewing, "1", shows="running for", theme="whisper-light"),
     Picture("preview-blocked", cannot_be_applied, "1", shows="Preview  3 created", theme="whisper-light"),
-    Picture("take-back", applied, "1", ("J",), shows=("Take back what call 1 changed", "edit settings.py"), screens=2),
+    Picture(
+        "take-back", applied, "1", ("J",), shows=("Take back the changes of call 1", "edit settings.py"), screens=2
+    ),
     Picture("web", a_fetch, "1", shows=("Host", "xn--ython-uye.org")),
     Picture("server", a_servers_tool, "1", shows=("Server", "Moss grows"), theme="whisper-light"),
     Picture("sub-agent", a_sub_agent, "1", shows=("reader", "Read the notes")),

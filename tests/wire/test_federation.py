@@ -192,7 +192,7 @@ async def test_a_machine_that_is_away_keeps_its_last_state_and_is_never_said_to_
             ("gpu1", True),
             ("gpu2", False),
         ]
-        with pytest.raises(Unavailable, match="gpu2 is not reached, so nothing was done"):
+        with pytest.raises(Unavailable, match="gpu2 cannot be reached, so nothing was done"):
             await desk.approve("gpu2:1")
         await desk.approve("gpu1:1")
         # Meanwhile somebody decides there, and another call comes.

@@ -114,7 +114,7 @@ def supervise(
         except OSError as error:
             _log.warning("programs without our environment will not find %s: %s", home.state, error)
         if configuration.rules.broken:
-            _log.warning("the rules cannot be read, so everything is asked: %s", configuration.rules.broken)
+            _log.warning("the rules cannot be read, so everything needs approval: %s", configuration.rules.broken)
         asyncio.run(_supervise(home, configuration, occupation, ready))
 
 

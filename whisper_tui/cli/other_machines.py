@@ -105,7 +105,9 @@ def _on(options: Options, wanted: "Configuration", host: str, words: Sequence[st
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     code = subprocess.run(_command(options, wanted, host, words, terminal=terminal), check=False).returncode
     if code == SSH_FAILED:
-        raise Unavailable(f"the machine {host} is not reached, so nothing is known of it", hint=f"Try: ssh {host} true")
+        raise Unavailable(
+            f"the machine {host} cannot be reached, so nothing is known of it", hint=f"Try: ssh {host} true"
+        )
     return code
 
 
@@ -130,7 +132,7 @@ def _on_all(options: Options, wanted: "Configuration", words: Sequence[str]) -> 
             sys.stderr.write(f"{host}: {visible(line)}\n")
         if answer.returncode == SSH_FAILED:
             # Standard error, and an exit code: an empty list would mean that nothing waits there.
-            complain(f"the machine {host} is not reached, so nothing is known of it. Try: ssh {host} true")
+            complain(f"the machine {host} cannot be reached, so nothing is known of it. Try: ssh {host} true")
         code = max(code, UNAVAILABLE if answer.returncode == SSH_FAILED else answer.returncode)
     return code
 

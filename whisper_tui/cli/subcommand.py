@@ -75,7 +75,7 @@ GROUPS = {
         *("list", "preview", "approve", "deny", "undo", "start", "signal", "kill", "pause"),
         *("resume", "approvals", "revoke", "revert"),
     ),
-    "Look": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
+    "Inspect": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "prune", "completions", "man"),

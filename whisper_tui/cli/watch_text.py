@@ -90,7 +90,7 @@ def _sentence(event: Event, board: Board) -> str | None:
         case SessionClosed(session_id=id_, why=why):
             return f"Session {id_} closed: {visible(why)}."
         case Granted(grant=grant):
-            return f"Approval {grant.id} is remembered, of call {grant.from_call}."
+            return f"Approval {grant.id} is a standing approval now, given with call {grant.from_call}."
         case GrantRevoked(grant_id=id_, by=by):
             return f"Approval {id_} was revoked, {decided_by_text(by)}."
         case DenialAdded(denial=denial):
@@ -147,7 +147,7 @@ def _about_preview(event: Event, record: CallRecord) -> str | None:
             found = f"{counts_text(report.counts)}; {ending_word(report.ending)}"
             return " ".join((f"The preview of call {record.id} is over: {found}.", *warnings(report)))
         case UndoEnded(problem=problem) if record.undo is not None:
-            what = "taken back" if record.undo.direction == "undo" else "made again"
+            what = "taken back" if record.undo.direction == "undo" else "redone"
             if problem:
                 return f"The changes of call {record.id} were not {what}: {visible(problem)}."
             return f"The changes of call {record.id} were {what} {decided_by_text(record.undo.by)}."

@@ -129,12 +129,12 @@ def figures(statistics: Statistics) -> tuple[str, ...]:
         f"{statistics.calls:,} calls; a human was asked about {statistics.asked:,}: {statistics.approved:,} approved"
         f" ({statistics.edited:,} of them edited), {statistics.denied:,} denied, {statistics.waiting:,} still waiting",
         f"Rules let {statistics.allowed_by_rule:,} run and refused {statistics.refused_by_rule:,};"
-        f" remembered approvals let {statistics.allowed_by_memory:,} run",
+        f" standing approvals let {statistics.allowed_by_memory:,} run",
     ]
     if statistics.median_wait_s is not None and statistics.saved_s is not None:
         found += [
             f"Median time from a call's arrival to the human's decision: {statistics.median_wait_s:.1f} s",
-            f"Time saved by remembered approvals: {statistics.saved_s:.0f} s"
+            f"Time saved by standing approvals: {statistics.saved_s:.0f} s"
             f" ({statistics.allowed_by_memory:,} calls, each the median time to decide)",
         ]
     return tuple(found)

@@ -274,7 +274,7 @@ class Statistics:
         self.allowed_by_rule = 0
         self.refused_by_rule = 0
         self.allowed_by_memory = 0
-        """Number of calls that a remembered approval allowed."""
+        """Number of calls that a standing approval allowed."""
         self._waits: list[float] = []
 
     def add(self, record: CallRecord) -> None:
@@ -316,5 +316,5 @@ class Statistics:
 
     @property
     def saved_s(self) -> float | None:
-        """Seconds saved by remembered approvals: their number times the median wait. None: unknown."""
+        """Seconds saved by standing approvals: their number times the median wait. None: unknown."""
         return self.allowed_by_memory * self.median_wait_s if self.median_wait_s is not None else None

@@ -326,7 +326,7 @@ class Supervision(Protocol):
         ...
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """Return the remembered approvals that are in force."""
+        """Return the standing approvals that are in force."""
         ...
 
     async def would_cover(self, call_id: str, scope: Scope, edited: CommandSpec | None = None) -> Coverage:
@@ -382,7 +382,7 @@ class Supervision(Protocol):
         ...
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
-        """Revoke a remembered approval."""
+        """Revoke a standing approval."""
         ...
 
     async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:

@@ -248,7 +248,7 @@ REFUSED_KEPT = 100
 
 
 class Board:
-    """Sessions, calls and remembered approvals, by id; every part keeps the order of arrival."""
+    """Sessions, calls and standing approvals, by id; every part keeps the order of arrival."""
 
     def __init__(self) -> None:
         self.seq = 0
@@ -382,7 +382,7 @@ class Board:
         self.sessions[session_id] = known.model_copy(update=change)
 
     def _forget_idle_sessions(self) -> None:
-        """Drop the surplus of idle sessions, with their messages, remembered approvals and denials."""
+        """Drop the surplus of idle sessions, with their messages, standing approvals and denials."""
         for session_id in self._idle.take_surplus():
             self.sessions.pop(session_id, None)
             self.said.pop(session_id, None)
@@ -397,7 +397,7 @@ class Board:
             return
         known = self.grants.get(event.grant_id)
         if known is None:
-            raise BrokenHistory(f"no remembered approval {event.grant_id} on the board")
+            raise BrokenHistory(f"no standing approval {event.grant_id} on the board")
         change = {"uses": known.uses + 1} if isinstance(event, GrantUsed) else {"revoked_at": event.at}
         self.grants[known.id] = known.model_copy(update=change)
 

@@ -272,7 +272,7 @@ class CommandSpec(Value):
 
     def identity(self) -> str:
         """A digest of what makes two runs the same to a person: limits of time do not count."""
-        # A remembered approval must also match when an agent gives the same command more time.
+        # A standing approval must also match when an agent gives the same command more time.
         same = self.model_copy(update={"timeout_s": None, "grace_s": 0.0})
         return digest(same.canonical())
 

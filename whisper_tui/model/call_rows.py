@@ -174,7 +174,7 @@ def _not_undoable(record: CallRecord) -> str | None:
 
 
 def grant_row(grant: Grant, session: Session | None) -> Row:
-    """Return a remembered approval as `approvals` prints it. One command has neither `prefix` nor `target`."""
+    """Return a standing approval as `approvals` prints it. One command has neither `prefix` nor `target`."""
     scope = grant.scope
     return {
         "id": grant.id,
@@ -357,7 +357,7 @@ def mask_unless_undecided(record: CallRecord) -> CallRecord:
 
 
 def masked_grant(grant: Grant) -> Grant:
-    """A remembered approval with every secret in it replaced."""
+    """A standing approval with every secret in it replaced."""
     return grant.model_copy(update={"spec": masked_spec(grant.spec), "scope": _scope(grant.scope) or grant.scope})
 
 

@@ -1,4 +1,4 @@
-"""Decisions about calls, remembered approvals, and the denials of a session ("never", decision 11)."""
+"""Decisions about calls, standing approvals, and the denials of a session ("never", decision 11)."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -140,7 +140,7 @@ Decision = Annotated[Approve | Deny, Field(discriminator="kind")]
 
 
 class Grant(Value):
-    """A remembered approval, for one session: of a command in a directory, or of all commands with a prefix."""
+    """A standing approval, for one session: of a command in a directory, or of all commands with a prefix."""
 
     id: str
     session_id: str
@@ -151,7 +151,7 @@ class Grant(Value):
     """Seconds since the epoch."""
     by: Decider
     scope: Scope = "exact_for_session"
-    """The calls that it covers. A saved rule is no remembered approval."""
+    """The calls that it covers. A saved rule is no standing approval."""
     until: float | None = None
     """Seconds since the epoch when it ends. None: with the session."""
     sandbox: Sandbox | None = None
@@ -164,7 +164,7 @@ class Grant(Value):
 
 
 DENIAL_ID = "d"
-"""Begins the id of each denial, as `g` begins that of a remembered approval."""
+"""Begins the id of each denial, as `g` begins that of a standing approval."""
 LONGEST_SCANNED = 4000
 """Characters of a shell command that are split into words."""
 

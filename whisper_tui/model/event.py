@@ -107,7 +107,7 @@ class Judged(Fact):
 
 
 class Decided(Fact):
-    """A human, a rule or a remembered approval decided."""
+    """A human, a rule or a standing approval decided."""
 
     kind: Literal["decided"] = "decided"
     call_id: str
@@ -272,7 +272,7 @@ class Granted(Fact):
 
 
 class GrantUsed(Fact):
-    """A remembered approval let a call through."""
+    """A standing approval let a call through."""
 
     kind: Literal["grant_used"] = "grant_used"
     session_id: str
@@ -281,7 +281,7 @@ class GrantUsed(Fact):
 
 
 class GrantRevoked(Fact):
-    """A remembered approval no longer holds."""
+    """A standing approval no longer holds."""
 
     kind: Literal["grant_revoked"] = "grant_revoked"
     session_id: str
@@ -330,7 +330,7 @@ class AttemptRefused(Fact):
     operation: str
     """Operation of the API; `ORDER`: an order to a keeper, past the supervisor."""
     about: str | None = None
-    """The call, remembered approval or session that it was about. None: none."""
+    """The call, standing approval or session that it was about. None: none."""
     why: str
     """Why it was refused, as a clause."""
     pid: int

@@ -183,7 +183,7 @@ class CallRecord(Value):
 
     @property
     def decided_by_human(self) -> bool:
-        """True if somebody decided about this very call; False: a rule or a remembered approval did, or nobody yet."""
+        """True if somebody decided about this very call; False: a rule or a standing approval did, or nobody yet."""
         return self.decided_by is not None and self.decided_by.surface not in {"rule", "memory"}
 
     @property

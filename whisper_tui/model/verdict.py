@@ -118,7 +118,7 @@ class Verdict(Value):
     rule: str | None = None
     """The rule that decided, where one did."""
     grant_id: str | None = None
-    """The remembered approval that allowed it, where one did."""
+    """The standing approval that allowed it, where one did."""
     denial_id: str | None = None
     """The session denial that refused it, where one did."""
     sandbox: Sandbox | None = None

@@ -1,4 +1,4 @@
-"""The verdict on a call, from the rules and the remembered approvals, without touching anything."""
+"""The verdict on a call, from the rules and the standing approvals, without touching anything."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -106,7 +106,7 @@ def asked_anyway(
     """Return the verdict "ask" if the call is asked whatever any rule or memory allows, or None."""
     # a rule that denies may be the one that cannot be read, so nothing is allowed
     if rules.broken:
-        reason = f"the rules cannot be read, so everything is asked: {rules.broken}"
+        reason = f"the rules cannot be read, so everything needs approval: {rules.broken}"
         return Verdict(kind="ask", reason=reason, risks=risks)
     doubt = _doubt(question, risks)
     if doubt:
@@ -155,7 +155,7 @@ def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
 def _allowed(
     question: Question, rules: Rules, seen: CommandView, held: tuple[Grant, ...], risks: tuple[Risk, ...]
 ) -> Verdict | None:
-    """Return the permission by a rule, a remembered approval or the built-in read-only list, or None."""
+    """Return the permission by a rule, a standing approval or the built-in read-only list, or None."""
     # a variable such as GIT_SSH changes what the same words run, so only an exact approval covers such a call
     additions = any(not is_own_variable(name) for name in question.spec.environment)
     holding = () if additions else tuple(rule for rule in rules.allow if applies(rule, question))
@@ -348,7 +348,7 @@ def _by_rules(
 
 
 def by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
-    """Return the permission by a remembered approval."""
+    """Return the permission by a standing approval."""
     reason = f"approved for this session with call {grant.from_call}"
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
 

@@ -71,7 +71,7 @@ def _targets(question: Question, command: CarriedOut) -> tuple[str, ...]:
 
 
 def _without_rule(question: Question, command: CarriedOut, rules: Rules, risks: tuple[Risk, ...]) -> Verdict:
-    """Return the verdict on a call that no rule and no remembered approval is about."""
+    """Return the verdict on a call that no rule and no standing approval is about."""
     if isinstance(command, FileEdits):
         # decision 28
         doubt = _edit_doubt(question)
@@ -209,7 +209,7 @@ def _leaves(rule: Rule, question: Question) -> bool:
 
 
 def _covers(grant: Grant, question: Question, command: CarriedOut) -> bool:
-    """True if a remembered approval is about this call."""
+    """True if a standing approval is about this call."""
     if is_exact(grant):
         return grant.spec.identity() == question.spec.identity()
     return isinstance(grant.scope, ToolScope) and scope_covers(grant.scope, question, command)

@@ -234,7 +234,7 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
     where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
     if session.edits != "rules":
-        words = "every edit is asked" if session.edits == "ask" else "edits are allowed"
+        words = "every edit needs approval" if session.edits == "ask" else "edits are allowed"
         where = (*where, Span(f"  {words}", "waiting"))
     yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
 

@@ -27,15 +27,16 @@ from whisper_tui.present.words import decided_by_text
 MOST_ROWS = 100
 """Changes that are listed on a card; the rest is counted."""
 STOPPED: Mapping[str, str] = {
-    "time": "It was ended because its time was over: the changes are as far as it came.",
-    "space": "It was ended because its changes took too much of the disk.",
-    "network": "It waited for a refused connection and was ended: the changes are as far as it came.",
+    "time": "It was ended at its time limit; these are its changes until then.",
+    "space": "It was ended because its changes took too much disk space.",
+    "network": "It waited for a refused connection and was ended; these are its changes until then.",
 }
 WAY_LIMITS: Mapping[PreviewWay, str] = {
-    "bubblewrap": "Names of other machines could not be looked up: attempts to do so are named by their server.",
-    "copy": "Absolute paths into the workspace, files outside of it, the network and local services were closed to it.",
-    "read-only": "It could write nothing, so it may have ended early; files outside the workspace and your home, "
-    "the network and local services were closed to it.",
+    "bubblewrap": "Names of other machines could not be looked up; such attempts are listed as connections to the "
+    "name server.",
+    "copy": "It could not use absolute paths into the workspace, files outside it, the network or local services.",
+    "read-only": "It could write nothing, so it may have ended early; it could not use files outside the workspace and "
+    "your home, the network or local services.",
 }
 """How a command had less in a preview than it will have, for each way that is not exact."""
 SIGNS: Mapping[ChangeAction, tuple[str, Role]] = {
@@ -234,7 +235,7 @@ def undo_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
 
 def undo_text(undo: Undo, when: str) -> str:
     """Return an undo, or a redo, as words: its outcome, time and author, and the paths if not all were meant."""
-    word = "taken back" if undo.direction == "undo" else "made again"
+    word = "taken back" if undo.direction == "undo" else "redone"
     by = " ".join(filter(None, (undo.by.surface, visible(undo.by.who))))
     paths = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
     if undo.problem:
@@ -270,9 +271,9 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     if undo is not None and undo.problem:
         line = (*line, *said(f"  could not be taken back: {undo.problem}", "risk"))
     elif undo is not None and undo.done:
-        word = "taken back" if undo.direction == "undo" else "made again"
+        word = "taken back" if undo.direction == "undo" else "redone"
         part = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
         line = (*line, Span(f"  {word} {decided_by_text(undo.by)} at {clock_time(undo.at)}{part}", "edited"))
     again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
-    offer = Span(f"   {key} ", "strong"), Span("makes them again" if again else "takes them back", "muted")
+    offer = Span(f"   {key} ", "strong"), Span("redoes them" if again else "takes them back", "muted")
     return (BLANK, Paragraph((*line, *(offer if key else ())), margin=(Span(" "),)))

@@ -117,7 +117,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "write_stdin": "type into call {}",
         "resize": "change the terminal of call {}",
         "revoke": "revoke approval {}",
-        "deny_for_session": "block commands in session {}",
+        "deny_for_session": "deny commands in session {}",
         "lift_denial": "lift denial {}",
         "file_versions": "read the files of edit {}",
         "revert_edit": "take edit {} back",

@@ -157,7 +157,7 @@ class Queries:
         return tuple(records)
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """The remembered approvals that are in force."""
+        """The standing approvals that are in force."""
         shown = self._lasting_sessions(session_id)
         grants = self._store.board.grants.values()
         return tuple(grant for grant in grants if grant.revoked_at is None and grant.session_id in shown)

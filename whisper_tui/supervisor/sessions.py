@@ -225,7 +225,7 @@ class Sessions:
         session = Session(
             id=f"s{self._store.journal.last_session + 1}",
             name=hello.name,
-            # A link could be pointed elsewhere later, and with it the workspace of remembered approvals.
+            # A link could be pointed elsewhere later, and with it the workspace of standing approvals.
             root=os.path.realpath(hello.root),
             client=hello.client,
             pid=hello.pid,
@@ -288,7 +288,7 @@ class Sessions:
         self._store.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
 
     def close(self, session_id: str, why: str) -> None:
-        """End a session; its remembered approvals end with it.
+        """End a session; its standing approvals end with it.
 
         That its agent is gone stays true while the journal takes nothing: it is recorded as soon as that is possible.
         """
@@ -366,7 +366,7 @@ class Sessions:
         if session.closed_at is None and same:
             return session
         resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid)
-        # Session names stand in files, so another process that knows one gets no remembered approvals (decision 11).
+        # Session names stand in files, so another process that knows one gets no standing approvals (decision 11).
         self._store.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
         return self._store.board.sessions[session.id]
 

@@ -282,7 +282,7 @@ class Supervisor:
         self._parts.queue.judge_edits_again(session_id)
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
-        """Revoke a remembered approval."""
+        """Revoke a standing approval."""
         self._parts.queue.revoke(grant_id, by)
 
     async def deny_for_session(self, session_id: str, words: tuple[str, ...], reason: str, by: Decider) -> str:

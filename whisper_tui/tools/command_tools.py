@@ -329,7 +329,7 @@ class RunShellCommandTool(CommandTool):
         return prompt_block(
             self,
             purpose="Use this tool for a command line that needs a shell: pipes, redirections, several commands, or a "
-            "process that goes on in the background. Each call is independent: `cd` and variables do not last. A "
+            "process that continues in the background. Each call is independent: `cd` and variables do not last. A "
             "human may look at the command before it runs, which can take minutes, and may change it or deny it with "
             "a reason; a good `description` helps. Command substitution (`$(...)`, backticks, `<(...)`, `>(...)`) "
             "is refused.",

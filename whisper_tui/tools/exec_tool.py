@@ -75,7 +75,7 @@ SCHEMA: dict[str, Any] = {
             "type": ["integer", "null"],
             "minimum": 0,
             "description": "Milliseconds to wait for the end of the command, counted from the start of its process. "
-            f"After them it goes on as a background task. Defaults to {DEFAULT_WINDOW_MS}.",
+            f"Then it continues as a background task. Defaults to {DEFAULT_WINDOW_MS}.",
         },
         "max_output_tokens": {
             "type": ["integer", "null"],
@@ -201,9 +201,9 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         """When and how to use the tool."""
         return prompt_block(
             self,
-            purpose="Use this tool to run a command line in the workspace, above all one that may take long: after "
-            "`yield_time_ms` it goes on as a task, which TaskList, TaskStatus, TaskOutput, TaskInput and TaskStop are "
-            "about. A human may look at the command before it runs, which can take minutes and does not count.",
+            purpose="Use this tool to run a command line in the workspace, especially a long one: after "
+            "`yield_time_ms` it continues as a task, for TaskList, TaskStatus, TaskOutput, TaskInput and TaskStop. "
+            "A human may look at the command before it runs, which can take minutes and does not count.",
             expected_output='An envelope with "tool_name", "status" (success or error) and "result" or "error". The '
             'result\'s "disposition" is "completed" (with "exit_status" and previews of both streams; a non-zero exit '
             'is a success of the tool), "promoted_to_task" (with a "task_handle") or "already_running".',

@@ -387,7 +387,7 @@ class TaskStopTool(TaskTool):
         """When and how to use the tool."""
         return prompt_block(
             self,
-            purpose="Use this tool to end a task that is no longer needed. A task that has not started is taken back "
+            purpose="Use this tool to end a task that is no longer needed. A task that has not started is withdrawn "
             "at once; for one that runs, a human is asked, as for a command.",
             expected_output='An envelope whose result holds "outcome" (withdrawn, stopping, stopped, killed or '
             'already_over) and the "task".',

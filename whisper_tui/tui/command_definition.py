@@ -268,20 +268,22 @@ PANE_KEYS = [
     "",
     "## Mouse",
     "",
-    "Click a call to select it, the heading of the waiting calls to group them, a button to do what it says, a "
-    "key in the footer to press it. `⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists "
-    "everything that can be done now. The wheel scrolls what is under it; with Shift, sideways. While you type "
-    "into a terminal, a program that asks for the mouse has it, until `Ctrl+]` or a click on the title of the "
-    "terminal gives it back.",
+    "Click a call to select it, the heading of the waiting calls to sort them, a button, or a key in the footer.",
+    "`⋯` at the end of the buttons, like `Ctrl+P More` in the footer, lists all commands that are possible now. The",
+    "wheel scrolls what is under the pointer; with Shift, sideways. While you type into a terminal, a program that",
+    "asks for the mouse gets it, until `Ctrl+]` or a click on the title of the terminal.",
     "",
     "## In dialogs",
     "",
-    "`Esc` leaves a dialog and changes nothing, and `F1` lists its keys. `Enter` sends a reason or a signal. While"
-    " editing, `Ctrl+S` approves what will run, `Ctrl+R` approves it for the session, and `Ctrl+O` asks how far it"
-    " reaches, where `Ctrl+T` chooses a sandbox; in a list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it,"
-    " `Alt+X` removes it, and `Ctrl+J` is a line end in it. `Ctrl+S` also approves what a table of several calls shows,"
-    " and trusts the rules of a project that were shown. In the form of a rule it saves the rule, and `Ctrl+N` saves it"
-    " as a new one; `←`, `→` and `Space` go through the choices of a field.",
+    "`Esc` leaves a dialog and changes nothing; `F1` lists its keys. `Enter` sends a reason or a signal.",
+    "",
+    "* In the editor of a call, `Ctrl+S` approves what will run, `Ctrl+R` approves it for the session, and `Ctrl+O`",
+    "  chooses the scope of the approval. In its list of arguments `Enter` adds one, `Alt+↑` and `Alt+↓` move it,",
+    "  `Alt+X` removes it, and `Ctrl+J` inserts a line break.",
+    "* In the dialog of the scope, `Ctrl+T` chooses a sandbox and `Ctrl+N` the next suggestion.",
+    "* In the table of marked calls, `Ctrl+S` approves them; below the rules of a project, it trusts them.",
+    "* In the form of a rule, `Ctrl+S` saves it, and `Ctrl+N` saves it as a new one. `←`, `→` and `Space` change the",
+    "  choice in a field.",
     "",
 ]
 """The end of docs/keys.md, in Markdown: keys of widgets, which cannot be changed. The help shows its tables too."""

@@ -196,7 +196,7 @@ class FederatedHost:
         """Return the error of a request that cannot be sent."""
         problem = self.state.problem.rstrip(".") or "the first connection is being made"
         return Unavailable(
-            f"the machine {self.name} is not reached, so nothing was done: {problem}", hint="It is tried again"
+            f"the machine {self.name} cannot be reached, so nothing was done: {problem}", hint="It is tried again"
         )
 
     def own(self, value: Any) -> Any:
@@ -467,7 +467,7 @@ class Federation(Supervision):
         return {host.name_of(id_): host.stall(stall) for host, found in answers for id_, stall in found.items()}
 
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
-        """Return the remembered approvals of a session, or of all machines."""
+        """Return the standing approvals of a session, or of all machines."""
         if session_id is not None:
             grants: tuple[Grant, ...] = await self.host_of(session_id).ask("grants", {"session_id": session_id})
             return grants

@@ -65,10 +65,12 @@ def add_mcp(verbs: Subcommands) -> None:
     parser.add_argument(
         "--through",
         metavar="NAME",
-        help="start another MCP server, whose tools are called once a human approves; without COMMAND the "
-        "configuration file has its command line, under [mcp.servers.NAME]",
+        help="start another MCP server behind the queue; without COMMAND its command line is in the "
+        "configuration file, under [mcp.servers.NAME]",
     )
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command line of that server, behind --")
+    parser.add_argument(
+        "command", nargs="*", metavar="COMMAND", help="with --through: the command line of the other server, after --"
+    )
 
 
 def seconds(word: str) -> float:
@@ -130,7 +132,7 @@ def _configured(server: str, home: "Directories") -> tuple[tuple[str, ...], dict
 
     known = load(home).mcp.servers
     if server not in known:
-        there = f"The file has {', '.join(known)}" if known else "Name a command behind --"
+        there = f"The file has {', '.join(known)}" if known else "Name a command after --"
         raise InvalidRequest(f"the configuration file has no [mcp.servers.{server}]", hint=there)
     return known[server].command, known[server].env
 
@@ -158,7 +160,7 @@ def add_acp(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     parser = verbs.add(
         "acp",
-        "stand between an editor and an agent that speak the Agent Client Protocol",
+        "supervise an agent that an editor starts by the Agent Client Protocol",
         _acp,
         details="The editor starts it in place of the agent, and it starts the agent. The agent's terminals, its "
         "writes of files and its questions wait until a human decides; everything else passes.",
@@ -172,7 +174,7 @@ def add_acp(verbs: Subcommands) -> None:
         action="store_true",
         help="start an agent all the same that runs its commands itself, where whisper_tui does not see them",
     )
-    parser.add_argument("command", nargs="+", metavar="AGENT", help="the command line of the agent, behind --")
+    parser.add_argument("command", nargs="+", metavar="AGENT", help="the command line of the agent, after --")
 
 
 def _acp(options: Options) -> int:
@@ -221,7 +223,7 @@ def add_executor(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     parser = verbs.add(
         "executor",
-        "be the environment of Codex: run its commands and write its files, once you approve",
+        "serve Codex as its environment: run its commands and write its files, once you approve",
         _executor,
         details="It speaks the protocol of codex exec-server at standard input and output. "
         "whisper-tui install codex --executor makes Codex start it.",

@@ -107,7 +107,7 @@ def _check(options: Options) -> None:
     if options.session and options.save is not None:
         raise InvalidRequest("--session and --save exclude each other", hint="Leave one of them out")
     if options.dry_run and not (options.session or given or options.minutes or options.times):
-        raise InvalidRequest("--dry-run tests an approval that is remembered", hint="Use it with --session or --prefix")
+        raise InvalidRequest("--dry-run tests a standing approval", hint="Use it with --session or --prefix")
 
 
 def _target(options: Options) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def covered(supervisor: LightClient, call_id: str, scope: Scope, edited: dict[st
 
 
 def meant(scope: Scope) -> str:
-    """Return the remembered approval as one sentence."""
+    """Return the standing approval as one sentence."""
     if scope is None or isinstance(scope, str):
         return f"The same command in the same directory is allowed for the session. {_SAME_FILES}"
     if scope["kind"] == "tool":
@@ -175,7 +175,7 @@ def add_decisions(verbs: Subcommands) -> None:
         "approve waiting calls; a single one can be edited",
         _approve,
         details="It prints what was approved. The agent is told when the command was changed. For a severe risk "
-        "(two signs in list) it asks on a terminal; elsewhere it refuses without --yes.",
+        "(▲▲ in list) it asks on a terminal; elsewhere it refuses without --yes.",
     )
     approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
@@ -194,7 +194,7 @@ def add_decisions(verbs: Subcommands) -> None:
     kept.add_argument("--as-previewed", action="store_true", help="make the changes of its preview; nothing runs again")
     kept.add_argument("--undoable", action="store_true", help="its changes become real when it ends, and can be undone")
     kept.add_argument("--not-undoable", action="store_true", help="nothing of what it changes is kept")
-    approve.add_argument("--yes", action="store_true", help="approve severe risks without a question")
+    approve.add_argument("--yes", action="store_true", help="approve severe risks without asking")
     _add_seen(approve)
     deny = verbs.add(
         "deny",
@@ -414,14 +414,14 @@ def _arguments(text: str) -> dict[str, Any]:
 
 def add_approvals(verbs: Subcommands) -> None:
     """Declare the subcommands."""
-    approvals = verbs.add("approvals", "show remembered approvals, or what is denied", _approvals)
+    approvals = verbs.add("approvals", "show standing approvals, or denials for a session", _approvals)
     approvals.add_argument("--denied", action="store_true", help="show what is denied for the rest of a session")
     approvals.add_argument("--json", action="store_true", help="print one array of objects")
-    revoke = verbs.add("revoke", "forget remembered approvals, or lift denials for a session", _revoke)
+    revoke = verbs.add("revoke", "revoke standing approvals, or lift denials for a session", _revoke)
     revoke.add_argument("ids", nargs="+", metavar="ID", help="an id, as approvals shows it")
     revert = verbs.add(
         "revert",
-        "take an edit back: put its files back as they were before it",
+        "take an edit back: restore its files as they were before it",
         _revert,
         details="All of its files, or none: a file that is no longer as the edit left it is not touched.",
     )

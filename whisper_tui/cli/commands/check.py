@@ -29,7 +29,7 @@ def _add(verbs: Subcommands, name: str) -> None:
         name,
         "show how the policy would decide about a command, and why, without running it",
         _check,
-        details="Write the command behind --, as one text for bash or word by word. It is judged for a session whose "
+        details="Write the command after --, as one text for bash or word by word. It is judged for a session whose "
         "workspace is the current directory. Its programs and options follow in plain words, as far as they are known. "
         "--jsonl reads questions from standard input instead, one JSON object a "
         "line: id, kind (decision, split, substitution, redirect, wrapper, danger or safe), command and rules; it "
@@ -49,7 +49,7 @@ def _check(options: Options) -> int:
     if not options.command:
         from whisper_tui.model.errors import InvalidRequest
 
-        raise InvalidRequest("there is no command to check", hint="Write it behind --")
+        raise InvalidRequest("there is no command to check", hint="Write it after --")
     row = _judged(options)
     if options.json:
         print_json(row)

@@ -44,7 +44,7 @@ def add_install(verbs: Subcommands) -> None:
     install.add_argument(
         "--executor",
         action="store_true",
-        help="let Codex leave its commands, typed input and edits to whisper_tui, and run nothing without it",
+        help="run the commands, typed input and edits of Codex in whisper_tui; without it, nothing runs",
     )
     install.add_argument(
         "--gateway",

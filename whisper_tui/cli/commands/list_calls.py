@@ -52,10 +52,10 @@ def add_listing(verbs: Subcommands) -> None:
         "action",
         nargs="?",
         choices=("verify", "refused", "rules"),
-        help="verify: follow the journal's chain instead; refused: show who tried to decide and may not; "
+        help="verify: verify the hash chain of the journal; refused: show refused attempts to decide; "
         "rules: show how the files of rules changed, and who trusted that",
     )
-    history.add_argument("--head", metavar="END", help="with verify: the end that was printed before")
+    history.add_argument("--head", metavar="END", help="with verify: an end that verify printed earlier")
     history.add_argument("--limit", type=int, default=50, metavar="N", help="at most N calls (default: 50)")
     history.add_argument("--session", metavar="NAME", help="only calls of the sessions with this name or id")
     history.add_argument("--text", default="", metavar="TEXT", help="only calls that mention this text")

@@ -67,7 +67,7 @@ def add_export(verbs: Subcommands) -> None:
         "export",
         "write calls as JSON lines, a run as a terminal recording, or a session as a report",
         _export,
-        details="Without calls and without --session, `jsonl` is every call ever. A recording is of one call: "
+        details="Without calls and without --session, `jsonl` has all calls. A recording is of one call: "
         "`asciicast` is version 2 of that format, `asciicast3` version 3. `markdown` is a report of calls or sessions.",
     )
     parser.add_argument("calls", nargs="*", metavar="CALL", help="number of a call")

@@ -231,27 +231,27 @@ def add_rules(verbs: Subcommands) -> None:
     parser = verbs.add("rules", "show and change the rules that decide without a human", _list)
     parser.set_defaults(json=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    listing = _action(actions, "list", "show all rules that hold for the current directory, and disabled ones", _list)
+    listing = _action(actions, "list", "show the rules in force in the current directory, and disabled ones", _list)
     listing.add_argument("--json", action="store_true", help="print one array of objects")
-    adding = _action(actions, "add", "add a rule; it holds at once", _add)
+    adding = _action(actions, "add", "add a rule; it applies at once", _add)
     _describe_rule(adding)
     trying = _action(actions, "try", f"show which of the last {LOOKED_AT} calls a rule would have decided", _try)
     _describe_rule(trying)
     removing = _action(actions, "remove", "remove all rules with a name from the rules file", _remove)
     removing.add_argument("name", metavar="NAME", help="as the list shows it")
     testing = _action(actions, "test", "test the examples of the rules", _test)
-    testing.add_argument("file", nargs="?", metavar="FILE", help="a rules file. Without one: the rules that hold")
+    testing.add_argument("file", nargs="?", metavar="FILE", help="a rules file (default: the rules in force)")
     carrying = _action(actions, "import", "import the rules of another program", _import)
     carrying.add_argument("file", metavar="FILE", help="a settings.json, a .rules file or a policy .toml")
     kinds = tuple(name for known in KNOWN.values() for name in known.rule_formats)
     carrying.add_argument("--from", dest="kind", choices=kinds, help="the program that they come from")
     carrying.add_argument("--write", action="store_true", help="add them to the rules file instead of showing them")
-    sentence = "show what rules of a project, or your own that somebody changed, would allow, and let that hold"
+    sentence = "show what the rules of a project, or changes to your own, would allow, and trust that"
     trusting = _action(actions, "trust", sentence, trust)
     describe_trust(trusting)
     doubting = _action(actions, "untrust", "stop trusting a project's rules", untrust)
     doubting.add_argument("directory", metavar="DIR", help="the workspace")
-    _action(actions, "export", "print all rules that hold as TOML", _export)
+    _action(actions, "export", "print all rules in force as TOML", _export)
 
 
 def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.ArgumentParser:
@@ -265,7 +265,7 @@ def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.Argume
 
 def _describe_rule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("effect", choices=("allow", "ask", "deny"), help="the effect of the rule")
-    parser.add_argument("words", nargs="+", metavar="WORD", help="the beginning of the commands, behind --")
+    parser.add_argument("words", nargs="+", metavar="WORD", help="the first words of the commands, after --")
     parser.add_argument("--exact", action="store_true", help="exactly this text")
     parser.add_argument("--name", metavar="NAME", help="the name of the rule (default: its words)")
     parser.add_argument("--directory", metavar="DIR", help="only in this directory and below")
@@ -275,9 +275,9 @@ def _describe_rule(parser: argparse.ArgumentParser) -> None:
         choices=("read-only", "workspace", "off"),
         help="the sandbox of the commands that it allows (default: read-only)",
     )
-    parser.add_argument("--network", action="store_true", help="in the sandbox, it may reach other machines")
+    parser.add_argument("--network", action="store_true", help="let sandboxed commands reach other machines")
     parser.add_argument(
-        "--execute", action="append", default=[], metavar="DIR", help="in the sandbox, it may run programs of this, too"
+        "--execute", action="append", default=[], metavar="DIR", help="let sandboxed commands run programs in DIR, too"
     )
     parser.add_argument("--because", default="", metavar="TEXT", help="shown where the rule decides")
 
@@ -319,7 +319,7 @@ def _list(options: Options) -> int:
         )
     broken = [each for each in (rules.broken, *(project.broken for project in rules.projects)) if each]
     if broken:
-        sys.stderr.write(f"whisper-tui: everything is asked: {visible('; '.join(broken))}\n")
+        sys.stderr.write(f"whisper-tui: everything needs approval: {visible('; '.join(broken))}\n")
         return REFUSED
     return DONE
 

@@ -32,8 +32,8 @@ def add_attach(verbs: Subcommands) -> None:
         "open one cockpit over the supervisors of several machines, by ssh",
         _attach,
         details="Without a HOST it shows this machine and all that the configuration file names under [hosts]. "
-        "Calls, rules, history and decisions stay on their machines, which need whisper_tui and a key of ssh that "
-        "asks no question. A machine that cannot be reached is shown as it was, in grey, and tried again.",
+        "Calls, rules, history and decisions stay on their machines, which need whisper_tui and an ssh login that "
+        "asks for no password. A machine that cannot be reached is shown as it was, in grey, and tried again.",
     )
     parser.add_argument(
         "hosts",

@@ -22,21 +22,16 @@ NOT_APPLICABLE = 1
 """Exit code if the preview was made and its changes cannot be applied."""
 
 _SIGNS = {"creates": "A", "links": "A", "changes": "M", "replaces": "M", "deletes": "D", "attributes": "P"}
-_STOPPED = {
-    "time": "It was ended because its time was over; the changes are as far as it came.",
-    "space": "It was ended because its changes took too much of the disk.",
-    "network": "It waited for a refused connection and was ended; the changes are as far as it came.",
-}
 
 
 def add_previews(verbs: Subcommands) -> None:
     """Declare the subcommands."""
     preview = verbs.add(
         "preview",
-        "run a waiting call in a view of the files, and show what it changes",
+        "run a waiting command in a copy-on-write view of the files, and show what it changes",
         _preview,
-        details="Nothing real changes, and no other machine is reached. approve --as-previewed then makes exactly "
-        "these changes, without running the command again.",
+        details="The real files stay as they are, and no other machine is reached. approve --as-previewed then applies "
+        "exactly these changes, without running the command again.",
     )
     preview.add_argument("id", metavar="ID", help="number of the call")
     preview.add_argument("--diff", action="store_true", help="print the differences in the contents of the files")
@@ -50,12 +45,13 @@ def add_previews(verbs: Subcommands) -> None:
         "undo",
         "take back what an approved call changed, if its changes were kept",
         _undo,
-        details="Its changes are kept if they were applied from a preview, or if it was approved with --undoable. All "
-        "named paths are taken back, or none: a file that is no longer as the command left it is not touched.",
+        details="Changes are kept if they were applied from a preview, if the call was approved with --undoable, and "
+        "by default if it had a severe risk. All of them are taken back, or all below the named paths; if a file is no "
+        "longer as the command left it, nothing is done.",
     )
     undo.add_argument("id", metavar="ID", help="number of the call")
     undo.add_argument("paths", nargs="*", metavar="PATH", help="take back only these paths and what is below them")
-    undo.add_argument("--redo", action="store_true", help="make the changes again that were taken back")
+    undo.add_argument("--redo", action="store_true", help="redo changes that were taken back")
     undo.add_argument("--dry-run", action="store_true", help="only show what would be taken back")
     undo.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -126,7 +122,10 @@ def _print_report(report: dict[str, Any]) -> None:
     for line in report["left"]:
         sys.stdout.write(f"! it left behind: {visible(line)}; a preview ends it\n")
     if report["stopped"]:
-        sys.stdout.write(f"! {_STOPPED[report['stopped']]}\n")
+        # Imported here, because it loads the model, which no other answer needs.
+        from whisper_tui.present.preview_text import STOPPED
+
+        sys.stdout.write(f"! {STOPPED[report['stopped']]}\n")
     if report["problem"] and report["ending"]["kind"] != "failed_to_start":
         sys.stdout.write(f"! Its changes cannot be applied: {visible(report['problem'])}.\n")
 
@@ -192,14 +191,14 @@ def _undo(options: Options) -> int:
                 sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
             return DONE
         changes = [change for change in changes_of(supervisor, options.id) if _is_named(change, options.paths)]
-        sys.stdout.write("These changes are made again:\n" if options.redo else "These changes are taken back:\n")
+        sys.stdout.write("These changes are redone:\n" if options.redo else "These changes are taken back:\n")
         _print_changes(changes)
         if options.dry_run:
             return DONE
         _confirm(options)
         direction = "redo" if options.redo else "undo"
         supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider())
-    sys.stdout.write(f"Call {visible(options.id)}: {'made again' if options.redo else 'taken back'}\n")
+    sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'taken back'}\n")
     return DONE
 
 

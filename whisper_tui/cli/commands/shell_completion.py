@@ -68,7 +68,7 @@ def add_completions(verbs: Subcommands) -> None:
         "completions",
         "print a script that completes the command line in a shell",
         _completions,
-        details="Put it to use with " + "; ".join(f"{shell}: {how}" for shell, how in INSTALL.items()) + ".",
+        details="To enable it: " + "; ".join(f"{shell}: {how}" for shell, how in INSTALL.items()) + ".",
     )
     parser.add_argument("shell", choices=tuple(SHELLS), help="the shell")
     verbs.add("complete", "complete words from standard input (internal: shells ask this)", _complete)

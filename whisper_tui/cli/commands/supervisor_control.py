@@ -30,7 +30,7 @@ _POLL_S = 0.02
 
 def add_status(verbs: Subcommands) -> None:
     """Declare the subcommands."""
-    status = verbs.add("status", "show if a supervisor runs, and its state; never starts one", _status)
+    status = verbs.add("status", "show whether a supervisor runs, and its state; never starts one", _status)
     status.add_argument("--json", action="store_true", help="print one object")
     status.add_argument(
         "--short", action="store_true", help="print one line for a status bar; nothing, and exit 3, if none runs"
@@ -365,7 +365,7 @@ def add_prune(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     parser = verbs.add(
         "prune",
-        "remove recorded output, and what can be taken back, beyond the limits of [retention] and [undo]",
+        "remove recorded output and undo data beyond the limits of [retention] and [undo]",
         _prune,
         details="The supervisor does the same every hour. Files of unfinished runs are never removed, and the journal "
         "keeps every call.",

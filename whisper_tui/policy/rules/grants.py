@@ -1,4 +1,4 @@
-"""Remembered approvals: their validity and scope, suggested prefixes, and those that are too broad."""
+"""Standing approvals: their validity and scope, suggested prefixes, and those that are too broad."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -132,7 +132,7 @@ def _only_begins_danger(words: Sequence[str], name: str) -> bool:
 
 
 PREFIX_OF_GRANT = "approval "
-"""Prefix of the names of rules that stand for remembered approvals."""
+"""Prefix of the names of rules that stand for standing approvals."""
 
 
 def grant_holds(grant: Grant, session_id: str, now: float) -> bool:

@@ -188,10 +188,10 @@ class ApprovalQueue:
                 self.revoke(grant.id, by)
 
     def revoke(self, grant_id: str, by: Decider) -> None:
-        """Revoke a remembered approval."""
+        """Revoke a standing approval."""
         grant = self._store.board.grants.get(grant_id)
         if grant is None or grant.revoked_at is not None:
-            raise Refused(f"there is no remembered approval {grant_id}", hint="whisper-tui approvals lists them")
+            raise Refused(f"there is no standing approval {grant_id}", hint="whisper-tui approvals lists them")
         self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
 
     def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:

@@ -164,7 +164,7 @@ class Judge:
             self.note_ending(board.calls[call_id])
 
     def remember(self, grant: Grant) -> None:
-        """Take a remembered approval into account from now on."""
+        """Take a standing approval into account from now on."""
         self._remembered.add(grant, self._clock())
 
     def note_ending(self, record: CallRecord) -> None:
@@ -210,7 +210,7 @@ class Judge:
     ) -> Judged:
         """The verdict about a command of a call, as a fact that is yet to be recorded.
 
-        `used` is the remembered approval that has let this very call through: its own use does not count against it.
+        `used` is the standing approval that has let this very call through: its own use does not count against it.
         `examined` returns what was found on the disk a moment ago, if that was already read.
         """
         examine = examined or self.examination(call.session_id, spec)
@@ -270,7 +270,7 @@ class Judge:
         return verdict.model_copy(update={**refused, "denial_id": denial.id})
 
     def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
-        """Return the remembered approvals that may cover a command; `used` as it was before its use."""
+        """Return the standing approvals that may cover a command; `used` as it was before its use."""
         known = {grant.id: grant for grant in self._remembered.about(session_id, spec, self._clock())}
         # Its only use was spent on this very call, which must not revoke it.
         own = self._board.grants.get(used) if used is not None else None

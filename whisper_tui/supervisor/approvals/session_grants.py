@@ -1,4 +1,4 @@
-"""Remembered approvals: an index by the commands that they cover, and a preview on past calls."""
+"""Standing approvals: an index by the commands that they cover, and a preview on past calls."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ class _SessionGrants:
 
 
 class GrantIndex:
-    """Index of the remembered approvals, built lazily by session; expired ones are swept out."""
+    """Index of the standing approvals, built lazily by session; expired ones are swept out."""
 
     def __init__(self, board: Board) -> None:
         self._board = board

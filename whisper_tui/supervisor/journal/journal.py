@@ -145,7 +145,7 @@ class Journal:
             yield from self._batches("call_id", ids[start : start + _CHUNK])
 
     def events_of_sessions(self, session_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
-        """Events of these sessions, of their remembered approvals and of their denials, in batches."""
+        """Events of these sessions, of their standing approvals and of their denials, in batches."""
         ids = sorted(session_ids)
         for start in range(0, len(ids), _CHUNK):
             yield tuple(self._events("session_id", ids[start : start + _CHUNK]))

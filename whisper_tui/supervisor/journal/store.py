@@ -106,7 +106,7 @@ SESSION_FACTS = (
     SessionOpened, SessionDescribed, SessionResumed, SessionClosed, Granted, GrantUsed, GrantRevoked, DenialAdded,
     DenialLifted, EditModeSet,
 )  # fmt: skip
-"""Events about a session, its remembered approvals and its denials, without its messages."""
+"""Events about a session, its standing approvals and its denials, without its messages."""
 
 SESSIONS_SHOWN = 100
 """Number of the newest sessions that a board shows even without calls."""

@@ -220,7 +220,7 @@ class Workers:
         if count < most:
             return None
         unasked = (call_id for call_id, run in self._runs.items() if not run.asked)
-        return _Obstacle(f"{count} of {most} commands that nobody was asked about run", tuple(unasked))
+        return _Obstacle(f"{count} of {most} commands running without approval", tuple(unasked))
 
     def obstacle_of(self, session_id: str) -> _Obstacle | None:
         """Return what keeps the unasked commands of this session alone from starting."""
@@ -229,7 +229,7 @@ class Workers:
         if count < most:
             return None
         own = (call_id for call_id, run in self._runs.items() if not run.asked and run.session_id == session_id)
-        return _Obstacle(f"{count} of {most} unasked commands of its session run", tuple(own))
+        return _Obstacle(f"{count} of {most} commands of its session running without approval", tuple(own))
 
     def obstacles_of_sessions(self) -> dict[str, _Obstacle]:
         """Return the same for all sessions that it keeps from starting more."""

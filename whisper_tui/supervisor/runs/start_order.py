@@ -194,7 +194,7 @@ def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:
 
 
 def _is_unasked(record: CallRecord) -> bool:
-    """True if a rule or a remembered approval allowed it."""
+    """True if a rule or a standing approval allowed it."""
     return record.decided_by is not None and not record.decided_by_human
 
 

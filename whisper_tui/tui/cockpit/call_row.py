@@ -61,7 +61,7 @@ def empty_line(*, filtered: bool, searching: bool = False, unreached: Collection
         return (Span("  Searching…", "muted"),)
     if unreached:
         # Not one word that could be read as "nothing waits": that is unknown.
-        return (Span(f"  {', '.join(unreached)} not reached; no call waits elsewhere.", "bad"),)
+        return (Span(f"  {', '.join(unreached)} unreachable; no call waits elsewhere.", "bad"),)
     return (Span("  No waiting call matches." if filtered else "  No call is waiting.", "muted"),)
 
 

@@ -447,5 +447,5 @@ def _stale(record: CallRecord, versions: Sequence[FileVersions]) -> Iterator[Par
     stale = [each.file.path for each in versions if each.file.before != judged.get(each.file.path, each.file.before)]
     if stale and not isinstance(record.state, Ended):
         names = ", ".join(stale[:3])
-        words = f"The file has changed since the edit was judged: {names}. An approval would be asked again."
+        words = f"The file has changed since the edit was judged: {names}. If you approve, you are asked again."
         yield Paragraph(said(words, "risk"), margin=(Span(" ! ", "risk"),), decides=True)

@@ -310,7 +310,8 @@ def _health_text(status: SupervisorStatus) -> str | None:
     if status.problem is not None:
         return f"✘ The supervisor cannot work as it should: {visible(status.problem)}"
     away = [
-        f"{host.name} is not reached since {clock_time(host.since)}; its calls are shown as they were. {host.problem}"
+        f"{host.name} has been unreachable since {clock_time(host.since)}; its calls are shown as of then."
+        f" {host.problem}"
         for host in status.hosts
         if host.reached is False
     ]

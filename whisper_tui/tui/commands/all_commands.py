@@ -68,19 +68,19 @@ def keys_page() -> str:
     lines = [
         "# Keys",
         "",
-        "This page is written from the table of commands in `whisper_tui/tui/commands/`:"
-        " `python -m whisper_tui.tui.commands.all_commands > docs/keys.md`.",
+        "This page is generated from the commands in `whisper_tui/tui/commands/`:",
+        "`python -m whisper_tui.tui.commands.all_commands > docs/keys.md`.",
         "",
-        "Letters are commands, arrows move: `k` kills, so there is no `j` and `k` for down and up, save in the set of"
-        " keys called `vi`. Every command is also in the palette (`Ctrl+P`), and each has an id that its key can be"
-        " [changed by](configuration.md#keys). The help (`?`) shows the keys in force.",
+        "Letters are commands, arrows move. `k` kills, so `j` and `k` move only in the keymap `vi`. Every command is",
+        "also in the palette (`Ctrl+P`). Each has an id, by which its key can be [changed](configuration.md#keys). The",
+        "help (`?`) shows the keys in force.",
         "",
         *_sets(),
     ]
     for group in GROUPS:
         lines += [f"## {group}", "", *_table([command for command in COMMANDS if command.group == group])]
     for table in OTHER_SCREENS:
-        lines += [f"## On the screen: {table[0].group}", "", *_table(table)]
+        lines += [f"## {table[0].group} screen", "", *_table(table)]
     return "\n".join(lines + PANE_KEYS)
 
 
@@ -91,7 +91,7 @@ def _sets() -> list[str]:
         changed = [command for command in keymap(name).commands(COMMANDS) if command.id in SETS[name]]
         if changed:
             rows = [f"| `{command.key_name}` | {command.label} |" for command in changed]
-            lines += [f"## What the set `{name}` changes", "", "| key | command |", "| --- | --- |", *rows, ""]
+            lines += [f"## The keymap `{name}`", "", "| key | command |", "| --- | --- |", *rows, ""]
     return lines
 
 

@@ -141,7 +141,7 @@ PREVIEWS: tuple[Command, ...] = (
         "apply-preview",
         "equals_sign",
         "Apply preview",
-        "Approve, and make exactly the changes of the preview, without running the command again.",
+        "Approve, and apply exactly the changes of the preview, without running the command again.",
         "Decide",
         "previewed",
     ),
@@ -149,7 +149,7 @@ PREVIEWS: tuple[Command, ...] = (
         "approve-undoable",
         "tilde",
         "Reversible",
-        "Run the command for real, with its changes held back until it ends, so that they can be taken back.",
+        "Run the command for real, but hold its changes back until it ends, so that they can be undone.",
         "Decide",
         "waiting",
     ),
@@ -157,7 +157,7 @@ PREVIEWS: tuple[Command, ...] = (
         "revert-edit",
         "J",
         "Take back",
-        "Put the files that an edit or a command changed back, if they are as it left them; again, redo a command's.",
+        "Restore the files that an edit or a command changed, if they are as it left them; again, redo a command.",
         "Decide",
         "kept",
     ),
@@ -263,5 +263,5 @@ class PreviewCommands:
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
             return
-        what = "taken back" if direction == "undo" else "made again"
-        self._cockpit.tell(f"What call {record.id} changed was {what}. The agent is not told.")
+        what = "taken back" if direction == "undo" else "redone"
+        self._cockpit.tell(f"The changes of call {record.id} were {what}. The agent is not told.")

@@ -232,7 +232,7 @@ class SessionDenialCommands:
         except WhisperError as error:
             cockpit.tell(error_text(error), severity="error")
         else:
-            cockpit.tell("Session denials removed: every call of this session is asked again.")
+            cockpit.tell("Session denials removed: its calls are no longer denied automatically.")
 
     def changed(self, ids: Iterable[str]) -> None:
         """Draw other denials than before, and tell of those of these calls that a denial has ended."""

@@ -108,7 +108,8 @@ class DenyScreen(Dialog[Deny]):
 
 EXPLAINED = (
     "Denies this call, and every waiting and future call of this session whose command begins with these words, also"
-    " while no cockpit is open. The words are compared as plain text: a command that disguises them is asked as before."
+    " while no cockpit is open. The words are compared as plain text: a command that disguises them still needs"
+    " approval."
 )
 
 
@@ -140,7 +141,7 @@ class SessionDenialScreen(Dialog[SessionDenialChoice]):
     def compose(self) -> ComposeResult:
         """The explanation, the fields, and the denials that are in force."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(f"Block for session {self._session}")
+            dialog.border_title = Content(f"Deny for session {self._session}")
             yield Static(Content(EXPLAINED), classes="dialog-text")
             yield Label("First words of the command")
             yield Input(visible(shlex.join(self._words)), id="words")

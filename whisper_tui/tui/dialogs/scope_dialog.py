@@ -45,7 +45,7 @@ def covered_paragraphs(
     lines = [_line(f"Of the last {looked}, {covered:,} would have run without approval:", role)]
     # A prefix may cover one command of several, or not a flagged one: unsaid, the approval would seem to fail later.
     if asked.id not in coverage.calls and not edited:
-        lines.append(_line("Not this one: the same call again would still be asked.", "risk"))
+        lines.append(_line("Not this one: the same call would still need approval.", "risk"))
     return (*lines, *command_counts(coverage.calls, records), BLANK)
 
 
@@ -218,7 +218,7 @@ class ScopeScreen(Dialog[Approve]):
             return ""
         covers = f"Covers {scope_targets(scope_about(command, typed))}."
         if not self._suggested:
-            return f"{covers} No suggestion: the same call would be asked again."
+            return f"{covers} No suggestion: the same call would still need approval."
         following = self._suggested[(self._next + 1) % len(self._suggested)]
         if following == typed:
             return covers

@@ -82,8 +82,8 @@ class TakeBackScreen(Dialog[Paths]):
         """Build the list of files beside the difference of the highlighted one."""
         undo = self._direction == "undo"
         with Vertical(classes="dialog") as dialog:
-            word = "Take back what" if undo else "Make again what"
-            dialog.border_title = Content(f"{word} call {self._record.id} changed")
+            word = "Take back" if undo else "Redo"
+            dialog.border_title = Content(f"{word} the changes of call {self._record.id}")
             yield Static("", id="take-back-note", classes="dialog-note")
             with Horizontal(id="take-back-body"):
                 yield OptionList(*(Option(self._row(change)) for change in self._changes), id="take-back-files")
@@ -92,7 +92,7 @@ class TakeBackScreen(Dialog[Paths]):
             yield from self.buttons()
 
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        ("Ctrl+S", "Go on", "take_back"),
+        ("Ctrl+S", "Confirm", "take_back"),
         ("Space", "Choose", "choose"),
         ("a", "All or none", "choose_all"),
     )
@@ -116,8 +116,12 @@ class TakeBackScreen(Dialog[Paths]):
         undo = self._direction == "undo"
         number = len(self._chosen) if self._can_choose else self._page.total
         what = count(number, "change")
-        words = f"{what} will be {'taken back' if undo else 'made again'}. "
-        words += "A file that is no longer as the command left it stops all of it." if undo else "Nothing runs again."
+        words = f"{what} will be {'taken back' if undo else 'redone'}. "
+        words += (
+            "If one of these files is no longer as the command left it, nothing is done."
+            if undo
+            else "The command does not run again."
+        )
         self.query_one("#take-back-note", Static).update(Content(words))
 
     def _row(self, change: PreviewChange) -> Content:

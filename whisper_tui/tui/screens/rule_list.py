@@ -95,7 +95,7 @@ def _rest(words: Words, *, after: bool) -> str:
 
 
 def _memory(verdict: Verdict, grants: Sequence[Grant], denials: Sequence[SessionDenial]) -> Iterator[Paragraph]:
-    """The remembered approval or the session denial that decided."""
+    """The standing approval or the session denial that decided."""
     for grant in map(masked_grant, (grant for grant in grants if grant.id == verdict.grant_id)):
         given = f"{date_and_time(grant.granted_at)}, with call {grant.from_call}, {decided_by_text(grant.by)}"
         yield BLANK
@@ -167,7 +167,7 @@ def entries(grants: tuple[Grant, ...], denials: tuple[SessionDenial, ...], rules
 def _project_heading(project: ProjectRules) -> Heading:
     title = f"Rules of the project {PurePath(project.root).name}"
     if project.broken is not None:
-        return Heading(title, 0, "cannot be read: every command is asked", "bad")
+        return Heading(title, 0, "cannot be read: every command needs approval", "bad")
     if project.trusted:
         return Heading(title, len(project.rules), "trusted", "good")
     return Heading(title, len(project.rules), "not trusted", "risk")

@@ -133,7 +133,7 @@ class RuleChanges:
         """Open the form for a new rule, or for another version of one."""
 
         async def saved(name: str) -> None:
-            self._cockpit.tell(f"Rule {name} saved; it holds at once.")
+            self._cockpit.tell(f"Rule {name} saved; it applies at once.")
             await self._screen.reload()
             self._screen.highlight(name)
 
@@ -287,7 +287,7 @@ class RulesScreen(CommandScreen):
         looking = "run without approval" if rules.read_only_runs else "need approval"
         right: Line = (Span(f"read-only commands {looking} ", "muted"),)
         if rules.broken is not None:
-            right = (*said(f"every command is asked: {rules.broken} ", "bad"),)
+            right = (*said(f"every command needs approval: {rules.broken} ", "bad"),)
         elif not rules.path:
             right = (Span("rules cannot be read here ", "muted"),)
         self.query_one("#rules-status", LineView).show(left, right)
@@ -351,7 +351,7 @@ class RulesScreen(CommandScreen):
             except WhisperError as error:
                 self._cockpit.tell(error_text(error), severity="warning")
             else:
-                self._cockpit.tell(f"Standing approval {entry.id} revoked; its commands are asked again.")
+                self._cockpit.tell(f"Standing approval {entry.id} revoked; its commands need approval again.")
             await self.reload()
         elif isinstance(entry, SessionDenial):
             try:
@@ -359,7 +359,7 @@ class RulesScreen(CommandScreen):
             except WhisperError as error:
                 self._cockpit.tell(error_text(error), severity="warning")
             else:
-                self._cockpit.tell(f"Session denial {entry.id} lifted; its commands are asked again.")
+                self._cockpit.tell(f"Session denial {entry.id} lifted; its commands need approval again.")
             await self.reload()
         elif isinstance(entry, ShownRule):
             self.changes.ask_to_remove(entry)
@@ -429,7 +429,9 @@ class RulesScreen(CommandScreen):
             self._cockpit.tell(error_text(error), severity="error")
         else:
             until = (
-                "is trusted until it changes" if trusted else "is no longer trusted: commands that it allows are asked"
+                "is trusted until it changes"
+                if trusted
+                else "is no longer trusted: commands that it allows need approval"
             )
             self._cockpit.tell(f"{project.path} {until}.")
         await self.reload()

@@ -233,7 +233,7 @@ class SettingsScreen(CommandScreen):
     async def _reset(self) -> None:
         setting = self._highlighted
         if setting is None or not setting.in_file:
-            self._cockpit.tell("The default holds already.")
+            self._cockpit.tell("The default is in force already.")
             return
         try:
             await self._cockpit.supervision.change_setting(setting.name, None, setting.value, self._cockpit.me)
