@@ -196,7 +196,7 @@ async def test_an_empty_cockpit_offers_the_agents_of_this_machine_the_demo_and_h
 
 async def test_an_empty_cockpit_without_a_known_agent_names_those_that_it_can_connect() -> None:
     async with open_cockpit(Scenario.begin()) as cockpit:
-        await cockpit.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode")
+        await cockpit.sees("whisper-tui install CLIENT", "claude, codex, gemini, opencode,")
 
 
 async def test_the_card_shows_the_effects_with_the_diff_of_written_files(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_the_key_ends_a_preview_that_runs() -> None:
 async def test_apply_approves_exactly_the_preview_that_is_on_the_screen() -> None:
     scenario = previewed()
     async with open_cockpit(scenario, size=TALL) as cockpit:
-        await cockpit.until(lambda: "make exactly these changes" in cockpit.text())
+        await cockpit.until(lambda: "apply exactly these changes" in cockpit.text())
         await cockpit.until(lambda: not cockpit.screen.card.previews.asking)
         await decide(cockpit, "equals_sign")
         await cockpit.until(lambda: isinstance(scenario.supervisor.known("1").state, Ended))
@@ -98,7 +98,7 @@ async def test_what_changed_since_the_preview_is_named_and_prevents_the_applicat
         await decide(cockpit, "equals_sign")
         await cockpit.until(lambda: "Nothing was decided" in toast_text(cockpit.app))
     assert scenario.supervisor.known("1").decision is None
-    assert "make exactly these changes" not in text
+    assert "apply exactly these changes" not in text
     assert "It tried to reach stats.example.net:443 (3 times), over the network: refused." in text
     assert "It left a process behind, which ended with the preview: ./watch.sh garden" in text
     assert "It waited for a refused connection" in text

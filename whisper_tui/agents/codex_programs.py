@@ -171,7 +171,7 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
     problem = prove(lambda canary: _ask_environment(words, context, canary))
     if problem is None:
         return [*checks, good("gate", f"The environment in {path} stopped a canary")]
-    return [*checks, bad("gate", f"The environment in {path} did not stop a canary: {problem}", _AGAIN)]
+    return [*checks, bad("gate", f"The environment in {path} failed the test with a canary: {problem}", _AGAIN)]
 
 
 def _ask_environment(words: list[str], context: DoctorContext, canary: Canary) -> str | None:

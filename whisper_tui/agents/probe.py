@@ -141,7 +141,9 @@ def _name_in(line: bytes) -> str:
         answer: Any = json.loads(line)
         return str(answer["result"]["serverInfo"]["name"])
     except (ValueError, KeyError, TypeError) as error:
-        raise NotRun(f"its answer is not valid MCP: {line[:200].decode(errors='replace')}") from error
+        shown = line.decode(errors="replace")
+        cut = "…" if len(shown) > 300 else ""
+        raise NotRun(f"its answer is not valid MCP: {shown[:300]}{cut}") from error
 
 
 def answer_by_lines(
@@ -285,7 +287,7 @@ def denied_by_supervisor(text: str, canary: Canary) -> str | None:
     """Check the text of a denial. None: a supervisor denied this canary."""
     if LIVE in text and canary.name in text:
         return None
-    return f"it was stopped, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
+    return f"the canary was denied, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
 
 
 def last_line(text: str) -> str:

@@ -211,7 +211,7 @@ def _measure(change: PreviewChange) -> str:
 
 def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = False) -> Paragraph:
     """Return the line with the choices after a preview; `keys` has the keys of the commands by their ids."""
-    choices = (("apply-preview", "make exactly these changes"),) if applies else ()
+    choices = (("apply-preview", "apply exactly these changes"),) if applies else ()
     real = "run the requested command for real" if edited else "run it for real"
     further = (("approve", real), ("preview", "preview the requested one" if edited else "preview again"))
     line: list[Span] = []
