@@ -2,7 +2,7 @@
 
 Each client plays the same scenes twice: through its hook, and through MCP. Codex plays them once more in our
 environment. Everything that differs from run to run has a fixed value in the recordings, so recording again changes
-nothing. `tests/transports/test_recordings.py` and `tests/transports/executor/test_recorded_codex.py` replay them.
+nothing. `tests/transports/test_recordings.py` and `tests/transports/codex_environment/` replay them.
 """
 
 import base64

@@ -216,7 +216,7 @@ def _gaps(client: str, root: str, environ: Mapping[str, str]) -> list[str]:
 def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home: Directories) -> dict[str, Endpoint]:
     """The endpoints for agents' own shells and for `whisper-tui call`."""
     from whisper_tui.policy.view import may_change_directory
-    from whisper_tui.transports.executor.executor_endpoint import ExecutorEndpoint
+    from whisper_tui.transports.codex_environment.environment_endpoint import ExecutorEndpoint
     from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
     from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
     from whisper_tui.transports.shell_call import ShellCallEndpoint

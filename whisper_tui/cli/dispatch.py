@@ -44,7 +44,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.logs_export:add_export": ("export",),
     "whisper_tui.cli.commands.logs_export:add_story": ("story",),
     "whisper_tui.cli.commands.approve:add_approvals": ("approvals", "revoke", "revert"),
-    "whisper_tui.cli.commands.check:add_check": ("explain", "check"),
+    "whisper_tui.cli.commands.explain:add_explain": ("explain", "check"),
     "whisper_tui.cli.commands.manage_rules:add_rules": ("rules",),
     "whisper_tui.cli.commands.manage_config:add_config": ("config",),
     "whisper_tui.cli.commands.supervisor_control:add_status": ("status", "restart", "stop"),

@@ -4,7 +4,7 @@ from tests.mutations.mutation import Mutation
 
 RESULTS = "tests/effects/test_edit_results.py::"
 JUDGED = "tests/policy/test_tool_calls.py::"
-ENVIRONMENT = "tests/transports/executor/test_approved_edits.py::"
+ENVIRONMENT = "tests/transports/codex_environment/test_approved_edits.py::"
 MADE = "tests/supervisor/test_edits_of_agents.py::"
 
 EDITS_OF_FILES = (
@@ -155,21 +155,21 @@ EDITS_OF_FILES = (
     ),
     Mutation(
         "an edit of Codex's environment is compared on the descriptor that is written",
-        "whisper_tui.transports.executor.executor_files._compare",
+        "whisper_tui.transports.codex_environment.environment_files._compare",
         'hashlib.sha256(_content(descriptor, LARGEST_READ)).hexdigest() != file["before"]',
         "False",
         (ENVIRONMENT + "test_a_file_that_changes_after_its_approval_is_not_written",),
     ),
     Mutation(
         "a new file of Codex's environment replaces no other one",
-        "whisper_tui.transports.executor.executor_files._make",
+        "whisper_tui.transports.codex_environment.environment_files._make",
         "os.O_CREAT | os.O_EXCL if new else 0",
         "os.O_CREAT if new else 0",
         (ENVIRONMENT + "test_a_file_that_appears_after_the_approval_of_a_new_one_is_not_written",),
     ),
     Mutation(
         "an edit of Codex's environment is made to the approved file alone",
-        "whisper_tui.transports.executor.executor_files.FileService._edit",
+        "whisper_tui.transports.codex_environment.environment_files.FileService._edit",
         "real not in known",
         "False",
         (ENVIRONMENT + "test_a_directory_that_becomes_a_link_after_the_approval_is_not_followed",),

@@ -11,11 +11,11 @@ READERS = "tests/mutations/test_two_readers.py::"
 WHAT_IS_ALLOWED = (
     Mutation(
         "another program of the name of bash is not read as bash",
-        "whisper_tui.transports.executor.executor_runs.command_of",
+        "whisper_tui.transports.codex_environment.environment_runs.command_of",
         "shell in BASH",
         'shell.endswith("bash")',
         (
-            "tests/transports/executor/test_executor_commands.py::"
+            "tests/transports/codex_environment/test_environment_commands.py::"
             "test_the_text_of_bash_is_judged_as_for_the_hook_and_another_program_by_its_words",
         ),
     ),

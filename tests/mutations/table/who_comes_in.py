@@ -138,11 +138,11 @@ WHO_COMES_IN = (
     ),
     Mutation(
         "a process of another program that goes on with a new supervisor",
-        "whisper_tui.transports.executor.executor_endpoint._CodexConnection._call",
+        "whisper_tui.transports.codex_environment.environment_endpoint._CodexConnection._call",
         "record.call.key != process_key(self._said.nonce, asked.processId)",
         "False",
         (
-            "tests/transports/executor/test_executor_commands.py::"
+            "tests/transports/codex_environment/test_environment_commands.py::"
             "test_nobody_goes_on_with_the_process_of_another_program",
         ),
     ),

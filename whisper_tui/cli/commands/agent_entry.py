@@ -238,7 +238,7 @@ def add_executor(verbs: Subcommands) -> None:
 
 
 def _executor(options: Options) -> int:
-    from whisper_tui.transports.executor.executor_program import run_executor
+    from whisper_tui.transports.codex_environment.environment_program import run_executor
 
     environ, places = of_agents(os.environ), home_options(options)
     return run_executor(

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.outside import outside_only
-from tests.transports.executor.conftest import encoded, uri
+from tests.transports.codex_environment.conftest import encoded, uri
 
 pytestmark = outside_only
 ASK = 'read_only = false\n[[ask]]\nname = "edits"\npath = ["**"]\n'

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from whisper_tui.policy.rules.rule import Rules
 
 
-def add_check(verbs: Subcommands) -> None:
+def add_explain(verbs: Subcommands) -> None:
     """Declare the subcommand under both of its names."""
     for name in ("explain", "check"):
         _add(verbs, name)

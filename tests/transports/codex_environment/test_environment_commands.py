@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.outside import outside_only
-from tests.transports.executor.conftest import encoded, uri
+from tests.transports.codex_environment.conftest import encoded, uri
 from tests.transports.test_end_to_end import PATIENCE_S
 from whisper_tui.config import find_directories
 from whisper_tui.model.protocol_version import HELLO_VERSIONS

@@ -37,7 +37,7 @@ from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.value import Value
 from whisper_tui.tools.agent_text import failure_of
 from whisper_tui.tools.supervised_tool import failure_without_result
-from whisper_tui.transports.executor.executor_runs import (
+from whisper_tui.transports.codex_environment.environment_runs import (
     CodexSessions,
     OutputRequest,
     ProcessRequest,

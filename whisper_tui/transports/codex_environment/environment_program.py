@@ -23,7 +23,7 @@ from whisper_tui import __version__
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS, LONGEST_REQUEST
 from whisper_tui.model.text import sendable, visible
-from whisper_tui.transports.executor.executor_files import METHODS, FailedRequest, FileService, uri_of
+from whisper_tui.transports.codex_environment.environment_files import METHODS, FailedRequest, FileService, uri_of
 from whisper_tui.transports.mcp.gateway_messages import (
     INVALID_REQUEST,
     LONGEST_LINE,

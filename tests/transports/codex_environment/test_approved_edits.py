@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.transports.executor.conftest import encoded, uri
-from whisper_tui.transports.executor.executor_files import FailedRequest, FileService
+from tests.transports.codex_environment.conftest import encoded, uri
+from whisper_tui.transports.codex_environment.environment_files import FailedRequest, FileService
 
 
 def approving(meanwhile: Any) -> Any:

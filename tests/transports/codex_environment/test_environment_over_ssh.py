@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.outside import outside_only
-from tests.transports.executor.conftest import ExecutorPlace, encoded
+from tests.transports.codex_environment.conftest import ExecutorPlace, encoded
 from tests.transports.test_end_to_end import PATIENCE_S
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
