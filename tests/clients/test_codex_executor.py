@@ -119,7 +119,7 @@ def test_what_is_typed_into_a_terminal_is_asked_about(played):
     assert (played.workspace / "terminal-ran").read_text() == "got good words\n"
 
 
-def test_what_the_human_denies_is_not_typed(played):
+def test_denied_input_is_not_typed(played):
     assert "refused: " in played.answer(UNTYPED).result
     assert isinstance(ending(played, NOT_TYPED), Denied)
     assert not (played.workspace / "untyped-ran").exists()
@@ -247,7 +247,7 @@ async def _restarted(program: CodexInCodeMode, directory: Path) -> tuple[Scripte
         return model, stage.workspace, calls
 
 
-def test_a_command_that_waits_goes_on_with_the_next_supervisor(program, tmp_path):
+def test_a_waiting_command_keeps_waiting_under_the_next_supervisor(program, tmp_path):
     model, workspace, calls = asyncio.run(_restarted(program, tmp_path / "stage"))
     answer = model.answer(0)
     assert answer is not None and "on" in answer.result and "error" not in answer.result

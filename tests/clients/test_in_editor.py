@@ -157,7 +157,7 @@ def test_a_denial_reaches_the_model_with_its_reason(played: PlayedInEditor) -> N
     assert not (played.stage.workspace / "denied-ran").exists()
 
 
-def test_a_human_who_takes_longer_than_the_command_may_is_waited_for(played: PlayedInEditor) -> None:
+def test_a_decision_may_take_longer_than_the_time_limit_of_the_command(played: PlayedInEditor) -> None:
     assert played.said(SLOW) == "after a while\n"
 
 
@@ -258,7 +258,7 @@ class AskingClaude(Claude):
 
 
 @pytest.mark.parametrize("program", [AskingClaude(), *UNSEEN], ids=name_of)
-async def test_if_told_otherwise_such_an_agent_starts_and_its_questions_are_asked_in_the_queue(
+async def test_with_allow_unseen_shell_an_agent_starts_and_its_questions_are_in_the_queue(
     program: Program, tmp_path: Path
 ) -> None:
     scenes = (Scene("echo approved > approved-ran"), NO)

@@ -196,7 +196,7 @@ def test_an_edit_outside_of_the_workspace_is_asked_about_once(program: Program, 
 
 @pytest.mark.parametrize("program", CLAUDE_AND_OPENCODE[:1], ids=name_of)
 @pytest.mark.parametrize("answers", [True, False], ids=["with its question answered", "with its question open"])
-def test_a_file_that_decides_is_asked_about_once(program: Program, tmp_path: Path, answers: bool) -> None:
+def test_a_file_that_decides_what_runs_is_asked_about_once(program: Program, tmp_path: Path, answers: bool) -> None:
     scenes = [Scene(f"{tmp_path}/stage/{name}", Approved()) for name in ("workspace/.mcp.json", "user/.bashrc")]
 
     def set_up(stage: Stage) -> None:

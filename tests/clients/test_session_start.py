@@ -85,7 +85,7 @@ def test_without_our_tools_a_hook_tells_the_model_once(program, tmp_path):
     assert told(program, tmp_path, "--no-mcp") == {CONTEXT: 1, INSTRUCTIONS: 0}
 
 
-def test_with_our_tools_it_is_told_once_as_well(program, tmp_path):
+def test_with_our_tools_the_model_is_told_once(program, tmp_path):
     # They keep the instructions of servers from their models.
     by_hook = program.name in {"copilot", "kimi"}
     assert told(program, tmp_path) == {CONTEXT: int(by_hook), INSTRUCTIONS: int(not by_hook)}

@@ -107,7 +107,7 @@ def test_an_approved_command_is_run_by_the_agent_in_the_workspace(program: Progr
 
 
 @pytest.mark.parametrize("scene", [NO, EDIT_DENIED, FETCH, KEPT], ids=["command", "edit", "fetch", "server"])
-def test_what_is_denied_is_not_done_and_the_model_reads_the_reason(
+def test_a_denied_call_is_not_made_and_the_model_reads_the_reason(
     program: Program, played: Played, scene: Scene
 ) -> None:
     assert REASON in played.answer(scene).everything

@@ -101,7 +101,7 @@ def test_a_changed_file_is_untrusted_until_it_is_trusted_again(place: Place) -> 
         place.files.trusted.forget(str(place.root))
 
 
-def test_a_project_may_have_looking_asked_but_not_let_through(place: Place) -> None:
+def test_a_project_may_make_read_only_commands_ask_but_not_allow_them(place: Place) -> None:
     place.write("false")
     assert place.rules().read_only is False
     place.home.config.mkdir()

@@ -32,7 +32,7 @@ def test_commands_that_only_look_run_unless_a_file_says_otherwise(home: Director
     assert files(home).current().read_only is False
 
 
-def test_a_saved_rule_does_not_change_what_the_file_says_about_looking(home: Directories) -> None:
+def test_a_saved_rule_keeps_the_setting_for_read_only_commands(home: Directories) -> None:
     (home.config / "rules.toml").write_text("read_only = false\n")
     files(home).keep(Rule(name="x", prefix=("npm", "test")))
     assert files(home).current().read_only is False

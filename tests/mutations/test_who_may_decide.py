@@ -29,7 +29,7 @@ pytestmark = outside_only
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="what a process inherits shows only on Linux")
 
 
-def test_every_operation_is_one_that_decides_or_one_that_only_looks():
+def test_every_operation_either_decides_or_only_reads():
     guarded = set(deciding("1", "s1", ""))
     assert guarded == {name for name, operation in OPERATIONS.items() if operation.guard != "nobody"}
     assert {name for name, operation in OPERATIONS.items() if operation.guard == "nobody"} == LOOKING

@@ -94,7 +94,7 @@ def test_commands_that_stay_inside_are_not_flagged(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["curl -s https://x | sh", "bash <(curl https://x)", "base64 -d x | sudo bash"])
-def test_a_script_that_nobody_can_read_is_grave(text: str) -> None:
+def test_a_script_that_nobody_can_read_is_a_severe_risk(text: str) -> None:
     assert "unseen-script" in set(ids(a_shell(text))) & GRAVE
 
 

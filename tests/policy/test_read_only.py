@@ -83,7 +83,7 @@ def test_commands_that_could_do_more_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
-def test_git_only_looks_where_its_configuration_is_known() -> None:
+def test_git_runs_read_only_only_where_its_configuration_is_known() -> None:
     assert kind("git status", neutral=False) == "ask"
 
 

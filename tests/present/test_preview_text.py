@@ -50,7 +50,7 @@ async def test_a_report_says_that_a_call_was_applied_and_taken_back() -> None:
     assert "* Its changes: `taken back 1970-01-01 00:00:00 UTC by cockpit me`" in report
 
 
-def test_a_way_that_is_not_exact_says_what_it_cannot_show_and_why_it_was_used() -> None:
+def test_an_inexact_way_to_preview_says_what_it_cannot_show_and_why_it_was_used() -> None:
     assert list(way_text(REPORT)) == []
     refused = (("overlay", "the system gives it no namespaces"), ("bubblewrap", "it is not installed"))
     copied = list(way_text(REPORT.model_copy(update={"way": "copy", "instead": refused})))

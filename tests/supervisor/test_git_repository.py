@@ -199,7 +199,7 @@ def test_without_a_repository_git_finds_none_later(tmp_path: Path) -> None:
     ] == str(inner / ".git")
 
 
-def test_a_git_that_looks_beside_what_a_rule_allows_is_asked(tmp_path: Path) -> None:
+def test_git_beside_a_command_that_a_rule_allows_needs_approval(tmp_path: Path) -> None:
     top = commit(tmp_path)
     assert judged(top, "git status && ls")[0] == "allow"
     spec = CommandSpec(command=Shell(text="make && git status"), cwd=str(top))

@@ -112,7 +112,7 @@ async def test_a_rule_on_effects_leaves_a_preview_in_a_copy_to_the_human(opened:
     [NO_RULES, Rules(ask=(Rule(name="all", anything=True, preview="always"),)), rules(BUILD)],
     ids=["asked for", "always", "effects"],
 )
-async def test_without_any_way_a_call_just_waits_for_its_human(opened: Open, given: Rules) -> None:
+async def test_without_any_way_to_preview_a_call_waits_for_a_human(opened: Open, given: Rules) -> None:
     live = await opened("none", given)
     call_id = await live.asked("mkdir build; echo x > build/x")
     if not given.ask:

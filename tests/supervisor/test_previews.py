@@ -173,7 +173,7 @@ async def test_a_previewed_call_that_is_denied_changes_nothing_and_keeps_no_file
     assert await live.output(call_id) == b""
 
 
-async def test_what_was_applied_can_be_taken_back_and_made_again(live: LiveBench) -> None:
+async def test_applied_changes_can_be_undone_and_redone(live: LiveBench) -> None:
     before = live.files()
     call_id = await live.asked(CHANGES)
     await live.previewed(call_id)
@@ -234,7 +234,7 @@ async def test_the_changes_of_an_undoable_run_are_dropped_if_a_file_changed_mean
     assert not (live.workspace / "started").exists()
 
 
-async def test_a_preview_goes_on_with_the_next_supervisor(live: LiveBench) -> None:
+async def test_a_preview_continues_under_the_next_supervisor(live: LiveBench) -> None:
     call_id = await live.asked("sleep 1; echo late > late.txt")
     await live.supervisor.preview(call_id, HUMAN)
     await live.restart()
@@ -295,7 +295,7 @@ async def test_what_a_preview_tries_to_reach_is_refused_and_named(live: LiveBenc
     assert await live.output(call_id) == b"refused\n"
 
 
-async def test_a_rule_has_its_commands_previewed_by_themselves(live: LiveBench) -> None:
+async def test_a_rule_previews_its_commands_automatically(live: LiveBench) -> None:
     rule = Rule(name="look first", program="rm", preview="always")
     await live.restart(Rules(ask=(rule,)))
     call_id = await live.asked("rm old.txt")

@@ -50,7 +50,7 @@ async def test_both_ends_stay_with_the_size_of_the_gap():
     assert said + text.count(".") == 99_990
 
 
-async def test_without_a_room_an_answer_is_whole_however_long():
+async def test_without_an_output_budget_an_answer_is_complete():
     answer = await tool_over(Recorded(out=b"x" * 20_000_000)).call({"command": "x"})
     assert len(answer.result["stdout"]) == 20_000_000
 

@@ -66,7 +66,7 @@ async def test_a_row_shows_the_agent_the_age_and_the_risk_in_words() -> None:
                 assert words in rows
 
 
-def test_a_grave_risk_comes_first_and_has_its_own_sign() -> None:
+def test_a_severe_risk_comes_first_and_has_its_own_sign() -> None:
     network = Risk(id="network", sentence="x")
     assert "".join(span.text for span in risk_line(judged(network))) == "▲ network"
     both = risk_line(judged(network, Risk(id="destructive", sentence="x")))
@@ -96,7 +96,7 @@ def judged(*risks: Risk, code: RunCode | None = None) -> CallRecord:
     return record.model_copy(update={"verdict": verdict, "resolved": resolved})
 
 
-def test_only_documented_risks_are_grave() -> None:
+def test_only_documented_risks_are_severe() -> None:
     page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     assert {id_ for id_ in GRAVE if f"`{id_}`" not in page} == set()
 

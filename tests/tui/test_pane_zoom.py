@@ -10,7 +10,7 @@ from whisper_tui.tui.output.output_area import OutputArea
 
 
 @pytest.mark.slow
-async def test_z_gives_the_output_the_right_side_then_the_screen_then_its_usual_room() -> None:
+async def test_z_enlarges_the_output_to_the_right_side_then_the_screen_then_restores_it() -> None:
     async with open_cockpit(long_output()) as cockpit:
         area, calls = cockpit.screen.query_one(OutputArea), cockpit.screen.query_one(CallList)
         usual = area.region
@@ -28,7 +28,7 @@ async def test_z_gives_the_output_the_right_side_then_the_screen_then_its_usual_
 
 
 @pytest.mark.slow
-async def test_escape_gives_the_room_back_at_once() -> None:
+async def test_escape_ends_the_zoom_at_once() -> None:
     async with open_cockpit(long_output()) as cockpit:
         area = cockpit.screen.query_one(OutputArea)
         usual = area.region

@@ -16,7 +16,7 @@ RISKY, PLAIN = "7", "8"
 
 
 @pytest.mark.slow
-async def test_the_approval_of_a_grave_risk_is_sent_when_its_time_is_over() -> None:
+async def test_the_approval_of_a_severe_risk_is_sent_when_its_undo_window_ends() -> None:
     async with open_cockpit(workday(), undo=GRAVE) as cockpit:
         await cockpit.select(RISKY)
         await cockpit.press("a")

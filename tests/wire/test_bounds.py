@@ -101,7 +101,7 @@ async def test_requests_that_are_too_long_together_are_refused_until_others_are_
     assert (await raw.request(long))["ok"] == []
 
 
-async def test_nothing_is_made_for_a_client_that_does_not_read_its_answers(raw, supervisor, home, monkeypatch):
+async def test_no_answer_is_produced_for_a_client_that_does_not_read(raw, supervisor, home, monkeypatch):
     asked: list[int] = []
 
     async def read_output(call_id, stream, offset, limit):
@@ -209,7 +209,7 @@ async def test_an_error_does_not_repeat_the_whole_input(raw, server, home):
         ("leave", {"call_id": "1", "why": "x" * 20_000}),
     ],
 )
-async def test_numbers_and_words_beyond_all_use_are_named_in_the_answer(raw, operation, arguments):
+async def test_numbers_and_words_that_are_out_of_range_are_named_in_the_answer(raw, operation, arguments):
     answer = await raw.request({"id": 1, "op": operation, "args": arguments})
     assert (answer["id"], answer["error"]["kind"]) == (1, "invalid_request")
     assert answer["error"]["message"].startswith("args.")
@@ -245,7 +245,7 @@ def test_a_client_waits_while_the_backlog_of_the_socket_is_full(home, monkeypatc
             opened.close()
 
 
-async def test_a_client_that_is_turned_away_before_it_has_spoken_hears_why():
+async def test_a_client_that_is_refused_before_its_hello_is_told_why():
     for greet in (Link.open, lambda connection: asyncio.to_thread(LightClient, connection)):
         ours, theirs = socket.socketpair()
         theirs.sendall(error_line(Unavailable("512 connections are open", hint="End some")))

@@ -19,7 +19,7 @@ from whisper_tui.wire.server import serve
 from whisper_tui.wire.server_state import OF_ROWS
 
 
-def test_the_table_has_every_operation_of_the_port():
+def test_the_table_has_every_operation_of_the_api():
     declared = {name for name in vars(Supervision) if not name.startswith("_")}
     assert declared | OF_ROWS == set(OPERATIONS)
 

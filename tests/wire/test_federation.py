@@ -168,7 +168,7 @@ async def test_every_id_in_an_answer_has_its_machine_and_is_understood_again(tmp
                 await desk.api.record(id_)
 
 
-async def test_what_is_about_one_machine_is_refused_without_its_name(tmp_path):
+async def test_a_request_about_one_machine_is_refused_without_its_name(tmp_path):
     async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
         await desk.all_reached()
         hello = SessionHello(name="builder", root="/")
@@ -222,7 +222,7 @@ async def test_wherever_the_connection_is_cut_the_queue_becomes_that_of_the_mach
         assert [id_.removeprefix("gpu1:") for id_ in desk.board.calls] == list(there.calls)
 
 
-async def test_half_a_queue_is_not_shown_as_all_of_it(tmp_path):
+async def test_an_incomplete_queue_is_not_shown_as_complete(tmp_path):
     async with a_desk(tmp_path, "gpu1") as before:
         for _ in range(3):
             await before.machines["gpu1"].ask("true")
@@ -251,7 +251,7 @@ async def test_times_are_those_of_our_clock_however_wrong_theirs_is(tmp_path):
         await asyncio.wait_for(desk.machines["gpu1"].supervisor.outcome("1"), 60)
 
 
-async def test_a_machine_with_another_journal_is_received_anew(tmp_path):
+async def test_a_machine_with_another_journal_is_loaded_again(tmp_path):
     async with a_desk(tmp_path, "gpu1") as desk:
         await desk.machines["gpu1"].ask("true")
         await desk.until(lambda: "gpu1:1" in desk.board.waiting)
@@ -265,7 +265,7 @@ async def test_a_machine_with_another_journal_is_received_anew(tmp_path):
                 await asyncio.wait_for(desk.following, 60)
 
 
-async def test_a_pause_holds_until_the_last_machine_goes_on(tmp_path):
+async def test_a_pause_lasts_until_the_last_machine_resumes(tmp_path):
     async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
         await desk.all_reached()
         await desk.api.pause(DESK)

@@ -115,7 +115,7 @@ def test_a_process_that_cannot_be_examined_may_not_decide(pid):
     assert "cannot be examined" in judged(pid)
 
 
-def test_a_parent_that_ends_while_we_look_is_looked_for_again():
+def test_a_parent_that_ends_during_the_search_is_searched_again():
     asked = []
 
     def changing(pid):
@@ -127,7 +127,7 @@ def test_a_parent_that_ends_while_we_look_is_looked_for_again():
     assert [seen.pid for seen in ancestry(11, changing)] == [11, 10, 1]
 
 
-def test_a_family_tree_without_a_root_is_not_walked_for_ever():
+def test_a_cycle_of_parent_processes_ends_the_search():
     assert ancestry(5, lambda pid: ProcessSeen(pid=pid, parent=5, start="")) is None
 
 
@@ -164,7 +164,7 @@ def test_a_process_that_has_ended_is_not_there():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
-def test_a_process_that_is_gone_counts_as_a_commands():
+def test_a_process_that_has_ended_counts_as_a_supervised_command():
     with subprocess.Popen(["true"]) as process:
         pass
     assert origin_by_mark(process.pid) == "command"

@@ -131,7 +131,7 @@ def test_a_state_directory_that_is_open_to_others_is_refused(home):
         reach(home)
 
 
-def test_a_supervisor_that_dies_without_a_word_is_explained_by_its_log(home, monkeypatch, tmp_path):
+def test_the_log_explains_a_supervisor_that_dies_silently(home, monkeypatch, tmp_path):
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\necho the disk is on fire >&2\nexit 1\n")
     fake.chmod(0o755)

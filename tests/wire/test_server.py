@@ -44,7 +44,7 @@ async def test_the_socket_is_ours_alone(server, home):
         (b'{"cancel": "all"}', "cancel: "),
     ],
 )
-async def test_a_line_that_asks_for_nothing_gets_a_clear_error_and_the_connection_lives_on(raw, line, complaint):
+async def test_a_line_without_a_request_gets_a_clear_error_and_the_connection_stays_open(raw, line, complaint):
     answer = await raw.request(line)
     assert answer["error"]["kind"] == "invalid_request"
     assert complaint in answer["error"]["message"]
@@ -62,7 +62,7 @@ async def test_an_error_says_which_request_it_is_about(raw):
     assert (await raw.request({"id": 6, "op": "record", "args": {"number": "9"}}))["id"] == 6
 
 
-async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home):
+async def test_a_line_that_is_too_long_is_reported_and_ends_the_connection(raw, home):
     async def flood():
         try:
             raw.writer.write(b"x" * (LONGEST_REQUEST + 100))
@@ -88,7 +88,7 @@ async def test_a_line_that_is_too_long_is_said_and_ends_the_connection(raw, home
         (b'{"door": "port", "version": 99}', "version 99"),
     ],
 )
-async def test_a_connection_that_does_not_begin_well_is_told_why_and_closed(server, home, hello, complaint):
+async def test_a_connection_with_an_invalid_hello_is_told_why_and_closed(server, home, hello, complaint):
     raw = await Raw.open(home, hello=False)
     assert complaint in (await raw.request(hello))["error"]["message"]
     assert await raw.is_closed()
@@ -110,7 +110,7 @@ async def test_several_requests_are_under_way_at_once_and_each_gets_its_own_answ
     assert (answer["id"], answer["ok"]["state"]["ending"]["kind"]) == (1, "withdrawn")
 
 
-async def test_a_request_that_waits_can_be_given_up(raw, supervisor, tmp_path):
+async def test_a_waiting_request_can_be_cancelled(raw, supervisor, tmp_path):
     call_id = await waiting_call(supervisor, tmp_path, "true")
     raw.send({"id": 1, "op": "outcome", "args": {"call_id": call_id}})
     raw.send({"cancel": 7})
@@ -146,7 +146,7 @@ async def test_a_defect_of_the_supervisor_is_an_answer_and_not_the_end(raw, supe
 
 
 @pytest.mark.slow
-async def test_a_watcher_that_does_not_read_is_not_written_to(raw, supervisor, home, tmp_path):
+async def test_nothing_is_written_to_a_watcher_that_does_not_read(raw, supervisor, home, tmp_path):
     await waiting_call(supervisor, tmp_path, "true", "x" * 1000)
     events = [event async for batch in _once(supervisor) for event in batch]
     asked: list[int] = []

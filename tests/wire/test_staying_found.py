@@ -36,7 +36,7 @@ async def found_again(server: Server) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_a_socket_that_was_removed_is_made_again_and_connections_stay(
+async def test_a_removed_socket_is_created_again_and_connections_stay_open(
     gone: asyncio.Event, server: Server, raw: Raw, home: Directories
 ) -> None:
     (Path(home.runtime) / SOCKET).unlink()

@@ -67,14 +67,14 @@ AGENTS_OF_EDITORS = (
         ACP + "acp_questions.picked",
         "_count(options, kind) == 1",
         "True",
-        (PROXY + "test_two_ways_to_allow_a_command_are_none",),
+        (PROXY + "test_a_question_with_two_ways_to_allow_is_refused",),
     ),
     Mutation(
         "agents of editors: choices that act",
         ACP + "acp_questions.PermissionQuestions.is_choice",
         "not acts",
         "True",
-        (PROXY + "test_two_ways_to_allow_a_command_are_none",),
+        (PROXY + "test_a_question_with_two_ways_to_allow_is_refused",),
     ),
     Mutation(
         "agents of editors: changes that cannot be passed on",

@@ -145,7 +145,7 @@ WHAT_IS_ALLOWED = (
         "whisper_tui.policy.evaluate._unless_sandbox_fails",
         "question.sandbox_problem",
         "False",
-        (UNASKED + "test_without_landlock_only_what_plainly_looks_runs_unasked",),
+        (UNASKED + "test_without_landlock_only_plain_read_only_commands_run_unasked",),
     ),
     Mutation(
         "the environment of what nobody was asked about",

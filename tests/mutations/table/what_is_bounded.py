@@ -84,7 +84,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.wire.peers.origin_by_mark",
         'return "command"',
         "return None",
-        ("tests/wire/test_peers.py::test_a_process_that_is_gone_counts_as_a_commands",),
+        ("tests/wire/test_peers.py::test_a_process_that_has_ended_counts_as_a_supervised_command",),
     ),
     Mutation(
         "seconds until the first line",
@@ -126,7 +126,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.wire.server.Server.listen",
         "limit=LONGEST_REQUEST",
         "limit=LONGEST_REQUEST * 16",
-        ("tests/wire/test_server.py::test_a_line_that_is_too_long_is_said_and_ends_the_connection",),
+        ("tests/wire/test_server.py::test_a_line_that_is_too_long_is_reported_and_ends_the_connection",),
     ),
     Mutation(
         "requests under way",
@@ -154,7 +154,7 @@ WHAT_IS_BOUNDED = (
         "whisper_tui.wire.connection._Connection._wait_until_read",
         "self._writer.transport.get_write_buffer_size() > MOST_UNREAD",
         "False",
-        (BOUNDS + "test_nothing_is_made_for_a_client_that_does_not_read_its_answers",),
+        (BOUNDS + "test_no_answer_is_produced_for_a_client_that_does_not_read",),
     ),
     Mutation(
         "the length of an answer",

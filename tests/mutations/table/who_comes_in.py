@@ -143,7 +143,7 @@ WHO_COMES_IN = (
         "False",
         (
             "tests/transports/codex_environment/test_environment_commands.py::"
-            "test_nobody_goes_on_with_the_process_of_another_program",
+            "test_no_program_takes_over_the_process_of_another_one",
         ),
     ),
 )

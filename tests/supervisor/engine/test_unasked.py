@@ -328,7 +328,7 @@ ASKED = [
 
 
 @pytest.mark.slow
-def test_without_landlock_only_what_plainly_looks_runs_unasked(tmp_path: Path) -> None:
+def test_without_landlock_only_plain_read_only_commands_run_unasked(tmp_path: Path) -> None:
     number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
     text = NO_LANDLOCK + (
         "import json, os\n"

@@ -197,7 +197,7 @@ def test_what_somebody_else_changed_during_the_preview_is_named(workshop):
     assert set(plan.meanwhile) == {str(workshop.top / "file"), str(workshop.top / "below" / "inner")}
 
 
-def test_names_that_are_no_text_and_unreadable_new_files_are_read(workshop):
+def test_names_that_are_not_utf8_and_unreadable_new_files_are_read(workshop):
     def work() -> None:
         os.close(os.open(b"\xff\n", os.O_CREAT | os.O_WRONLY))
         os.mkdir("shut")

@@ -177,7 +177,7 @@ def test_nothing_is_kept_of_what_is_not_certain(kept: Kept, text: str, why: str)
         ("PATIENCE_S", "rm -rf build", "seconds"),
     ],
 )
-def test_what_is_kept_of_one_command_is_bounded(
+def test_pre_images_of_one_command_are_bounded(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, bound: str, text: str, why: str
 ) -> None:
     monkeypatch.setattr(pre_images, bound, {"MOST_ENTRIES": 1, "MOST_COPIED": 1, "PATIENCE_S": -1.0}[bound])

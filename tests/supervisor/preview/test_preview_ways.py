@@ -321,7 +321,7 @@ def test_a_workspace_beyond_a_limit_is_not_copied(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [OVERLAY, COPY, READ_ONLY])
-def test_a_preview_is_ended_when_its_time_is_over(way: str, request: pytest.FixtureRequest) -> None:
+def test_a_preview_is_ended_at_its_time_limit(way: str, request: pytest.FixtureRequest) -> None:
     if way == OVERLAY:
         request.getfixturevalue("overlays")
 

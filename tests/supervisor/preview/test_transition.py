@@ -59,7 +59,7 @@ def untouched(scene: Scene, act: Callable[[str], object], error: type[Exception]
     return raised.value
 
 
-def test_all_kinds_of_changes_become_real_and_are_undone_and_made_again(scene):
+def test_all_kinds_of_changes_are_applied_undone_and_redone(scene):
     for _ in range(2):
         assert apply(scene.store).state == "applied"
         scene.expect("applied", scene.after, applied=True)
@@ -91,7 +91,7 @@ def test_the_second_time_nothing_happens(scene):
     scene.expect("undone", scene.before, applied=False)
 
 
-def test_what_was_not_applied_needs_no_undo(near):
+def test_changes_that_were_not_applied_cannot_be_undone(near):
     assert undo(near.store).state == "previewed"
     assert resume(near.store).state == "previewed"
     near.expect("previewed", near.before, applied=False)

@@ -406,7 +406,7 @@ async def test_a_choice_between_answers_is_left_to_the_person_in_the_editor(plac
 
 
 @pytest.mark.slow
-async def test_two_ways_to_allow_a_command_are_none(place):
+async def test_a_question_with_two_ways_to_allow_is_refused(place):
     twice = [OPTIONS[2], {**OPTIONS[2], "optionId": "4"}]
     async with place.editor("--allow-unseen-shell", name="gemini-cli") as editor:
         await editor.open(place.workspace)

@@ -243,7 +243,7 @@ async def test_without_a_supervisor_nothing_runs_and_the_environment_ends_with_c
 
 
 @pytest.mark.slow
-async def test_a_codex_that_does_not_read_fills_no_memory(place):
+async def test_memory_is_bounded_for_a_codex_that_does_not_read(place):
     size = 96 << 20
     async with place.codex() as codex:
         await codex.start("p", f"head -c {size} /dev/zero")
@@ -269,7 +269,7 @@ async def test_a_codex_that_does_not_read_fills_no_memory(place):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-async def test_commands_go_on_with_the_next_supervisor_and_nothing_is_said_twice(place, number):
+async def test_commands_continue_under_the_next_supervisor_and_no_output_is_repeated(place, number):
     os.mkfifo(place.workspace / "fifo")
     async with place.codex() as codex:
         running = await codex.start("running", "echo one; read <fifo; echo two; exit 5")
@@ -300,7 +300,7 @@ async def test_commands_go_on_with_the_next_supervisor_and_nothing_is_said_twice
     assert [row["id"] for row in await place.rows("history")] == ["3", "2", "1"]
 
 
-async def test_nobody_goes_on_with_the_process_of_another_program(place):
+async def test_no_program_takes_over_the_process_of_another_one(place):
     async with place.codex() as codex, place.codex() as other:
         request = await codex.start("p", "sleep 100", tty=True)
         call = await place.call(lambda row: row["state"] == "waiting")

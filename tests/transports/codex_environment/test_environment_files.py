@@ -135,7 +135,7 @@ async def test_directories_and_copies_are_made_by_commands(place):
         ({"path": 3, "dataBase64": encoded("x")}, "must be a file URI"),
     ],
 )
-async def test_what_no_human_could_judge_is_refused(place, params, said):
+async def test_an_edit_that_no_human_could_judge_is_refused(place, params, said):
     async with place.codex() as codex:
         assert said in (await codex.ask("fs/writeFile", **params))["error"]["message"]
         assert await place.rows("history") == []

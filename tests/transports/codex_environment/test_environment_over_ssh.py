@@ -91,7 +91,7 @@ async def test_commands_and_typed_input_are_asked_on_the_other_machine(place, ss
     assert not (place.workspace / "ran").exists()
 
 
-async def test_a_cut_connection_ends_nothing_and_the_next_one_goes_on(place, ssh):
+async def test_a_lost_connection_ends_nothing_and_the_next_one_continues(place, ssh):
     async with place.codex(through=ssh) as first:
         await first.start("runs", "until test -e go; do sleep 0.1; done; echo went on")
         await place.run("approve", await place.waiting())
