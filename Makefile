@@ -14,7 +14,7 @@ DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest mutations fuzz docs
+.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive
 
 run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
@@ -32,6 +32,9 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+exhaustive: $(DEVELOPS) ## the tests that try only a part of their many cases in `make check`, with all of them
+	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/supervisor/preview tests/cli/test_standard_streams.py
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)

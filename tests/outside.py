@@ -1,10 +1,14 @@
-"""Whether these tests run where decisions, or sandboxes, are possible at all."""
+"""Whether these tests run where decisions, or sandboxes, are possible at all, and how much they try."""
+
+import os
 
 import pytest
 
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.wire.peers import why_supervised_here
 
+EXHAUSTIVE = bool(os.environ.get("EXHAUSTIVE"))
+"""True under `make exhaustive`: tests with many similar cases then try them all, and otherwise a fixed part of them."""
 outside_only = pytest.mark.skipif(why_supervised_here() is not None, reason="inside a supervised command")
 """For tests that decide: a supervised command may not, so they cannot pass in one."""
 needs_overlays = pytest.mark.usefixtures("overlays")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.outside import needs_overlays
+from tests.outside import EXHAUSTIVE, needs_overlays
 from tests.supervisor.preview.escape_attempts import GROUPS, REACHED
 from tests.supervisor.preview.trees import as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
@@ -200,12 +200,13 @@ def test_no_socket_that_namespaces_do_not_confine_can_be_made() -> None:
             pytest.skip(str(problem))
 
 
+# As root, one half of the attempts is made by root and the other by an ordinary user.
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_nothing_that_a_command_tries_in_a_preview_has_an_effect_outside(group: str) -> None:
     with public_directory() as directory:
         try:
-            all_tried(directory, GROUPS[group])
+            all_tried(directory, GROUPS[group] if EXHAUSTIVE or os.getuid() != 0 else GROUPS[group][::2])
         except NoPreview as problem:
             pytest.skip(str(problem))
 
@@ -218,5 +219,5 @@ def test_nothing_that_an_ordinary_users_command_tries_has_an_effect_outside(grou
         directory.chmod(0o777)
         with as_nobody() as status:
             if status.child:
-                all_tried(directory, GROUPS[group])
+                all_tried(directory, GROUPS[group] if EXHAUSTIVE else GROUPS[group][1::2])
         assert status.code == 0

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.outside import needs_overlays
+from tests.outside import EXHAUSTIVE, needs_overlays
 from tests.supervisor.preview import kills
 from whisper_tui.supervisor.preview import transition
 
@@ -19,11 +19,12 @@ def unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
 
 
-EACH = [(start, 3) for start in range(3)]
 SOME = (5, 23)
+"""The first call that is killed, and how many calls later the next one is."""
+MORE = [(start, 3) for start in range(3)] if EXHAUSTIVE else [(2, 7)]
 
 
-@pytest.mark.parametrize(("first", "every"), [SOME, *(pytest.param(*each, marks=pytest.mark.slow) for each in EACH)])
+@pytest.mark.parametrize(("first", "every"), [SOME, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE)])
 @pytest.mark.parametrize("other", [None, pytest.param("/dev/shm", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
 def test_killed_before_a_changing_call(kill, other, first, every):
@@ -32,7 +33,7 @@ def test_killed_before_a_changing_call(kill, other, first, every):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize(("first", "every"), [SOME, (1, 7)])
+@pytest.mark.parametrize(("first", "every"), [(1, 7) if EXHAUSTIVE else SOME])
 def test_killed_as_an_ordinary_user(first, every):
     # A process of its own: what forks for so long must not begin with the threads of other tests.
     words = ("-m", "tests.supervisor.preview.kills", "--first", str(first), "--every", str(every), "--user", "nobody")
@@ -40,7 +41,7 @@ def test_killed_as_an_ordinary_user(first, every):
     assert [int(line.split()[-1]) >= 2 for line in done.stdout.splitlines()] == [True] * 4
 
 
-@pytest.mark.parametrize("runs", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [8, pytest.param(100 if EXHAUSTIVE else 40, marks=pytest.mark.slow)])
 def test_random_sequences_killed_at_random_calls(runs):
     assert kills.failures_of_random_kills(runs) == []
 

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from tests.outside import needs_overlays
+from tests.outside import EXHAUSTIVE, needs_overlays
 from tests.supervisor.preview import random_runs
 from whisper_tui.supervisor.preview import transition
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
-FEW, MANY = 12, int(os.environ.get("RANDOM_RUNS", "150"))
+FEW, MANY = 12, 1000 if EXHAUSTIVE else 60
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +28,9 @@ def test_as_the_user_of_the_tests(runs):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("runs", [FEW, MANY])
-def test_as_an_ordinary_user(runs):
+def test_as_an_ordinary_user():
     # A process of its own: what forks for so long must not begin with the threads of other tests.
-    words = ("-m", "tests.supervisor.preview.random_runs", "--runs", str(runs), "--user", "nobody")
+    words = ("-m", "tests.supervisor.preview.random_runs", "--runs", str(MANY), "--user", "nobody")
     subprocess.run([sys.executable, *words], check=True)
 
 
