@@ -151,7 +151,7 @@ def test_states_are_distinguishable_with_colour_blindness(name: str, deficiency:
 
 SCENES = ("", "down,e", "d,enter", "D", "question_mark", "slash,r", "end,up", "ctrl+g", "ctrl+t", "B")
 """Keys after which there is something else to be read."""
-SHORT = ("", "down,e", "d,enter", "slash,r", "ctrl+t")
+SHORT = ("down,e", "d,enter", "ctrl+t")
 """What is enough for the themes that differ from others in their colours alone."""
 
 
