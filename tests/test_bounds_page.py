@@ -45,7 +45,7 @@ ROWS = {
     "agents | sessions whose calls' files are read at the same time": judge.EXAMINERS,
     "agents | bytes of a call's scripts that are hashed": command_files.MOST_DIGESTED,
     "agents | names that the patterns of a call may match": expand.MOST_NAMES,
-    "commands | that run unasked, for each worker": scheduling.MOST,
+    "commands | that run without asking, for each worker": scheduling.MOST,
     "commands | seconds for which one of them occupies a worker": int(scheduling.LONG_S),
     "commands | bytes of memory reserved for each that starts": scheduling.RESERVE,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
