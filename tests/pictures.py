@@ -15,7 +15,7 @@ from tests.tour import draw as draw_tour
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.host_scenes import one_away
 from tests.tui.past import a_month
-from tests.tui.preview_scenes import applied, previewed
+from tests.tui.preview_scenes import applied, cannot_be_applied, not_available, previewed, undone
 from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
@@ -66,6 +66,11 @@ PICTURES = (
     Picture("waiting", workday, "7"),
     Picture("effects", workday, "8", shows="+rate = 20"),
     Picture("preview", previewed, "1", shows=("Preview  3 created", "edit settings.py"), size=(140, 46)),
+    Picture("no-preview", not_available, "1", shows=("It was not previewed", "Not with bubblewrap")),
+    Picture(
+        "conflict", cannot_be_applied, "1", shows=("Changed since the preview", "edit settings.py"), size=(140, 46)
+    ),
+    Picture("history-of-changes", undone, None, ("H",), shows=("Previewed", "Since then"), screens=2),
     Picture("take-back", applied, "1", ("J",), shows=("Take back the changes", "edit settings.py"), screens=2),
     Picture("running", building, "1", shows=" 70%"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),

@@ -47,7 +47,7 @@ async def test_a_report_says_that_a_call_was_applied_and_taken_back() -> None:
     scenario.supervisor.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME), UndoEnded(at=0, call_id="1"))
     report = await call_report(scenario.supervisor, scenario.supervisor.known("1"), None)
     assert "Applied from its preview: it did not run again" in report
-    assert "* Its changes: `taken back 1970-01-01 00:00:00 UTC by cockpit me`" in report
+    assert "* Its changes: `taken back 1970-01-01 00:00:00 UTC by me in the cockpit`" in report
 
 
 def test_an_inexact_way_to_preview_says_what_it_cannot_show_and_why_it_was_used() -> None:

@@ -4,8 +4,8 @@ from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS
 from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import CallRequest, CommandSpec, EditAction, EditedFile, FileVersions, Shell
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.ending import Exited
-from whisper_tui.model.event import Decided, PreviewStarted
+from whisper_tui.model.ending import Exited, FailedToStart
+from whisper_tui.model.event import Decided, PreviewStarted, UndoEnded, UndoStarted
 from whisper_tui.model.preview import (
     BlockedAccess,
     ChangeAction,
@@ -128,6 +128,37 @@ def cannot_be_applied() -> Scenario:
         update={"ending": Exited(code=7), "blocked": (BLOCKED,), "left": ("./watch.sh garden",), "stopped": "network"}
     )
     end_preview(scenario, call_id, report, conflicts=(f"{GARDEN}/settings.py",))
+    return scenario
+
+
+def not_available() -> Scenario:
+    """The system has no way to preview a command."""
+    scenario, call_id = tidying()
+    begin_preview(scenario, call_id)
+    failed = FailedToStart(problem="other", subject=COMMAND, message="Commands cannot be previewed here.")
+    instead = (
+        (
+            "overlay",
+            "the system gives it no namespaces: Operation not permitted (a filter is in force, as in containers)",
+        ),
+        ("bubblewrap", "it is not installed"),
+        ("copy", "there is no sandbox: the kernel has no Landlock"),
+        ("read-only", "there is no sandbox: the kernel has no Landlock"),
+    )
+    report = PreviewReport(ending=failed, problem="commands cannot be previewed here", instead=instead)
+    end_preview(scenario, call_id, report, ())
+    return scenario
+
+
+def undone() -> Scenario:
+    """What a call changed was taken back, made again, and in part taken back once more."""
+    scenario = applied()
+    for direction, paths in (("undo", ()), ("redo", ()), ("undo", (CHANGES[3].path,))):
+        scenario.clock.advance(40)
+        scenario.supervisor.happen(
+            UndoStarted(at=scenario.clock(), call_id="1", direction=direction, paths=paths, by=ME),
+            UndoEnded(at=scenario.clock(), call_id="1"),
+        )
     return scenario
 
 

@@ -54,7 +54,7 @@ async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
 async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
     async with open_cockpit(workday(), size=SMALLEST) as cockpit:
         for call_id, key, does in (
-            (WAITS, "e", {"approve", "approve_session", "approve_scope"}),
+            (WAITS, "e", {"approve", "preview", "approve_session", "approve_scope"}),
             (WAITS, "d", {"deny"}),
             (WAITS, "A", {"approve", "sandbox", "suggest"}),
             (WAITS, "N", {"deny"}),

@@ -1,5 +1,7 @@
 """Previews in the cockpit: the changes of a waiting command are shown, and are what an approval makes real."""
 
+from textual.widgets import TextArea
+
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.preview_scenes import (
     CHANGES,
@@ -7,14 +9,17 @@ from tests.tui.preview_scenes import (
     applied,
     cannot_be_applied,
     end_preview,
+    not_available,
     previewed,
     previewing,
     tidying,
 )
+from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.preview import ChangeCounts, PreviewReport
 from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
 
 TALL = (140, 110)
@@ -118,12 +123,54 @@ async def test_a_preview_that_cannot_be_made_says_why_and_cannot_be_applied() ->
     assert scenario.supervisor.known(call_id).decision is None
 
 
+async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks() -> None:
+    async with open_cockpit(not_available(), size=(120, 40)) as cockpit:
+        await cockpit.sees("It was not previewed: commands cannot be previewed here.", "no preview")
+        await cockpit.sees("Not with namespaces and overlayfs: ", "Not with bubblewrap: it is not installed.")
+
+
 async def test_a_supervisor_that_cannot_preview_is_quoted() -> None:
     scenario, call_id = tidying()
     scenario.supervisor.preview_problem = "the system gives a process no namespaces"
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await decide(cockpit, "s")
         await cockpit.until(lambda: "the system gives a process no namespaces" in toast_text(cockpit.app))
+    assert scenario.supervisor.known(call_id).preview is None
+
+
+async def test_the_editor_previews_the_edited_command_and_begins_with_it_the_next_time() -> None:
+    scenario, call_id = tidying()
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await decide(cockpit, "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, EditScreen))
+        cockpit.app.screen.query_one(TextArea).text = "./tidy.sh pages"
+        await cockpit.press("ctrl+l")
+        await cockpit.until(lambda: scenario.supervisor.known(call_id).preview is not None)
+        preview = scenario.supervisor.known(call_id).preview
+        assert preview is not None and preview.edited is not None
+        assert preview.edited.command == Shell(text="./tidy.sh pages")
+        await cockpit.until(lambda: "Preview  of the edited command" in cockpit.text())
+        end_preview(scenario, call_id)
+        await decide(cockpit, "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, EditScreen))
+        assert cockpit.app.screen.query_one(TextArea).text == "./tidy.sh pages"
+        await cockpit.press("escape")
+        await cockpit.until(lambda: not isinstance(cockpit.app.screen, EditScreen))
+    assert scenario.supervisor.known(call_id).decision is None
+
+
+async def test_the_editor_says_why_an_edited_command_is_not_previewed() -> None:
+    scenario, call_id = tidying()
+    scenario.supervisor.preview_problem = "the system gives a process no namespaces"
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await decide(cockpit, "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, EditScreen))
+        await cockpit.press("ctrl+l")
+        await cockpit.until(lambda: "the system gives a process no namespaces" in cockpit.text())
+        assert isinstance(cockpit.app.screen, EditScreen)
+        cockpit.app.screen.query_one(TextArea).text = ""
+        await cockpit.press("ctrl+l")
+        await cockpit.until(lambda: "There is no command." in cockpit.text())
     assert scenario.supervisor.known(call_id).preview is None
 
 
@@ -210,3 +257,34 @@ async def test_a_refused_undo_is_said_with_the_paths() -> None:
 async def test_the_output_of_a_preview_is_shown_while_the_call_waits() -> None:
     async with open_cockpit(previewed(), size=TALL) as cockpit:
         await cockpit.until(lambda: "nobody uses it" in cockpit.text())
+
+
+async def test_the_history_shows_what_was_previewed_and_taken_back_and_takes_it_back() -> None:
+    scenario = applied()
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await cockpit.press("H")
+        await cockpit.sees("Previewed   at", "by me in the cockpit: exit 0.", "applied from its preview")
+        await cockpit.sees("M settings.py", '"pages": 20', "J takes them back")
+        await cockpit.press("J")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: (undo := scenario.supervisor.known("1").undo) is not None and undo.done)
+        await cockpit.sees("Since then", "taken back at", "redoes them")
+        await cockpit.press("J")
+        await cockpit.sees("Redo the changes of call 1")
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("redone at", "taken back at")
+    assert scenario.supervisor.known("1").earlier_undos
+
+
+async def test_the_history_does_not_take_back_what_was_not_kept() -> None:
+    scenario = previewed()
+    scenario.approve("1")
+    scenario.end("1")
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await cockpit.press("H")
+        await cockpit.sees("Previewed", "3 created")
+        assert "applied" not in cockpit.text()
+        await cockpit.press("J")
+        await cockpit.sees("Previewed")
+        assert not isinstance(cockpit.app.screen, TakeBackScreen)

@@ -22,7 +22,7 @@ from tests.tui.edit_scenes import (
     several_files,
 )
 from tests.tui.past import a_month
-from tests.tui.preview_scenes import applied, cannot_be_applied, previewed, previewing
+from tests.tui.preview_scenes import applied, cannot_be_applied, not_available, previewed, previewing, undone
 from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_processes import left_behind
@@ -104,6 +104,8 @@ SCENES = [
     Picture("preview", previewed, "1", shows="Preview  3 created"),
     Picture("preview-running", previewing, "1", shows="running for", theme="whisper-light"),
     Picture("preview-blocked", cannot_be_applied, "1", shows="Preview  3 created", theme="whisper-light"),
+    Picture("preview-none", not_available, "1", shows="It was not previewed"),
+    Picture("history-undone", undone, None, ("H",), shows=("Previewed", "Since then"), screens=2),
     Picture(
         "take-back", applied, "1", ("J",), shows=("Take back the changes of call 1", "edit settings.py"), screens=2
     ),

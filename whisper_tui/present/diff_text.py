@@ -1,17 +1,31 @@
-"""The difference of two texts, line by line, in bounded time; and the facts about an edited file in words."""
+"""The difference of two texts or of two commands, in bounded time; and the facts about an edited file in words."""
 
 import re
+import shlex
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from whisper_tui.model.call import DeleteFile, EditedFile, FileEdits, FileState, FileVersions, PatchFile, WriteFile
+from whisper_tui.model.call import (
+    Argv,
+    Command,
+    CommandSpec,
+    DeleteFile,
+    EditedFile,
+    FileEdits,
+    FileState,
+    FileVersions,
+    PatchFile,
+    Shell,
+    WriteFile,
+)
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
-from whisper_tui.present.quantities import count, size
-from whisper_tui.present.spans import Line, Span, said
+from whisper_tui.present.command_text import whole_text
+from whisper_tui.present.quantities import count, limit, size
+from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 
 CONTEXT = 3
@@ -26,6 +40,10 @@ LONGEST_PAIRED = 400
 """Characters of a line beyond which it is not compared word by word."""
 _SMALLEST_WORK = 400_000
 _PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
+MINUS = "\u2212"
+# SequenceMatcher takes quadratic time, and the comparison runs again at every typed character.
+LONGEST_COMPARED = 4000
+"""Most characters of a line that is compared word by word; longer lines are marked as a whole."""
 ALIKE = 0.45
 """Share of common text from which two lines count as one that was changed."""
 
@@ -374,3 +392,63 @@ def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits:
 
 
 _DENY = "Approve the edit as it is, or deny it and say what to do"
+
+
+def change_paragraphs(asked: CommandSpec, runs: CommandSpec) -> tuple[Paragraph, ...]:
+    """Return the differences by line of shell text or by argument, then those of the directory and the timeout."""
+    found = list(_line_changes(_command_lines(asked.command), _command_lines(runs.command)))
+    for name, before, after in (
+        ("Directory", asked.cwd, runs.cwd),
+        ("Timeout", _timeout(asked), _timeout(runs)),
+    ):
+        if before != after:
+            found += _line_changes([f"{name}  {before}"], [f"{name}  {after}"])
+    return tuple(found)
+
+
+def _command_lines(command: Command) -> list[str]:
+    if isinstance(command, Argv):
+        return [shlex.quote(word) for word in command.words()]
+    if isinstance(command, Shell):
+        return command.text.split("\n")
+    return [command.tool, *whole_text(command).split("\n")]
+
+
+def _timeout(spec: CommandSpec) -> str:
+    return "none" if spec.timeout_s is None else limit(spec.timeout_s)
+
+
+def _line_changes(before: list[str], after: list[str]) -> Iterator[Paragraph]:
+    # With autojunk, words that occur often in a long text count as noise and are shown as changed.
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        old, new = before[start:end], after[new_start:new_end]
+        if kind == "equal":
+            yield from (_change_row(" ", said(line, "command", whole=True), "frame") for line in old)
+            continue
+        pairs = min(len(old), len(new))
+        for one, other in zip(old[:pairs], new[:pairs], strict=True):
+            removed, added = _differences(one, other)
+            yield _change_row(MINUS, removed, "bad")
+            yield _change_row("+", added, "good")
+        yield from (_change_row(MINUS, said(line, "marked", whole=True), "bad") for line in old[pairs:])
+        yield from (_change_row("+", said(line, "marked", whole=True), "good") for line in new[pairs:])
+
+
+def _differences(before: str, after: str) -> tuple[Line, Line]:
+    """Return both lines; pieces that only one of them has are marked."""
+    if max(len(before), len(after)) > LONGEST_COMPARED:
+        return said(before, "marked", whole=True), said(after, "marked", whole=True)
+    old, new = _PIECES.findall(before), _PIECES.findall(after)
+    removed: list[Span] = []
+    added: list[Span] = []
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        role: Role = "command" if kind == "equal" else "marked"
+        removed += said("".join(old[start:end]), role, whole=True)
+        added += said("".join(new[new_start:new_end]), role, whole=True)
+    return tuple(removed), tuple(added)
+
+
+def _change_row(sign: str, line: Line, role: Role) -> Paragraph:
+    return Paragraph(
+        line, (Span(f" {sign} ", role), Span("│ ", "frame")), (Span("   "), Span("┆ ", "frame")), at_words=False
+    )

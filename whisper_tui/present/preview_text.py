@@ -60,6 +60,8 @@ def preview_mark(record: CallRecord) -> Line:
         return ()
     if preview.report is None:
         return (Span("previewing ", "running"),)
+    if isinstance(preview.report.ending, FailedToStart):
+        return (Span("no preview ", "risk"),)
     return (Span("previewed ", "good" if preview.can_be_applied else "risk"),)
 
 
@@ -77,9 +79,11 @@ def counts_text(counts: ChangeCounts) -> str:
 def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
     """Return the outcome of a preview, or for how long it has been running, without the list of its changes."""
     title = Span("Preview", "label")
+    edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
+    command = command_paragraphs(preview.edited.command, ()) if preview.edited is not None else ()
     if preview.report is None:
         words = f"  running for {duration(max(0.0, now - preview.started_at))}; no real file changes"
-        return (Paragraph((title, Span(words, "running")), margin=(Span(" "),)),)
+        return (Paragraph((title, *edited, Span(words, "running")), margin=(Span(" "),)), *command)
     report = preview.report
     # A preview that never began has said all with its problem.
     began = not isinstance(report.ending, FailedToStart)
@@ -95,13 +99,13 @@ def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
         else ()
     )
     way = way_text(report) if began else ()
-    edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
-    command = command_paragraphs(preview.edited.command, ()) if preview.edited is not None else ()
+    ways_not_there = () if began else _ways_not_there(report)
     return (
         Paragraph((title, *edited, *facts), margin=(Span(" "),), decides=True),
         *(replace(paragraph, decides=True) for paragraph in command),
         *(Paragraph(said(text, "muted"), margin=(Span("   "),), decides=True) for text in way),
         *(_warning(text) for text in warnings(report)),
+        *(Paragraph(said(text, "muted"), margin=(Span("   "),)) for text in ways_not_there),
     )
 
 
@@ -131,7 +135,12 @@ def way_text(report: PreviewReport) -> Iterator[str]:
     yield f"Previewed with {WAY_NAMES[report.way]}."
     if limits := WAY_LIMITS.get(report.way):
         yield limits
-    yield from (f"Not with {WAY_NAMES[way]}: {visible(reason)}." for way, reason in report.instead)
+    yield from _ways_not_there(report)
+
+
+def _ways_not_there(report: PreviewReport) -> Iterator[str]:
+    """Yield the better ways, or all of them, that do not work here, as sentences."""
+    return (f"Not with {WAY_NAMES[way]}: {visible(reason)}." for way, reason in report.instead)
 
 
 def blocked_text(access: BlockedAccess, way: PreviewWay = "overlay") -> str:
@@ -236,16 +245,17 @@ def undo_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
 def undo_text(undo: Undo, when: str) -> str:
     """Return an undo, or a redo, as words: its outcome, time and author, and the paths if not all were meant."""
     word = "taken back" if undo.direction == "undo" else "redone"
-    by = " ".join(filter(None, (undo.by.surface, visible(undo.by.who))))
+    by = decided_by_text(undo.by)
     paths = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
     if undo.problem:
-        return f"not {word} {when} by {by}{paths}: {visible(undo.problem)}"
-    return f"{word if undo.done else f'being {word}'} {when} by {by}{paths}"
+        return f"not {word} {when} {by}{paths}: {visible(undo.problem)}"
+    return f"{word if undo.done else f'being {word}'} {when} {by}{paths}"
 
 
 def outcome_text(report: PreviewReport) -> str:
     """Return the outcome of a preview as words: its changes, its ending, and what a person must know besides."""
-    return " ".join((f"{counts_text(report.counts)}; {ending_word(report.ending)}.", *warnings(report)))
+    missing = _ways_not_there(report) if isinstance(report.ending, FailedToStart) else ()
+    return " ".join((f"{counts_text(report.counts)}; {ending_word(report.ending)}.", *warnings(report), *missing))
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
@@ -277,3 +287,20 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
     offer = Span(f"   {key} ", "strong"), Span("redoes them" if again else "takes them back", "muted")
     return (BLANK, Paragraph((*line, *(offer if key else ())), margin=(Span(" "),)))
+
+
+def on_record_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return what the journal has of a call's preview, and of each undo and redo of its changes, in their order."""
+    rows: list[Paragraph] = []
+    preview = record.preview
+    if isinstance(record.state, Ended) and preview is not None and preview.report is not None:
+        # The line about the changes that were made real has their number.
+        report = preview.report
+        counts = "" if record.applies else f"{counts_text(report.counts)}; "
+        found = " ".join((f"{counts}{ending_word(report.ending)}.", *warnings(report)))
+        when = f"at {clock_time(preview.started_at)} {decided_by_text(preview.by)}: "
+        rows.append(labelled("Previewed", (Span(when), *said(found))))
+    undos = (*record.earlier_undos, *((record.undo,) if record.undo is not None else ()))
+    for number, undo in enumerate(undos):
+        rows.append(labelled("Since then" if not number else "", said(undo_text(undo, f"at {clock_time(undo.at)}"))))
+    return (BLANK, *rows) if rows else ()

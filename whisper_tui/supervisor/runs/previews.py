@@ -142,9 +142,7 @@ class Previews:
         event = PreviewStarted(at=self._clock(), call_id=call_id, attempt=attempt, by=by, edited=edited)
         self._store.record(event, durable=True)
         if not support.ways:
-            self._ended(
-                call_id, attempt, not_started(spec, f"commands cannot be previewed here: {'; '.join(support.reasons)}")
-            )
+            self._ended(call_id, attempt, _not_supported(spec, support))
             return attempt
         order = self._orders.of_preview(record, spec, resolved, attempt=attempt, support=support)
         try:
@@ -336,6 +334,13 @@ def _read_changes(directory: str) -> None:
         read_copy(directory)
     elif Path(directory, LAYERS).exists():
         read_changes(directory)
+
+
+def _not_supported(spec: CommandSpec, support: PreviewSupport) -> PreviewReport:
+    here = "commands cannot be previewed here"
+    found = not_started(spec, f"{here}: {'; '.join(support.reasons)}")
+    problem = f"{here}: {support.problem}" if support.problem else here
+    return found.model_copy(update={"problem": problem, "instead": support.refused})
 
 
 def not_started(spec: CommandSpec, why: str) -> PreviewReport:

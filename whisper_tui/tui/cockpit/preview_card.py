@@ -58,7 +58,7 @@ class PreviewedChanges(NamedTuple):
         places = {number: place for place, (number, _) in enumerate(self.contents, 1)}
         listed = change_rows(self.page.changes, self.page.total, root, places, decides=decides)
         diffs = laid_out(self.diffs, width, listed=False)
-        return (*conflict_paragraphs(self.page.conflicts), *listed, *((BLANK, *diffs) if diffs else ()))
+        return (*listed, *((BLANK, *diffs) if diffs else ()))
 
 
 class PreviewFacts:
@@ -102,10 +102,11 @@ class PreviewFacts:
         self._width = width
         self._look(record, version)
         rows = self._rows if self._version == version else (_READING,)
-        applies = preview is not None and preview.can_be_applied and not self.conflicts(record)
+        conflicts = self.conflicts(record)
+        applies = preview is not None and preview.can_be_applied and not conflicts
         edited = preview is not None and preview.edited is not None
         choices = () if isinstance(record.state, Ended) else (choice_paragraph(keys, applies=applies, edited=edited),)
-        return (*head, *choices, *rows)
+        return (*head, *conflict_paragraphs(conflicts), *choices, *rows)
 
     def conflicts(self, record: CallRecord) -> tuple[str, ...]:
         """Return the paths that have changed since the preview, as far as they are known."""
@@ -151,7 +152,7 @@ class PreviewFacts:
         finally:
             self.asking = False
             self._asked_at = self._cockpit.clock()
-        same = version == self._version and rows == self._rows
+        same = version == self._version and rows == self._rows and found.page.conflicts == before.page.conflicts
         self._version, self._found, self._rows, self._laid_out_for = version, found, rows, width
         if not same:
             # Widgets go one after the other when the cockpit closes, and this may still be on its way then.

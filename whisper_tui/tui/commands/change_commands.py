@@ -164,6 +164,60 @@ PREVIEWS: tuple[Command, ...] = (
 )
 
 
+class ChangeTaker:
+    """Takes back what an ended call changed, or redoes it: an edit at the second key, a command after a dialog."""
+
+    def __init__(self, cockpit: CockpitContext, done: Callable[[], object] = lambda: None) -> None:
+        """`done` draws a call again that the cockpit does not draw by itself."""
+        self._cockpit = cockpit
+        self._done = done
+        self._warned: str | None = None
+        """The edit about which the person was asked: the next key takes it back."""
+
+    async def take_back(self, record: CallRecord) -> None:
+        """Ask about the changes of a call, and take them back."""
+        try:
+            if isinstance(record.spec.command, FileEdits):
+                await self._revert_edit(record)
+            else:
+                page = await self._cockpit.supervision.preview_page(record.id, 0, MOST_LISTED)
+                self._ask(record, page)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+
+    async def _revert_edit(self, record: CallRecord) -> None:
+        if record.resolved is not None and record.resolved.edits and self._warned != record.id:
+            self._warned = record.id
+            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
+            return
+        self._warned = None
+        await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
+        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")
+        self._done()
+
+    def _ask(self, record: CallRecord, page: PreviewPage) -> None:
+        """Show what would be taken back, or redone if all of it was taken back."""
+        undo = record.undo
+        again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
+        direction: UndoDirection = "redo" if again else "undo"
+
+        def chosen(paths: Paths | None) -> None:
+            if paths is not None:
+                self._cockpit.screen.run_worker(self._move(record, paths, direction), name="take-back")
+
+        self._cockpit.screen.app.push_screen(TakeBackScreen(self._cockpit, record, page, direction), chosen)
+
+    async def _move(self, record: CallRecord, paths: Paths, direction: UndoDirection) -> None:
+        try:
+            await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+            return
+        what = "taken back" if direction == "undo" else "redone"
+        self._cockpit.tell(f"The changes of call {record.id} were {what}. The agent is not told.")
+        self._done()
+
+
 class PreviewCommands:
     """Carries out the commands about the changes of calls."""
 
@@ -172,8 +226,7 @@ class PreviewCommands:
         self._cockpit = cockpit
         self._decisions = decisions
         self._card = card
-        self._warned: str | None = None
-        """The edit about which the person was asked: the next key takes it back."""
+        self._taker = ChangeTaker(cockpit)
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -223,45 +276,6 @@ class PreviewCommands:
                 self._cockpit.tell(f"Call {record.id} is no command: its agent carries it out itself.")
 
     async def _take_back(self) -> None:
-        """Take back what the ended call changed; an edit at the second key, a command after a dialog."""
         record = self._cockpit.shown
-        if record is None or self._decisions.is_guarded():
-            return
-        try:
-            if isinstance(record.spec.command, FileEdits):
-                await self._revert_edit(record)
-            else:
-                page = await self._cockpit.supervision.preview_page(record.id, 0, MOST_LISTED)
-                self._ask(record, page)
-        except WhisperError as error:
-            self._cockpit.tell(error_text(error), severity="warning")
-
-    async def _revert_edit(self, record: CallRecord) -> None:
-        if record.resolved is not None and record.resolved.edits and self._warned != record.id:
-            self._warned = record.id
-            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
-            return
-        self._warned = None
-        await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
-        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")
-
-    def _ask(self, record: CallRecord, page: PreviewPage) -> None:
-        """Show what would be taken back, or made again if all of it was taken back."""
-        undo = record.undo
-        again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
-        direction: UndoDirection = "redo" if again else "undo"
-
-        def chosen(paths: Paths | None) -> None:
-            if paths is not None:
-                self._cockpit.screen.run_worker(self._move(record, paths, direction), name="take-back")
-
-        self._cockpit.screen.app.push_screen(TakeBackScreen(self._cockpit, record, page, direction), chosen)
-
-    async def _move(self, record: CallRecord, paths: Paths, direction: UndoDirection) -> None:
-        try:
-            await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me)
-        except WhisperError as error:
-            self._cockpit.tell(error_text(error), severity="warning")
-            return
-        what = "taken back" if direction == "undo" else "redone"
-        self._cockpit.tell(f"The changes of call {record.id} were {what}. The agent is not told.")
+        if record is not None and not self._decisions.is_guarded():
+            await self._taker.take_back(record)

@@ -1,10 +1,7 @@
 """The dialog that edits a call before it runs: shell text, or one field per argument."""
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from typing import ClassVar
 
 from rich.style import Style
@@ -18,12 +15,15 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Static, TextArea
 from textual.widgets.text_area import TextAreaTheme
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Shell
 from whisper_tui.model.decision import Approve, Scope
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
-from whisper_tui.present.command_text import command_paragraphs, command_title, whole_text
+from whisper_tui.present.command_text import command_paragraphs, command_title
+from whisper_tui.present.diff_text import change_paragraphs
 from whisper_tui.present.quantities import count, limit
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, said
+from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
@@ -223,67 +223,6 @@ def shell_theme(colours: Mapping[str, str]) -> TextAreaTheme:
     )
 
 
-_PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
-MINUS = "\u2212"
-# SequenceMatcher takes quadratic time, and the comparison runs again at every typed character.
-LONGEST_COMPARED = 4000
-"""Most characters of a line that is compared word by word; longer lines are marked as a whole."""
-
-
-def change_paragraphs(asked: CommandSpec, runs: CommandSpec) -> tuple[Paragraph, ...]:
-    """Return the differences by line of shell text or by argument, then those of the directory and the timeout."""
-    found = list(_changes(_lines(asked.command), _lines(runs.command)))
-    for name, before, after in (
-        ("Directory", asked.cwd, runs.cwd),
-        ("Timeout", _timeout(asked), _timeout(runs)),
-    ):
-        if before != after:
-            found += _changes([f"{name}  {before}"], [f"{name}  {after}"])
-    return tuple(found)
-
-
-def _lines(command: Command) -> list[str]:
-    if isinstance(command, Argv):
-        return [shlex.quote(word) for word in command.words()]
-    if isinstance(command, Shell):
-        return command.text.split("\n")
-    return [command.tool, *whole_text(command).split("\n")]
-
-
-def _timeout(spec: CommandSpec) -> str:
-    return "none" if spec.timeout_s is None else limit(spec.timeout_s)
-
-
-def _changes(before: list[str], after: list[str]) -> Iterator[Paragraph]:
-    # With autojunk, words that occur often in a long text count as noise and are shown as changed.
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        old, new = before[start:end], after[new_start:new_end]
-        if kind == "equal":
-            yield from (_row(" ", said(line, "command", whole=True), "frame") for line in old)
-            continue
-        pairs = min(len(old), len(new))
-        for one, other in zip(old[:pairs], new[:pairs], strict=True):
-            removed, added = _differences(one, other)
-            yield _row(MINUS, removed, "bad")
-            yield _row("+", added, "good")
-        yield from (_row(MINUS, said(line, "marked", whole=True), "bad") for line in old[pairs:])
-        yield from (_row("+", said(line, "marked", whole=True), "good") for line in new[pairs:])
-
-
-def _differences(before: str, after: str) -> tuple[Line, Line]:
-    """Return both lines; pieces that only one of them has are marked."""
-    if max(len(before), len(after)) > LONGEST_COMPARED:
-        return said(before, "marked", whole=True), said(after, "marked", whole=True)
-    old, new = _PIECES.findall(before), _PIECES.findall(after)
-    removed: list[Span] = []
-    added: list[Span] = []
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        role: Role = "command" if kind == "equal" else "marked"
-        removed += said("".join(old[start:end]), role, whole=True)
-        added += said("".join(new[new_start:new_end]), role, whole=True)
-    return tuple(removed), tuple(added)
-
-
 def _label(command: Command) -> str:
     """Return the label of the field with the words of a call."""
     match command:
@@ -295,12 +234,6 @@ def _label(command: Command) -> str:
             return "Arguments, as a JSON object"
 
 
-def _row(sign: str, line: Line, role: Role) -> Paragraph:
-    return Paragraph(
-        line, (Span(f" {sign} ", role), Span("│ ", "frame")), (Span("   "), Span("┆ ", "frame")), at_words=False
-    )
-
-
 class EditScreen(Dialog[Approve]):
     """Edits a call: the fields, and beside or below them the requested command and the one that will run."""
 
@@ -308,11 +241,13 @@ class EditScreen(Dialog[Approve]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "approve", "Approve this", priority=True),
+        Binding("ctrl+l", "preview", "Preview this", priority=True),
         Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
         Binding("ctrl+o", "approve_scope", "Approve more", priority=True),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Approve this", "approve"),
+        ("Ctrl+L", "Preview", "preview"),
         ("Ctrl+R", "For session", "approve_session"),
         ("Ctrl+O", "More", "approve_scope"),
     )
@@ -326,15 +261,18 @@ class EditScreen(Dialog[Approve]):
         """The specification whose approval was tried before all of it had been on the screen (decision 23)."""
         self._result = result
         self._asked = record.call.spec if result is None else result.spec
-        # A call that is asked again after an edit starts from that edit, not from the agent's request.
-        returned = getattr(record.state, "edited_before", None)
+        # A call that is asked again after an edit, or was previewed as edited, starts from that edit and not from the
+        # agent's request.
+        preview = record.preview
+        previewed = preview.edited if preview is not None and not preview.dropped else None
+        returned = previewed or getattr(record.state, "edited_before", None)
         self._start: CommandSpec = self._asked if result is not None else returned or self._asked
         self._file = 0 if result is None else result.file
 
     def compose(self) -> ComposeResult:
         """Build the fields and the two commands."""
         draft = draft_of(self._start, self._file)
-        with Vertical(classes="dialog" if self._result is None else "dialog -file") as dialog:
+        with Vertical(classes="dialog -command" if self._result is None else "dialog -file") as dialog:
             title = f"Edit call {self._record.id} before it runs" if self._result is None else self._result.title
             dialog.border_title = Content(title)
             with Horizontal(id="edit-body"):
@@ -367,6 +305,7 @@ class EditScreen(Dialog[Approve]):
 
     def on_mount(self) -> None:
         """Focus the command, with the cursor at its end."""
+        self.query_one("#choose-preview").display = self._can_preview
         for field in self.query(Input):
             field.cursor_blink = False
         for area in self.query(TextArea):
@@ -453,6 +392,25 @@ class EditScreen(Dialog[Approve]):
                     self.dismiss(approval)
 
             self.app.push_screen(ScopeScreen(self._cockpit, self._record, edited), chosen)
+
+    @property
+    def _can_preview(self) -> bool:
+        return not isinstance(self._asked.command, CarriedOut)
+
+    async def action_preview(self) -> None:
+        """Preview the command as edited, and go back to the card, which shows what it changes."""
+        spec = self._check() if self._can_preview else None
+        if spec is None:
+            self.app.bell()
+            return
+        try:
+            await self._cockpit.supervision.preview(
+                self._record.id, self._cockpit.me, None if spec == self._asked else spec
+            )
+        except WhisperError as error:
+            self.query_one("#edit-problems", Static).update(Content(error_text(error)))
+        else:
+            self.dismiss(None)
 
     def _approve(self, remember: Scope | None) -> None:
         spec = self._ready()

@@ -17,17 +17,19 @@ from textual.widgets import Input
 from whisper_tui.export.session_story import PAGE, Statistics, newest_first
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.call_text import describe, heading
+from whisper_tui.present.preview_text import on_record_paragraphs
 from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.cockpit.edit_diff import EditFacts
+from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command, in_force
-from whisper_tui.tui.commands.change_commands import go_to_place
+from whisper_tui.tui.command_definition import Command, can_take_back, in_force
+from whisper_tui.tui.commands.change_commands import ChangeTaker, go_to_place
 from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
@@ -77,10 +79,13 @@ HISTORY: tuple[Command, ...] = (
         "Enlarge the output, or the focused call, to the right side, then to the whole screen.",
         "History",
     ),
-    Command("history-next-hunk", "right_curly_bracket", "Next hunk", "Go to the next hunk of an edit.", "History"),
+    Command("history-next-hunk", "right_curly_bracket", "Next hunk", "Go to the next hunk of its changes.", "History"),
     Command("history-previous-hunk", "left_curly_bracket", "Previous hunk", "Go to the previous hunk.", "History"),
-    Command("history-next-file", "greater_than_sign", "Next file", "Go to the next file of an edit.", "History"),
+    Command("history-next-file", "greater_than_sign", "Next file", "Go to the next file of its changes.", "History"),
     Command("history-previous-file", "less_than_sign", "Previous file", "Go to the previous file.", "History"),
+    Command(
+        "history-take-back", "J", "Take back", "Put the files that it changed back; again, redo a command's.", "History"
+    ),
     Command("history-again", "r", "Run again", "Submit the call again, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
     Command("history-why", "Y", "Why", "Show why it was allowed, asked or denied.", "History", in_footer=True),
@@ -218,6 +223,8 @@ class HistoryScreen(CommandScreen):
         self._zoom = PaneZoom(self, ("#past-heading", "#past-detail"), "#past-replay", around)
         self._unmasking = RevealedSecrets(self, lambda: self._show_record(self.record, from_top=False))
         self._edits = EditFacts(cockpit, lambda: self._show_record(self.record, from_top=False))
+        self._previews = PreviewFacts(cockpit, lambda: self._show_record(self.record, from_top=False))
+        self._taker = ChangeTaker(cockpit, self._renew)
         self.does = self._what_is_done()
 
     def _what_is_done(self) -> dict[str, Callable[[], object]]:
@@ -239,6 +246,7 @@ class HistoryScreen(CommandScreen):
             "history-previous-hunk": lambda: self._go(-1, files=False),
             "history-next-file": lambda: self._go(1, files=True),
             "history-previous-file": lambda: self._go(-1, files=True),
+            "history-take-back": self._take_back,
             "history-again": self._run_again,
             "history-reveal": self._reveal,
             "history-why": self._why,
@@ -281,6 +289,8 @@ class HistoryScreen(CommandScreen):
         """False for commands that need a call, or one that ran, where there is none."""
         if command_id in ON_A_CALL:
             return self.record is not None
+        if command_id == "history-take-back":
+            return self.record is not None and isinstance(self.record.state, Ended) and can_take_back(self.record)
         ran = self.record is not None and self.record.process is not None
         return ran or command_id not in BUTTONS
 
@@ -405,7 +415,10 @@ class HistoryScreen(CommandScreen):
         note, shown = self._unmasking.note(record, key), self._unmasking.shown(record)
         view = self.query_one("#past-detail", ParagraphsView)
         diff = self._edits.paragraphs(record, shown, view.columns)
-        paragraphs = (*note, *describe(shown, session, now, told=self._told, diff=diff))
+        keys = {"revert-edit": in_force(self.app).by_id("history-take-back").key_name}
+        changes = self._previews.paragraphs(record, view.columns, keys, mask=shown is not record)
+        preview = (*on_record_paragraphs(record), *changes)
+        paragraphs = (*note, *describe(shown, session, now, told=self._told, diff=diff, preview=preview))
         view.show(paragraphs, from_top=from_top)
 
     async def _tick(self) -> None:
@@ -438,6 +451,15 @@ class HistoryScreen(CommandScreen):
             self._cockpit.tell(error_text(error), severity="warning")
         else:
             self._cockpit.tell(f"Call {call_id} requests the same command; the policy judges it like any other.")
+
+    async def _take_back(self) -> None:
+        if self.record is not None:
+            await self._taker.take_back(self.record)
+
+    def _renew(self) -> None:
+        """Show the call as it is now, after its changes were taken back."""
+        if self.record is not None:
+            self.run_worker(self._show(self.record.id), name="show", group="show", exclusive=True)
 
     def _reveal(self) -> None:
         if self.record is not None:
