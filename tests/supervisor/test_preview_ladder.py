@@ -1,6 +1,7 @@
 """Previews where namespaces are missing, with real keepers: in a copy, read-only, or not at all, as the card says."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from tests.outside import needs_sandbox
 from tests.supervisor.conftest import HUMAN
+from tests.supervisor.preview.test_preview_ways import as_user_nobody
+from tests.supervisor.preview.trees import public_directory
 from tests.supervisor.test_effect_rules import BUILD, rules
 from tests.supervisor.test_previews import CHANGES, LiveBench
 from whisper_tui.model.decision import Approve
@@ -154,3 +157,40 @@ async def test_the_status_says_how_commands_are_previewed(opened: Open) -> None:
         while not (said := (await live.supervisor.status()).previews):
             await asyncio.sleep(0.01)
     assert said == "not possible (the configuration says so: [supervisor] previews)"
+
+
+async def works_for_an_ordinary_user(directory: Path, way: PreviewSetting) -> None:
+    live = LiveBench(directory)
+    (live.workspace / "kept.txt").write_text("kept\n")
+    (live.workspace / "old.txt").write_text("one\n")
+    await live.open(previews=way)
+    try:
+        before = live.files()
+        call_id = await live.asked(CHANGES)
+        report = await live.previewed(call_id)
+        assert report.way == way and report.ending == Exited(code=0) and live.files() == before
+        await live.apply(call_id)
+        assert live.files() == {"old.txt": "one\ntwo\n", "new.txt": "new\n", "made/x": "x\n"}
+        assert (live.workspace / "new.txt").stat().st_uid == os.getuid() != 0
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)
+        assert live.files() == before
+    finally:
+        await live.supervisor.close()
+
+
+@needs_sandbox
+@pytest.mark.parametrize("way", ["overlay", pytest.param("copy", marks=pytest.mark.slow)])
+def test_a_supervisor_of_an_ordinary_user_previews_applies_and_takes_back(
+    way: PreviewSetting, request: pytest.FixtureRequest
+) -> None:
+    if way == "overlay":
+        request.getfixturevalue("overlays")
+    with public_directory() as directory:
+        directory.chmod(0o777)
+        if os.getuid() != 0:
+            asyncio.run(works_for_an_ordinary_user(directory, way))
+            return
+        with as_user_nobody() as status:
+            if status.child:
+                asyncio.run(works_for_an_ordinary_user(directory, way))
+        assert status.code == 0

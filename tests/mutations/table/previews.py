@@ -319,4 +319,18 @@ PREVIEWS = (
         "pass",
         (APPLIED + "test_the_next_supervisor_finishes_what_was_being_taken_back",),
     ),
+    Mutation(
+        "deleted files of a preview in memory",
+        "whisper_tui.supervisor.preview.overlay_mounts._copy_upper",
+        'records["whiteouts"].append(entry.name)',
+        "pass",
+        (DIFF + "test_upper_directories_in_memory_are_read_after_they_were_copied_out",),
+    ),
+    Mutation(
+        "replaced directories of a preview in memory",
+        "whisper_tui.supervisor.preview.overlay_mounts._copy_upper",
+        'records["opaque"].append(entry.name)',
+        "pass",
+        (DIFF + "test_upper_directories_in_memory_are_read_after_they_were_copied_out",),
+    ),
 )

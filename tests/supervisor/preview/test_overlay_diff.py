@@ -15,7 +15,8 @@ from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, 
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
-from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes, save_outside
+from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes
+from whisper_tui.supervisor.preview.overlay_mounts import save_outside
 from whisper_tui.supervisor.preview.transition import apply
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
@@ -271,6 +272,7 @@ def test_upper_directories_in_memory_are_read_after_they_were_copied_out(worksho
         os.link("file", "twin")
         shutil.rmtree("below")
         os.mkdir("below")
+        os.unlink("link")
         with open("written", "w") as file:
             file.write("x")
 
@@ -289,6 +291,7 @@ def test_upper_directories_in_memory_are_read_after_they_were_copied_out(worksho
         ("replace", "file"),
         ("add", "twin"),
         ("delete", "inner"),
+        ("delete", "link"),
         ("add", "written"),
     }
     new = {Path(change.path).name: change.content for change in plan.changes if change.content}

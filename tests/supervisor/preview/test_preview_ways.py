@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.outside import needs_overlays, needs_sandbox
-from tests.supervisor.preview.trees import as_nobody, described, public_directory
+from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_ways, transition
@@ -395,6 +395,58 @@ def with_mounts(work: Callable[[Bench], None]) -> None:
         if code == NO_MOUNTS:
             pytest.skip("the system lets root mount nothing")
         assert code == 0
+
+
+def on_overlayfs(bench: Bench, *, store_too: bool) -> None:
+    """Move a bench to a file system like that of a container."""
+    lower, upper, work, top = (bench.directory / name for name in ("lower", "upper", "work", "container"))
+    for each in (lower, upper, work, top):
+        each.mkdir()
+    (lower / "garden").mkdir()
+    bench.workspace = lower / "garden"
+    bench.files(FILES)
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    syscalls.call("mount", b"overlay", os.fsencode(top), b"overlay", 0, options.encode())
+    bench.workspace = top / "garden"
+    bench.files("echo from above > above; rm gone; echo gone > gone")
+    if store_too:
+        bench.store = str(top / "store")
+
+
+@needs_overlays
+@pytest.mark.parametrize("store_too", [False, True], ids=["workspace", "everything"])
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_files_on_overlayfs_as_in_containers_are_previewed_applied_and_taken_back(user: str, store_too: bool) -> None:
+    """Only root with all of its files there needs a copy: overlayfs takes no upper directory on overlayfs."""
+    way = COPY if user == "root" and store_too else OVERLAY
+
+    def changed(bench: Bench) -> None:
+        before = described(bench.workspace)
+        bench.more = {"ways": [OVERLAY, COPY]}
+        text = "echo more >> above; rm gone; mkdir new; echo n > new/file; chmod 600 long; rm -r plain; mkdir plain"
+        report = bench.preview(text, OVERLAY)
+        assert report["way"] == way and described(bench.workspace) == before
+        changes = {"above": "write", "gone": "delete", "new": "add", "long": "attributes", "plain/a": "delete"}
+        assert bench.paths() == changes
+        transition.apply(bench.store)
+        assert (bench.workspace / "above").read_text() == "from above\nmore\n"
+        assert not (bench.workspace / "gone").exists() and (bench.workspace / "new" / "file").read_text() == "n\n"
+        transition.undo(bench.store)
+        assert described(bench.workspace) == before
+
+    def work(bench: Bench) -> None:
+        on_overlayfs(bench, store_too=store_too)
+        if user == "root":
+            changed(bench)
+            return
+        for each in (bench.directory, bench.workspace.parent, bench.workspace, *bench.workspace.rglob("*")):
+            os.chown(each, NOBODY, NOBODY, follow_symlinks=False)
+        with as_user_nobody() as status:
+            if status.child:
+                changed(bench)
+        assert status.code == 0
+
+    with_mounts(work)
 
 
 def mount_memory(place: Path) -> None:

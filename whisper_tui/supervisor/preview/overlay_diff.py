@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -16,16 +16,13 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import (
-    Links,
     PreviewTooLarge,
     Stamp,
     attributes,
     change_mode,
-    copy_tree,
     differs,
     open_file,
     overlay_mark,
-    remove_tree,
     stamp,
     stamps_inside,
 )
@@ -169,6 +166,26 @@ def text_of(extended: dict[str, bytes]) -> Attributes:
     return {name: value.hex() for name, value in extended.items()}
 
 
+class Records(NamedTuple):
+    """What overlayfs has noted in an upper directory that was copied elsewhere, by paths in it."""
+
+    whiteouts: dict[str, list[str]]
+    """Names of deleted files, by their directory."""
+    opaque: frozenset[str]
+    copied_up: frozenset[str]
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Sequence[str]] | None) -> "Records | None":
+        """Return what `overlay_mounts.save_outside` has written. None: the upper directory bears its records itself."""
+        if found is None:
+            return None
+        whiteouts: dict[str, list[str]] = {}
+        for path in found["whiteouts"]:
+            directory, _, name = path.rpartition("/")
+            whiteouts.setdefault(directory, []).append(name)
+        return cls(whiteouts, frozenset(found["opaque"]), frozenset(found["copied_up"]))
+
+
 def read_changes(store: str) -> Plan:
     """Return what the command changed, and write it into the store. The second time it is only loaded.
 
@@ -180,42 +197,12 @@ def read_changes(store: str) -> Plan:
     reader = ChangeReader()
     for layer in found["layers"]:
         if layer["kind"] == "overlay":
-            reader.read_overlay(layer["upper"], layer["path"])
+            reader.read_overlay(layer["upper"], layer["path"], Records.from_json(layer.get("records")))
         else:
             reader.read_split(layer["upper"], layer["path"], layer["base"])
     plan = reader.plan(int(found["began_ns"]))
     save_plan(store, plan)
     return plan
-
-
-def save_outside(store: str) -> None:
-    """Copy upper directories in memory to the disk, while the namespace that holds them still exists.
-
-    The copies have the records of overlayfs and its whiteouts, so that `read_changes` reads them like any others.
-    """
-    # It is not read here: in a user namespace the owners of most real files have no number.
-    path = os.path.join(store, LAYERS)
-    found = run_files.read_json(path)
-    links: Links = {}
-    for number, layer in enumerate(found["layers"]):
-        source, target = layer["upper"], os.path.join(store, f"{number}u")
-        remove_tree(target)
-        copy_tree(source, target, links, marks=True)
-        if layer["kind"] == "split":
-            layer["base"] = _copied_base(layer["base"], source, target)
-        layer["upper"] = target
-    found["memory"] = False
-    run_files.write_json(path, found)
-
-
-def _copied_base(base: dict[str, int | None], source: str, target: str) -> dict[str, int | None]:
-    """Return the change times of copied files that were unchanged, and for all others a time that none has."""
-    renewed = dict(base)
-    for name, ctime in base.items():
-        original, copy = stamp(os.path.join(source, name)), stamp(os.path.join(target, name))
-        if ctime is not None and ctime > 0 and original is not None and copy is not None:
-            renewed[name] = copy.ctime if original.ctime == ctime else 1
-    return renewed
 
 
 class ChangeReader:
@@ -229,27 +216,29 @@ class ChangeReader:
         self._entries = 0
         self._gone: list[str] = []
 
-    def read_overlay(self, upper: str, lower: str) -> None:
-        """Read one overlay."""
-        pending = [(upper, lower, False)]
-        is_top = True
+    def read_overlay(self, upper: str, lower: str, records: Records | None = None) -> None:
+        """Read one overlay. `records`: those of an upper directory that does not bear them."""
+        pending = [("", False)]
         while pending:
-            above, below, opaque = pending.pop()
-            if not self._read_state(above, below, is_top=is_top):
+            inside, opaque = pending.pop()
+            above, below = _joined(upper, inside), _joined(lower, inside)
+            if not self._read_state(above, below, is_top=not inside):
                 continue
-            is_top = False
             names = set()
+            for name in records.whiteouts.get(inside, ()) if records is not None else ():
+                names.add(name)
+                self._delete_if_there(os.path.join(below, name))
             for entry in entries_of(above):
                 names.add(entry.name)
-                new, real = entry.path, os.path.join(below, entry.name)
+                new, real, name = entry.path, os.path.join(below, entry.name), _joined(inside, entry.name)
                 after, before = present_stamp(new), stamp(real)
                 if stat.S_ISCHR(after.mode) and os.lstat(new).st_rdev == 0:
-                    if before is not None:
-                        self._delete(real, before)
+                    self._delete_if_there(real)
                 elif before is not None and before.is_directory and after.is_directory:
-                    pending.append((new, real, opaque or overlay_mark(new, "opaque") == b"y"))
+                    is_opaque = name in records.opaque if records else overlay_mark(new, "opaque") == b"y"
+                    pending.append((name, opaque or is_opaque))
                 else:
-                    self._file(new, real, before, after)
+                    self._file(new, real, before, after, copied_up=name in records.copied_up if records else None)
             if opaque:
                 self._delete_all_but(below, names)
 
@@ -326,16 +315,18 @@ class ChangeReader:
             change = FileChange(WRITE if written else ATTRIBUTES, real, before, after, new)
             self._add(replace(change, old_attributes=text_of(old), new_attributes=text_of(extended)))
 
+    def _delete_if_there(self, path: str) -> None:
+        before = stamp(path)
+        if before is not None:
+            self._delete(path, before)
+
     def _delete(self, path: str, before: Stamp) -> None:
         self._add(FileChange(DELETE, path, before))
 
     def _delete_all_but(self, directory: str, names: set[str]) -> None:
         """Note that a directory was replaced by another one: only these names are in it."""
         for name in sorted(set(os.listdir(directory)) - names):
-            path = os.path.join(directory, name)
-            before = stamp(path)
-            if before is not None:
-                self._delete(path, before)
+            self._delete_if_there(os.path.join(directory, name))
 
     def _add(self, change: FileChange) -> None:
         self._found.append(change)
@@ -410,6 +401,10 @@ def _outside_links(change: FileChange) -> int:
     several = [found for found in (change.old_inside or {}).values() if found.links > 1 and not found.is_directory]
     inside = Counter(found.inode for found in several)
     return max((found.links for found in several if inside[found.inode] < found.links), default=0)
+
+
+def _joined(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if directory and name else directory or name
 
 
 def entries_of(directory: str) -> list[os.DirEntry[str]]:

@@ -14,7 +14,18 @@ from contextlib import suppress
 from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files, syscalls
-from whisper_tui.supervisor.preview.file_trees import attributes, copy_node, dress, stamp
+from whisper_tui.supervisor.preview.file_trees import (
+    Links,
+    TreeEntry,
+    attributes,
+    copy_node,
+    dress,
+    make_alike,
+    overlay_mark,
+    remember_links,
+    remove_tree,
+    stamp,
+)
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS
 
 RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
@@ -316,6 +327,62 @@ def prepare(store: str, layers: Sequence[Layer], began_ns: int, *, memory: bool)
         os.mkdir(os.path.join(store, name), 0o755)
     os.close(os.open(os.path.join(store, "closed"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
     write_layers(store, layers, began_ns, memory=memory)
+
+
+def save_outside(store: str) -> None:
+    """Copy upper directories in memory to the disk, while the namespace that holds them still exists.
+
+    The records of overlayfs are written beside them: the disk may be on overlayfs itself, which takes no whiteouts.
+    """
+    # They are not read here: in a user namespace the owners of most real files have no number.
+    path = os.path.join(store, LAYERS)
+    found = run_files.read_json(path)
+    links: Links = {}
+    for number, layer in enumerate(found["layers"]):
+        source, target = layer["upper"], os.path.join(store, f"{number}u")
+        remove_tree(target)
+        records = _copy_upper(source, target, links)
+        if layer["kind"] == "split":
+            layer["base"] = _copied_base(layer["base"], source, target)
+        else:
+            layer["records"] = records
+        layer["upper"] = target
+    found["memory"] = False
+    run_files.write_json(path, found)
+
+
+def _copy_upper(source: str, target: str, links: Links) -> dict[str, list[str]]:
+    """Copy an upper directory. Returns what overlayfs has noted in it."""
+    records: dict[str, list[str]] = {"whiteouts": [], "opaque": [], "copied_up": []}
+
+    def is_wanted(entry: TreeEntry) -> bool:
+        status = os.lstat(entry.source)
+        if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+            records["whiteouts"].append(entry.name)
+            return False
+        if stat.S_ISDIR(status.st_mode):
+            if overlay_mark(entry.source, "opaque") == b"y":
+                records["opaque"].append(entry.name)
+        elif overlay_mark(entry.source, "origin") is not None:
+            records["copied_up"].append(entry.name)
+        return True
+
+    def copy(entry: TreeEntry) -> None:
+        copy_node(entry.source, entry.target, links)
+        remember_links(links, entry.source, os.path.join(target, entry.name))
+
+    make_alike(source, target, copy, is_wanted=is_wanted, forced=True)
+    return records
+
+
+def _copied_base(base: dict[str, int | None], source: str, target: str) -> dict[str, int | None]:
+    """Return the change times of copied files that were unchanged, and for all others a time that none has."""
+    renewed = dict(base)
+    for name, ctime in base.items():
+        original, copy = stamp(os.path.join(source, name)), stamp(os.path.join(target, name))
+        if ctime is not None and ctime > 0 and original is not None and copy is not None:
+            renewed[name] = copy.ctime if original.ctime == ctime else 1
+    return renewed
 
 
 def write_report(store: str, content: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
 from whisper_tui.supervisor.preview.file_trees import remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import save_outside
 from whisper_tui.supervisor.preview.overlay_mounts import (
     NODEV,
     NOEXEC,
@@ -35,6 +34,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     outermost,
     plan_layers,
     prepare,
+    save_outside,
     time_of_file_system,
     why_no_namespaces,
     write_layers,
