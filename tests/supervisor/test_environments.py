@@ -35,3 +35,13 @@ def test_what_a_shell_makes_of_an_environment_is_kept_beside_it(tmp_path):
     assert kept.of("s1") == {"GIVEN": "new", "DROPPED": "1", "PWD": "/"} and not kept.profile_of("s1")
     kept.forget("s1")
     assert not list((tmp_path / "environments").iterdir())
+
+
+def test_programs_of_the_agent_are_found_after_those_of_its_shell(tmp_path):
+    kept = Environments(tmp_path / "environments", {})
+    kept.keep("s1", {"PATH": "/helpers:/usr/bin", "OTHER": "1"})
+    for known, path in (("/own:/usr/bin", "/own:/usr/bin:/helpers"), ("/helpers", "/helpers:/usr/bin")):
+        kept.learn("s1", ShellReport(names=("PATH",), environment={"PATH": known}))
+        assert kept.of("s1") == {"PATH": path}
+    kept.learn("s1", ShellReport(names=("OTHER",), environment={"OTHER": "2"}))
+    assert kept.of("s1") == {"OTHER": "2"}, "a shell without PATH has none"

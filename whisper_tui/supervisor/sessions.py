@@ -91,7 +91,12 @@ class _SessionEnvironment(NamedTuple):
         if not self.shell.names:
             return self.given
         names = {*self.shell.names, *NOT_LEARNED}
-        return {name: value for name, value in self.given.items() if name in names} | self.shell.environment
+        merged = {name: value for name, value in self.given.items() if name in names} | self.shell.environment
+        # The profile of a login shell may drop the directory of the agent's helpers, such as `apply_patch` of Codex.
+        paths = [environment.get("PATH", "").split(os.pathsep) for environment in (self.shell.environment, self.given)]
+        if all(map(any, paths)):
+            merged["PATH"] = os.pathsep.join((*paths[0], *(each for each in paths[1] if each not in paths[0])))
+        return merged
 
 
 class Environments:
