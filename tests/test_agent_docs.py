@@ -92,7 +92,7 @@ def test_every_command_line_is_one_that_the_program_takes(line: list[str]) -> No
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_client_is_given_a_day_to_wait_for_a_human(page: Path) -> None:
-    days = {"gemini": "86400000", "opencode": "86400000", "qwen": "86400000", "kimi": "86400000"}
+    days = {"gemini": "86400000", "opencode": "86400000", "kilo": "86400000", "qwen": "86400000", "kimi": "86400000"}
     assert re.search(rf'"?(?:toolT|t)imeout(?:Sec|Ms)?"?: {days.get(client_of(page), "86400")}\b', page.read_text())
 
 

@@ -11,6 +11,7 @@ PAGES = {
     "claude": "claude-code",
     "codex": "codex",
     "gemini": "gemini-cli",
+    "kilo": "kilo",
     "kimi": "kimi",
     "opencode": "opencode",
     "copilot": "copilot",

@@ -4,6 +4,7 @@ import pytest
 
 from tests.client_table import PAGE, with_table
 from tests.clients.programs import PROGRAMS
+from tests.clients.programs.kilo import Kilo
 from tests.clients.programs.kimi import Kimi
 from tests.clients.programs.qwen import Qwen
 from whisper_tui.agents.agent_tools import FunctionTool
@@ -17,7 +18,7 @@ def test_the_table_on_the_page_is_the_one_of_the_profiles() -> None:
 
 @pytest.mark.parametrize("profile", profiles(), ids=lambda profile: profile.name)
 def test_only_clients_whose_program_is_tested_have_measured_abilities(profile: ClientProfile) -> None:
-    is_tested = profile.name in {program.name for program in (*PROGRAMS, Qwen(), Kimi())}
+    is_tested = profile.name in {program.name for program in (*PROGRAMS, Qwen(), Kimi(), Kilo())}
     assert (Evidence.MEASURED in profile.abilities) is is_tested
 
 

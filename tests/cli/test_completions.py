@@ -38,7 +38,7 @@ def completed(*words: str, home: Path | None = None) -> dict[str, str]:
     [
         (("",), {name for names in GROUPS.values() for name in names}),
         (("appr",), {"approve", "approvals"}),
-        (("install", ""), {"claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi"}),
+        (("install", ""), {"claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi", "kilo"}),
         (("logs", "1", "--stream", ""), {"out", "err", "both"}),
         (("logs", "1", "--st"), {"--stream"}),
         (("mcp", "--thr"), {"--through"}),

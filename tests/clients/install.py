@@ -35,14 +35,18 @@ CLIENTS = {
     "opencode": "opencode-ai",
     "copilot": "@github/copilot",
     "qwen": "@qwen-code/qwen-code",
+    "kilo": "@kilocode/cli-linux-x64",
     "claude-agent-acp": "@agentclientprotocol/claude-agent-acp",
     "codex-acp": "@agentclientprotocol/codex-acp",
 }
 """The clients, and the packages that they are in. Each is a part of its own, and a program of that name.
 
 The last two are the agents of editors that Claude Code and Codex are in; they bring a Claude Code and a Codex of their
-own.
+own. `@kilocode/cli` itself asks for platform packages that are not there.
 """
+
+OWN_DIRECTORIES = {"kilo": "@kilocode/cli-linux-x64/bin"}
+"""Where the program is, below `node_modules`, in packages that do not say so to npm."""
 
 PARTS = {NODE: "node"} | CLIENTS
 
@@ -147,6 +151,12 @@ def _install_part(npm: str, part: str, place: Path, environ: Mapping[str, str], 
         errors = re.findall(r"^npm (?:error|ERR!) (?!code )(.+)$", log.read_text(errors="replace"), re.MULTILINE)
         why = errors[0].rstrip(".") if errors else f"npm ended with exit code {done.returncode}"
         raise NotInstalled(f"{part} could not be installed: {why}. All that npm said is in {log}.")
+    if part in OWN_DIRECTORIES:
+        # The directory has other programs as well, which must not come before those of the machine.
+        links = directory / "node_modules" / ".bin"
+        links.mkdir(parents=True, exist_ok=True)
+        if not (links / part).exists():
+            (links / part).symlink_to(Path("..") / OWN_DIRECTORIES[part] / part)
     _check_version(part, place, environ["PATH"])
     _mark(part, place).write_text(_asked(part))
 

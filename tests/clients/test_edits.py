@@ -51,7 +51,7 @@ def edit(program: Program, path: str) -> Call:
         case "gemini":
             given = {"file_path": path, "old_string": "echo hello", "new_string": "echo goodbye"}
             return Call("replace", {**given, "instruction": "Say goodbye"})
-        case "opencode":
+        case "opencode" | "kilo":
             return Call("edit", {"filePath": path, "oldString": "hello", "newString": "goodbye"})
         case "copilot":
             return Call("edit", {"path": path, "old_str": "hello", "new_str": "goodbye"})
@@ -69,12 +69,13 @@ def fetch(program: Program) -> Call:
         "claude": {"url": FETCH.command, "prompt": "what"},
         "gemini": {"prompt": f"look at {FETCH.command}"},
         "opencode": {"url": FETCH.command, "format": "text"},
+        "kilo": {"url": FETCH.command, "format": "text"},
         "copilot": {"url": FETCH.command},
         "qwen": {"url": FETCH.command, "prompt": "what"},
         "kimi": {"url": FETCH.command},
     }
-    name = {"claude": "WebFetch", "opencode": "webfetch", "kimi": "FetchURL"}.get(program.name, "web_fetch")
-    return Call(name, given[program.name])
+    names = {"claude": "WebFetch", "opencode": "webfetch", "kilo": "webfetch", "kimi": "FetchURL"}
+    return Call(names.get(program.name, "web_fetch"), given[program.name])
 
 
 def read(program: Program, path: str) -> Call:
@@ -82,6 +83,7 @@ def read(program: Program, path: str) -> Call:
     names = {
         "claude": ("Read", "file_path"),
         "opencode": ("read", "filePath"),
+        "kilo": ("read", "filePath"),
         "qwen": ("read_file", "file_path"),
         "kimi": ("Read", "path"),
     }

@@ -118,6 +118,7 @@ def add_server(stage: Stage) -> Path:
         "claude": (".claude.json", "mcpServers"),
         "gemini": (".gemini/settings.json", "mcpServers"),
         "opencode": (".config/opencode/opencode.json", "mcp"),
+        "kilo": (".config/kilo/kilo.json", "mcp"),
         "copilot": (".copilot/mcp-config.json", "mcpServers"),
         "qwen": (".qwen/settings.json", "mcpServers"),
         "kimi": (".kimi-code/mcp.json", "mcpServers"),

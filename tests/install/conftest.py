@@ -23,8 +23,9 @@ VERSIONS = {
     "copilot": "1.0.102",
     "qwen": "0.24.4",
     "kimi": "2.1.0",
+    "kilo": "7.7.9",
 }
-CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi")
+CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi", "kilo")
 
 
 OF_EACH_CLIENT = {"test_doctor.py", "test_install_gateway.py"}

@@ -37,7 +37,7 @@ def hook(client: str) -> int:
         return 0
     if mood == "allows":
         answer = {"decision": "allow", "arguments": said["tool_input"], "note": "as the human said"}
-        sys.stdout.write(json.dumps(answer if client == "opencode" else {}) + "\n")
+        sys.stdout.write(json.dumps(answer if client in {"opencode", "kilo"} else {}) + "\n")
         return 0
     if mood == "commands" and said["tool_name"].lower() not in {"bash", "run_shell_command"}:
         return 0

@@ -11,6 +11,7 @@ FILES = {
     "qwen": ".qwen/settings.json",
     "copilot": ".copilot/hooks/whisper_tui.json",
     "kimi": ".kimi-code/config.toml",
+    "kilo": ".config/kilo/plugin/whisper_tui.js",
 }
 PROJECT_FILES = {
     "claude": ".claude/settings.local.json",
@@ -19,6 +20,7 @@ PROJECT_FILES = {
     "opencode": ".opencode/plugin/whisper_tui.js",
     "qwen": ".qwen/settings.json",
     "copilot": ".github/hooks/whisper_tui.json",
+    "kilo": ".kilo/plugin/whisper_tui.js",
 }
 
 

@@ -78,4 +78,5 @@ REALISTIC = {
     "qwen": {".qwen/settings.json": GEMINI_SETTINGS},
     "copilot": {".copilot/mcp-config.json": COPILOT_SERVERS},
     "kimi": {".kimi-code/config.toml": KIMI_CONFIG},
+    "kilo": {".config/kilo/kilo.jsonc": OPENCODE_CONFIG},
 }

@@ -184,6 +184,7 @@ EDITS = {
     "copilot": "create",
     "qwen": "write_file",
     "kimi": "Write",
+    "kilo": "write",
 }
 FETCHES = {
     "claude": "WebFetch",
@@ -192,6 +193,7 @@ FETCHES = {
     "copilot": "web_fetch",
     "qwen": "web_fetch",
     "kimi": "FetchURL",
+    "kilo": "webfetch",
 }
 
 
@@ -282,8 +284,8 @@ def test_short_call_timeouts_and_second_questions_are_reported(machine: Machine,
         change(machine, ".copilot/mcp-config.json", "86400000", "60000")
         change(machine, FILES[client], '"type"', '"matcher": "(?!whisper).*", "type"')
     else:
-        change(machine, ".config/opencode/opencode.jsonc", "86400000", "60000")
-        change(machine, ".config/opencode/opencode.jsonc", '"whisper_*": "allow"', '"*": "ask"')
+        change(machine, f".config/{client}/{client}.jsonc", "86400000", "60000")
+        change(machine, f".config/{client}/{client}.jsonc", '"whisper_*": "allow"', '"*": "ask"')
     notes = [check.sentence for check in machine.doctor(client).checks if check.state is CheckState.NOTE]
     notes = [sentence for sentence in notes if "--acp" not in sentence and "--safe-mode" not in sentence]
     assert len(notes) == 2

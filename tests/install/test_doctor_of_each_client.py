@@ -52,6 +52,7 @@ def test_a_client_that_asks_a_second_time_is_reported(machine: Machine, client: 
         ("copilot", ".copilot/mcp-config.json"),
         ("qwen", ".qwen/settings.json"),
         ("kimi", ".kimi-code/mcp.json"),
+        ("kilo", ".config/kilo/kilo.jsonc"),
     ],
 )
 def test_a_server_that_an_earlier_version_wrote_is_reported_beside_the_hook(

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.install.conftest import Machine
+from tests.install.findings import said
 from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
+from whisper_tui.agents.findings import CheckState
 from whisper_tui.agents.hook_formats import CONTEXT
 from whisper_tui.model.errors import Refused
+
+OF_OPENCODE = "opencode/plugin/whisper_tui.js"
 
 
 def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine) -> None:
@@ -264,18 +268,33 @@ def test_opencode_whose_shell_is_denied_stays_so(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "expected"),
+    ("client", "variable", "value", "expected"),
     [
-        ("XDG_CONFIG_HOME", "moved", {"moved/opencode/opencode.jsonc", "moved/opencode/plugin/whisper_tui.js"}),
-        ("OPENCODE_CONFIG", "my.json", {"my.json", ".config/opencode/plugin/whisper_tui.js"}),
+        ("opencode", "XDG_CONFIG_HOME", "moved", {"moved/opencode/opencode.jsonc", f"moved/{OF_OPENCODE}"}),
+        ("opencode", "OPENCODE_CONFIG", "my.json", {"my.json", f".config/{OF_OPENCODE}"}),
+        ("kilo", "KILO_CONFIG", "my.json", {"my.json", ".config/kilo/plugin/whisper_tui.js"}),
+        ("kilo", "OPENCODE_CONFIG", "no.json", {".config/kilo/kilo.jsonc", ".config/kilo/plugin/whisper_tui.js"}),
     ],
 )
-def test_the_files_of_opencode_may_be_elsewhere(
-    machine: Machine, variable: str, value: str, expected: set[str]
+def test_the_files_of_opencode_and_kilo_may_be_elsewhere(
+    machine: Machine, client: str, variable: str, value: str, expected: set[str]
 ) -> None:
     machine.environ[variable] = str(machine.home / value)
-    machine.install("opencode")
+    machine.install(client)
     assert set(machine.files()) == expected
+
+
+def test_kilo_is_given_a_plugin_that_asks_in_its_name_in_the_file_that_it_has(machine: Machine) -> None:
+    machine.write(".config/kilo/opencode.json", "{}\n")
+    machine.install("kilo")
+    assert ".config/kilo/kilo.jsonc" not in machine.files() and "mcp" in machine.said(".config/kilo/opencode.json")
+    text = machine.text(".config/kilo/plugin/whisper_tui.js")
+    assert text.startswith("// Written by whisper-tui install kilo,") and '"hook", "kilo", "--home"' in text
+    machine.environ["KILO_PURE"] = "1"
+    assert "KILO_PURE switches all plugins off" in {check.sentence for check in machine.doctor("kilo").checks}
+    del machine.environ["KILO_PURE"]
+    machine.write("work/project/.kilocode/plugin/copy.js", text)
+    assert "2 times" in said(machine.doctor("kilo"), "hook", CheckState.BAD)
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])

@@ -24,8 +24,8 @@ def define(machine: Machine, client: str, words: list[str], *, project: bool = F
     if client == "codex":
         text = f"[mcp_servers.docs]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
         machine.write(f"{below}.codex/config.toml", text)
-    elif client == "opencode":
-        name = f"{below}opencode.json" if project else ".config/opencode/opencode.json"
+    elif client in {"opencode", "kilo"}:
+        name = f"{below}{client}.json" if project else f".config/{client}/{client}.json"
         machine.write(name, json.dumps({"mcp": {"docs": {"type": "local", "command": words}}}))
     else:
         names = {

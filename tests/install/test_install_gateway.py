@@ -19,6 +19,7 @@ FILES = {
     "copilot": ".copilot/mcp-config.json",
     "qwen": ".qwen/settings.json",
     "kimi": ".kimi-code/mcp.json",
+    "kilo": ".config/kilo/kilo.json",
 }
 TEXTS = {
     "claude": """{
@@ -71,6 +72,7 @@ url = "https://example.org/mcp"
 """,
 }
 TEXTS["qwen"] = TEXTS["gemini"]
+TEXTS["kilo"] = TEXTS["opencode"]
 TEXTS["kimi"] = TEXTS["gemini"].replace('"timeout"', '"toolTimeoutMs"')
 OWN = {"files": ["npx", "-y", "server", "--", "/srv"], "bare": ["/opt/bare"]}
 
@@ -88,7 +90,7 @@ def servers(machine: Machine, client: str) -> dict[str, Any]:
         return dict(tomllib.loads(text)["mcp_servers"])
     from whisper_tui.agents.documents import read_json
 
-    return dict(read_json(text, comments=True).value["mcp" if client == "opencode" else "mcpServers"])
+    return dict(read_json(text, comments=True).value["mcp" if client in {"opencode", "kilo"} else "mcpServers"])
 
 
 def words(entry: dict[str, Any]) -> list[str]:

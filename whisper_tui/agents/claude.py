@@ -232,12 +232,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         ),
     ]
     server: tuple[FileEntry, ...] = (server_entry(request),)
-    settings = Shared(
-        settings_of(request),
-        JSON,
-        wanted=tuple(entry for entry, wanted in entries if wanted),
-        unwanted=tuple(entry for entry, wanted in entries if not wanted),
-    )
+    settings = Shared.of(settings_of(request), JSON, entries)
     behind, notes = wrapped_servers(request, gateway_tables(request)[0])
     servers = Shared(
         servers_of(request),

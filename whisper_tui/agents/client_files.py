@@ -38,6 +38,14 @@ class Shared:
     blank: str = ""
     """The initial text of a file that does not exist."""
 
+    @classmethod
+    def of(cls, path: Path, opener: Opener, entries: Iterable[tuple[FileEntry, bool]], blank: str = "") -> "Shared":
+        """Return a file with entries of which each is wanted or not."""
+        chosen: dict[bool, list[FileEntry]] = {True: [], False: []}
+        for entry, wanted in entries:
+            chosen[wanted].append(entry)
+        return cls(path, opener, tuple(chosen[True]), tuple(chosen[False]), blank)
+
 
 @dataclass(frozen=True)
 class Own:
@@ -206,7 +214,7 @@ PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
 MADE = frozenset(
     (
         ".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin", ".copilot", ".github",
-        "hooks", ".qwen", ".kimi-code",
+        "hooks", ".qwen", ".kimi-code", ".kilo", "kilo",
     )
 )  # fmt: skip
 """Directories of clients that are created if they are missing, and removed when they become empty."""

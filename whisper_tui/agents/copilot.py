@@ -230,21 +230,10 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         *((entry, request.gateway) for entry in behind),
     ]
     # The instructions of our MCP server do not reach its model, so the hook tells it in any case.
-    hooks = [hook_entry(request), context_entry(request)]
+    hooks = [(entry, request.hook) for entry in (hook_entry(request), context_entry(request))]
     files = [
-        Shared(
-            hook_file_of(request),
-            JSON,
-            wanted=tuple(hooks) if request.hook else (),
-            unwanted=() if request.hook else tuple(hooks),
-            blank=BLANK,
-        ),
-        Shared(
-            path,
-            JSON_WITH_COMMENTS,
-            wanted=tuple(entry for entry, wanted in entries if wanted),
-            unwanted=tuple(entry for entry, wanted in entries if not wanted),
-        ),
+        Shared.of(hook_file_of(request), JSON, hooks, blank=BLANK),
+        Shared.of(path, JSON_WITH_COMMENTS, entries),
     ]
     if request.project is not None and (request.hook or request.mcp):
         notes.append("Copilot reads the hooks and servers of a project only if you trust its folder")

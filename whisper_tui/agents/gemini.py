@@ -230,12 +230,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
     ]
-    settings = Shared(
-        settings_of(request),
-        JSON_WITH_COMMENTS,
-        wanted=tuple(entry for entry, wanted in entries if wanted),
-        unwanted=tuple(entry for entry, wanted in entries if not wanted),
-    )
+    settings = Shared.of(settings_of(request), JSON_WITH_COMMENTS, entries)
     policy = Own(
         policy_of(request), MARK, policy_text(request) if rewrites or (request.hook and request.tools) else None
     )

@@ -190,12 +190,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         *((entry, request.gateway) for entry in behind),
     ]
     files = [
-        Shared(
-            file,
-            opener,
-            wanted=tuple(entry for entry, wanted in entries if wanted),
-            unwanted=tuple(entry for entry, wanted in entries if not wanted),
-        )
+        Shared.of(file, opener, entries)
         for file, opener, entries in ((settings_of(request), TOML, ours), (path, JSON_WITH_COMMENTS, servers))
         if file == path or request.project is None
     ]

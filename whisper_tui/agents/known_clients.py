@@ -58,6 +58,7 @@ KNOWN: dict[str, KnownClient] = {
     "copilot": KnownClient(25.0, shell_variable="COPILOT_CLI"),
     "qwen": KnownClient(50.0, shell_variable="QWEN_CODE"),
     "kimi": KnownClient(25.0),
+    "kilo": KnownClient(3600.0, shell_variable="KILO"),
     "crush": KnownClient(25.0, installs=False),
 }
 """By the client's name on the command line, which is also the prefix of its name in MCP."""
@@ -79,7 +80,9 @@ def profile_of(name: str) -> "ClientProfile":
         return _crush()
     from importlib import import_module
 
-    profile: ClientProfile = import_module(f"whisper_tui.agents.{name}").PROFILE
+    # Kilo takes the plugin of OpenCode.
+    module, variable = ("opencode", "KILO") if name == "kilo" else (name, "PROFILE")
+    profile: ClientProfile = getattr(import_module(f"whisper_tui.agents.{module}"), variable)
     return profile
 
 

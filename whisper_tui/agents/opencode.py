@@ -1,8 +1,8 @@
-"""OpenCode: the plugin that acts as its hook, its files, its rules, and the doctor's checks."""
+"""OpenCode and its descendants: the plugin that acts as hook, their files, their rules, and the doctor's checks."""
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -45,14 +45,11 @@ from whisper_tui.agents.own_rules import (
     literal_words,
     work_tree_around,
 )
-from whisper_tui.agents.probe import Canary, Seen, ask_hook, canaries_of, denied_by_supervisor, last_line, prove, run
-from whisper_tui.agents.profile import ALL_MEASURED, AnswerBudget, ClientProfile, ServerTable, WaitLimit
+from whisper_tui.agents.probe import canaries_of, prove_plugin
+from whisper_tui.agents.profile import ALL_MEASURED, Abilities, AnswerBudget, ClientProfile, ServerTable, WaitLimit
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
-NAME = "opencode"
-TITLE = "OpenCode"
-MARK = "// Written by whisper-tui install opencode"
 TEMPLATE = "opencode_plugin.js"
 COMMAND_LINE = "const HOOK = "
 """The prefix of the plugin's line with the command line of the hook, as JSON."""
@@ -60,7 +57,6 @@ ALL_TOOLS = "const COMMANDS_ONLY = false"
 """The plugin's line with which it sees every tool."""
 TELLS_NOTHING = 'const CONTEXT = ""'
 """The plugin's line with which it does not tell the model about whisper_tui."""
-BLANK = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 
 
 class OpenCodeHook(DecisionFormat):
@@ -108,46 +104,93 @@ class OpenCodeHook(DecisionFormat):
         return {**super().call(tool, arguments, cwd, call_id), "call_id": call_id}
 
 
-HOOK = OpenCodeHook()
-SHELL_TOOL = HOOK.shell_tool
+SHELL_TOOL = OpenCodeHook.shell_tool
 
 
-def directory_of(request: InstallRequest) -> Path:
-    """Return the user's directory of OpenCode."""
-    moved = request.environ.get("XDG_CONFIG_HOME")
-    return Path(moved or request.user_directory / ".config") / "opencode"
+@dataclass(frozen=True)
+class Edition:
+    """OpenCode itself, or a program that descends from it: its names, and the places of its files."""
 
-
-def configuration_of(request: InstallRequest) -> Path:
-    """Return the configuration file with the highest precedence, or the usual name of a new one."""
+    name: str
+    title: str
+    hook: OpenCodeHook
     names: tuple[str, ...]
-    if request.project is not None:
-        names, directory = ("opencode.jsonc", "opencode.json"), request.project
-    elif named := request.environ.get("OPENCODE_CONFIG"):
-        return Path(named).absolute()
-    else:
-        names, directory = ("opencode.jsonc", "opencode.json", "config.json"), directory_of(request)
-    there = (directory / name for name in names)
-    usual = directory / ("opencode.json" if request.project is not None else names[0])
-    return next((path for path in there if path.exists()), usual)
+    """The names of configuration files, that with the highest precedence first."""
+    directories: tuple[str, ...]
+    """Its directories in a project, the one for a new file first."""
+    schema: str
 
+    @property
+    def variable(self) -> str:
+        """The beginning of the names of its variables."""
+        return self.name.upper()
 
-def plugin_of(request: InstallRequest) -> Path:
-    """Return the path of the plugin."""
-    directory = directory_of(request) if request.project is None else request.project / ".opencode"
-    return directory / "plugin" / "whisper_tui.js"
+    @property
+    def file_variable(self) -> str:
+        """The variable that names a configuration file."""
+        return f"{self.variable}_CONFIG"
 
+    @property
+    def reinstall(self) -> str:
+        """What to do if something is missing."""
+        return f"Run whisper-tui install {self.name}"
 
-def server_tables(request: InstallRequest) -> Iterator[ServerTable]:
-    """Yield the tables of MCP servers of the user and of the project, in every file that may have one."""
-    directories = [directory_of(request)] if request.project is None else [directory_of(request), request.project]
-    files = [
-        directory / name for directory in directories for name in ("opencode.jsonc", "opencode.json", "config.json")
-    ]
-    if named := request.environ.get("OPENCODE_CONFIG"):
-        files.append(Path(named).absolute())
-    for path in files:
-        yield ServerTable(path, JSON_WITH_COMMENTS, ("mcp",))
+    @property
+    def mark(self) -> str:
+        """The beginning of the plugin."""
+        return f"// Written by whisper-tui install {self.name}"
+
+    def directory_of(self, request: InstallRequest) -> Path:
+        """Return the user's directory."""
+        moved = request.environ.get("XDG_CONFIG_HOME")
+        return Path(moved or request.user_directory / ".config") / self.name
+
+    def configuration_of(self, request: InstallRequest) -> Path:
+        """Return the configuration file with the highest precedence, or the usual name of a new one."""
+        if request.project is not None:
+            names, directory, usual = self.names, request.project, f"{self.name}.json"
+        elif named := request.environ.get(self.file_variable):
+            return Path(named).absolute()
+        else:
+            names, directory, usual = (*self.names, "config.json"), self.directory_of(request), self.names[0]
+        return next((directory / name for name in names if (directory / name).exists()), directory / usual)
+
+    def plugin_of(self, request: InstallRequest) -> Path:
+        """Return the path of the plugin."""
+        project = request.project
+        directory = self.directory_of(request) if project is None else project / self.directories[0]
+        return directory / "plugin" / "whisper_tui.js"
+
+    def plugins(self, request: InstallRequest) -> list[Path]:
+        """Return every file that is loaded as a plugin."""
+        project = request.project
+        above = [self.directory_of(request)] if project is None else [project / name for name in self.directories]
+        found = (path for each in above for name in ("plugin", "plugins") for path in (each / name).glob("*.[jt]s"))
+        return sorted(path for path in found if path.is_file())
+
+    def server_tables(self, request: InstallRequest) -> Iterator[ServerTable]:
+        """Yield the tables of MCP servers of the user and of the project, in every file that may have one."""
+        above = [self.directory_of(request)]
+        if request.project is not None:
+            above += [request.project, *(request.project / name for name in self.directories)]
+        files = [directory / name for directory in above for name in (*self.names, "config.json")]
+        if named := request.environ.get(self.file_variable):
+            files.append(Path(named).absolute())
+        for path in files:
+            yield ServerTable(path, JSON_WITH_COMMENTS, ("mcp",))
+
+    def own_rules(self, places: RuleDirectories) -> Iterator[RuleSource]:
+        """Yield the files with rules of the client's own."""
+        if self.file_variable in places.moved:
+            yield RuleSource(places.moved[self.file_variable], _own_rules_in)
+        for directory in places.users(".config", "XDG_CONFIG_HOME"):
+            for name in (*self.names, "config.json"):
+                yield RuleSource(directory / self.name / name, _own_rules_in)
+        above = (places.root, *places.root.parents)
+        depth = above.index(work_tree_around(places.root) or places.root)
+        for layer in (*above[: depth + 1], *(places.root / name for name in self.directories)):
+            for name in self.names:
+                yield RuleSource(layer / name, _own_rules_in)
 
 
 def server_entry(request: InstallRequest) -> Member:
@@ -158,11 +201,12 @@ def server_entry(request: InstallRequest) -> Member:
     return Member(("mcp", SERVER), value)
 
 
-def plugin_text(request: InstallRequest) -> str:
+def plugin_text(edition: Edition, request: InstallRequest) -> str:
     """Return the plugin with the command line of the hook."""
     template = resources.files("whisper_tui.agents").joinpath(TEMPLATE).read_text(encoding="utf-8")
-    line = json.dumps(request.launch.hook(NAME, agent_runs=request.agent_runs))
-    text = template.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
+    line = json.dumps(request.launch.hook(edition.name, agent_runs=request.agent_runs))
+    text = template.replace("install opencode", f"install {edition.name}")
+    text = text.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
     if request.tells_model:
         text = text.replace(TELLS_NOTHING, TELLS_NOTHING.replace('""', json.dumps(CONTEXT)), 1)
     return text if request.tools else text.replace(ALL_TOOLS, ALL_TOOLS.replace("false", "true"), 1)
@@ -180,15 +224,12 @@ def hook_of(plugin: str) -> list[str]:
     return []
 
 
-def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
-    """Return the place of the MCP servers that `install` may change."""
-    path = configuration_of(request)
-    return [GatewayTable(path, JSON_WITH_COMMENTS, ("mcp",), listed=True, variables="environment")]
-
-
-def plan_install(request: InstallRequest) -> InstallPlan:
+def plan_install(edition: Edition, request: InstallRequest) -> InstallPlan:
     """Return the files of OpenCode with the content that they should have."""
-    behind, notes = wrapped_servers(request, gateway_tables(request)[0])
+    path = edition.configuration_of(request)
+    behind, notes = wrapped_servers(
+        request, GatewayTable(path, JSON_WITH_COMMENTS, ("mcp",), listed=True, variables="environment")
+    )
     offered, approved = f"{SERVER}_*", f"{request.launch.exec()} *"
     tools = Permission(("permission",), offered, ours=offered.__eq__)
     shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
@@ -199,105 +240,50 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (shell, rewrites),
         *((entry, request.gateway) for entry in behind),
     ]
-    configuration = Shared(
-        configuration_of(request),
-        JSON_WITH_COMMENTS,
-        wanted=tuple(entry for entry, wanted in entries if wanted),
-        unwanted=tuple(entry for entry, wanted in entries if not wanted),
-        blank=BLANK,
+    configuration = Shared.of(
+        path, JSON_WITH_COMMENTS, entries, blank=json.dumps({"$schema": edition.schema}, indent=2) + "\n"
     )
-    plugin = Own(plugin_of(request), MARK, plugin_text(request) if request.hook else None)
-    if request.hook and not plugin_of(request).exists():
-        notes.append("OpenCode downloads its plugin library at the first start; without a network that takes a minute")
+    place = edition.plugin_of(request)
+    plugin = Own(place, edition.mark, plugin_text(edition, request) if request.hook else None)
+    if request.hook and not place.exists():
+        notes.append(
+            f"{edition.title} downloads its plugin library at the first start; without a network that takes a minute"
+        )
     return InstallPlan([configuration, plugin], notes)
 
 
-_RUN_PLUGIN = """
-import { readFileSync } from "node:fs"
-const said = JSON.parse(readFileSync(0, "utf8"))
-const made = await import(said.plugin)
-const answers = []
-for (const plugin of new Set(Object.values(made))) {
-  const hooks = await plugin({ directory: said.cwd })
-  for (const [tool, args] of Object.entries(said.calls)) {
-    try {
-      await hooks["tool.execute.before"]({ tool, sessionID: said.session, callID: `${said.call}-${tool}` }, { args })
-      answers.push({ passed: tool })
-    } catch (error) {
-      answers.push({ thrown: error.message })
-    }
-  }
-}
-process.stdout.write(JSON.stringify(answers))
-process.exit(0)
-"""
-
-
-def _prove_plugin(
-    plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float, seen: Seen
-) -> str | None:
-    """Run the plugin with node, or only its hook if node is missing. None: it stopped the canary."""
-    node = shutil.which("node", path=environ.get("PATH"))
-    if node is not None:
-        return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s, seen=seen))
-    if not words:
-        return "the plugin has no command line of a hook"
-    return prove(lambda canary: ask_hook(HOOK, words, environ, canary, patience_s, seen=seen))
-
-
-def _by_node(
-    node: str, plugin: Path, environ: Mapping[str, str], canary: Canary, patience_s: float, *, seen: Seen
-) -> str | None:
-    copy = canary.directory / "plugin.mjs"
-    shutil.copyfile(plugin, copy)
-    others = HOOK.canary_calls(str(canary.file), canary.url)
-    said = {
-        "plugin": copy.as_uri(),
-        "cwd": str(canary.directory),
-        "calls": {SHELL_TOOL: {"command": canary.command}, **{tool: others[tool] for tool in others if seen(tool)}},
-        "session": "whisper-tui-doctor",
-        "call": canary.name,
-    }
-    words = [node, "--input-type=module", "--eval", _RUN_PLUGIN]
-    answer = run(words, environ, canary.directory, given=json.dumps(said), patience_s=patience_s)
-    try:
-        outcomes = json.loads(answer.out)
-        thrown = [outcome.get("thrown") for outcome in outcomes]
-    except (ValueError, AttributeError, TypeError):
-        return f"the plugin cannot be run: {last_line(answer.err) or 'it said nothing'}"
-    if thrown and all(isinstance(text, str) for text in thrown):
-        return next((why for text in thrown if (why := denied_by_supervisor(text, canary)) is not None), None)
-    return "the plugin let the canary pass"
-
-
-_REINSTALL = "Run whisper-tui install opencode"
-
-
-def find(context: DoctorContext, version: str | None) -> Findings:
+def find(edition: Edition, context: DoctorContext, version: str | None) -> Findings:
     """Examine the plugins and the configuration."""
     result = Findings()
     told = False
-    if context.environ.get("OPENCODE_PURE", "") not in {"", "0", "false"}:
-        result.checks.append(bad("hooks", "OPENCODE_PURE switches all plugins off", "Start OpenCode without it"))
+    if context.environ.get(pure := f"{edition.variable}_PURE", "") not in {"", "0", "false"}:
+        result.checks.append(bad("hooks", f"{pure} switches all plugins off", f"Start {edition.title} without it"))
     for request in context.requests():
-        for path in _plugins(request):
+        for path in edition.plugins(request):
             text = path.read_text(encoding="utf-8", errors="replace")
             words = hook_of(text)
-            if is_hook(words, NAME) or path == plugin_of(request):
-                result.hooks.append(_found_plugin(context, path, words, sees_all=ALL_TOOLS in text.splitlines()))
+            if is_hook(words, edition.name) or path == edition.plugin_of(request):
+                sees_all = ALL_TOOLS in text.splitlines()
+                result.hooks.append(_found_plugin(edition, context, path, words, sees_all=sees_all))
                 told = told or TELLS_NOTHING not in text.splitlines()
-        path = configuration_of(request)
+        path = edition.configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
-    by_server, without = bool(result.servers), f"{_REINSTALL} --no-mcp"
-    result.checks.extend(human_note_checks(result, TITLE, without, _REINSTALL, told=told, by_server=by_server))
+    by_server, again = bool(result.servers), edition.reinstall
+    result.checks.extend(
+        human_note_checks(result, edition.title, f"{again} --no-mcp", again, told=told, by_server=by_server)
+    )
     return result
 
 
-def _found_plugin(context: DoctorContext, path: Path, words: list[str], *, sees_all: bool) -> FoundHook:
+def _found_plugin(
+    edition: Edition, context: DoctorContext, path: Path, words: list[str], *, sees_all: bool
+) -> FoundHook:
+    hook = edition.hook
+
     def seen(tool: str) -> bool:
         return sees_all or tool == SHELL_TOOL
 
@@ -305,16 +291,10 @@ def _found_plugin(context: DoctorContext, path: Path, words: list[str], *, sees_
         path=path,
         words=words,
         timeout_s=None,
-        problems=unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, _REINSTALL),
-        proves=canaries_of(HOOK, seen),
-        prove=partial(_prove_plugin, path, words, context.environ, context.canary_s, seen),
+        problems=unseen_tools(path, seen, (SHELL_TOOL,), hook.hooked_tools, edition.reinstall),
+        proves=canaries_of(hook, seen),
+        prove=partial(prove_plugin, hook, path, words, context.environ, context.canary_s, seen=seen),
     )
-
-
-def _plugins(request: InstallRequest) -> list[Path]:
-    """Every file that OpenCode loads as a plugin."""
-    above = plugin_of(request).parent.parent
-    return sorted(path for name in ("plugin", "plugins") for path in (above / name).glob("*.[jt]s") if path.is_file())
 
 
 def _server(path: Path, entry: dict[str, Any], plain: Any) -> FoundServer:
@@ -406,38 +386,58 @@ def _own_rules_in(text: str) -> OwnRules:
     return own_rules_in(read_json(text, comments=True).value if text.strip() else {})
 
 
-def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
-    if "OPENCODE_CONFIG" in places.moved:
-        yield RuleSource(places.moved["OPENCODE_CONFIG"], _own_rules_in)
-    for directory in places.users(".config", "XDG_CONFIG_HOME"):
-        for name in ("opencode.json", "opencode.jsonc", "config.json"):
-            yield RuleSource(directory / "opencode" / name, _own_rules_in)
-    above = (places.root, *places.root.parents)
-    depth = above.index(work_tree_around(places.root) or places.root)
-    for layer in (*above[: depth + 1], places.root / ".opencode"):
-        for name in ("opencode.json", "opencode.jsonc"):
-            yield RuleSource(layer / name, _own_rules_in)
-
-
 def _shell(environment: Mapping[str, str]) -> str:
     """Return the user's shell, in which OpenCode runs commands. Its shell reads no files of functions and aliases."""
     return environment.get("SHELL", "")
 
 
-PROFILE = ClientProfile(
-    name=NAME,
-    title=TITLE,
-    hook=HOOK,
-    hook_timeout_s=None,
-    abilities=ALL_MEASURED,
-    wait=WaitLimit(50.0),
-    answer_budget=AnswerBudget(50_000, in_bytes=True, lines=1_900),
-    # When a signal kills a command, OpenCode's shell waits for its own time limit: measured with version 1.18.33.
-    hangs_on_signals=True,
-    plan_install=plan_install,
-    find=find,
-    server_tables=server_tables,
-    own_rules=_own_rules,
-    shell=_shell,
-    directory_variables=("XDG_CONFIG_HOME", "OPENCODE_CONFIG"),
+def profile_for(edition: Edition, abilities: Abilities = ALL_MEASURED) -> ClientProfile:
+    """Return the profile of OpenCode, or of a program that descends from it."""
+    return ClientProfile(
+        name=edition.name,
+        title=edition.title,
+        hook=edition.hook,
+        hook_timeout_s=None,
+        abilities=abilities,
+        wait=WaitLimit(50.0),
+        answer_budget=AnswerBudget(50_000, in_bytes=True, lines=1_900),
+        # When a signal kills a command, OpenCode's shell waits for its own time limit: measured with version 1.18.33.
+        hangs_on_signals=True,
+        plan_install=partial(plan_install, edition),
+        find=partial(find, edition),
+        server_tables=edition.server_tables,
+        own_rules=edition.own_rules,
+        shell=_shell,
+        directory_variables=("XDG_CONFIG_HOME", edition.file_variable),
+    )
+
+
+PROFILE = profile_for(
+    Edition(
+        name="opencode",
+        title="OpenCode",
+        hook=OpenCodeHook(),
+        names=("opencode.jsonc", "opencode.json"),
+        directories=(".opencode",),
+        schema="https://opencode.ai/config.json",
+    )
+)
+
+
+class KiloHook(OpenCodeHook):
+    """Kilo, as of version 7.7.9."""
+
+    name = "kilo"
+
+
+KILO = profile_for(
+    Edition(
+        name="kilo",
+        title="Kilo",
+        hook=KiloHook(),
+        # It still reads the names of OpenCode, and its own earlier directory.
+        names=("kilo.jsonc", "kilo.json", "opencode.jsonc", "opencode.json"),
+        directories=(".kilo", ".kilocode"),
+        schema="https://app.kilo.ai/config.json",
+    )
 )

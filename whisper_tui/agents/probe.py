@@ -294,3 +294,71 @@ def last_line(text: str) -> str:
     """Return the last line of an output, shortened."""
     lines = text.strip().splitlines()
     return lines[-1].strip()[:300] if lines else ""
+
+
+_RUN_PLUGIN = """
+import { readFileSync } from "node:fs"
+const said = JSON.parse(readFileSync(0, "utf8"))
+const made = await import(said.plugin)
+const answers = []
+for (const plugin of new Set(Object.values(made))) {
+  const hooks = await plugin({ directory: said.cwd })
+  for (const [tool, args] of Object.entries(said.calls)) {
+    try {
+      await hooks["tool.execute.before"]({ tool, sessionID: said.session, callID: `${said.call}-${tool}` }, { args })
+      answers.push({ passed: tool })
+    } catch (error) {
+      answers.push({ thrown: error.message })
+    }
+  }
+}
+process.stdout.write(JSON.stringify(answers))
+process.exit(0)
+"""
+
+
+def prove_plugin(
+    hook: HookFormat, plugin: Path, words: list[str], environ: Mapping[str, str], patience_s: float, *, seen: Seen
+) -> str | None:
+    """Run the plugin with node, or only its hook if node is missing. None: it stopped the canary."""
+    node = shutil.which("node", path=environ.get("PATH"))
+    if node is not None:
+        return prove(lambda canary: _by_node(node, plugin, environ, canary, patience_s, hook=hook, seen=seen))
+    if not words:
+        return "the plugin has no command line of a hook"
+    return prove(lambda canary: ask_hook(hook, words, environ, canary, patience_s, seen=seen))
+
+
+def _by_node(
+    node: str,
+    plugin: Path,
+    environ: Mapping[str, str],
+    canary: Canary,
+    patience_s: float,
+    *,
+    hook: HookFormat,
+    seen: Seen,
+) -> str | None:
+    copy = canary.directory / "plugin.mjs"
+    shutil.copyfile(plugin, copy)
+    others = hook.canary_calls(str(canary.file), canary.url)
+    said = {
+        "plugin": copy.as_uri(),
+        "cwd": str(canary.directory),
+        "calls": {
+            hook.shell_tool: {"command": canary.command},
+            **{tool: others[tool] for tool in others if seen(tool)},
+        },
+        "session": "whisper-tui-doctor",
+        "call": canary.name,
+    }
+    words = [node, "--input-type=module", "--eval", _RUN_PLUGIN]
+    answer = run(words, environ, canary.directory, given=json.dumps(said), patience_s=patience_s)
+    try:
+        outcomes = json.loads(answer.out)
+        thrown = [outcome.get("thrown") for outcome in outcomes]
+    except (ValueError, AttributeError, TypeError):
+        return f"the plugin cannot be run: {last_line(answer.err) or 'it said nothing'}"
+    if thrown and all(isinstance(text, str) for text in thrown):
+        return next((why for text in thrown if (why := denied_by_supervisor(text, canary)) is not None), None)
+    return "the plugin let the canary pass"

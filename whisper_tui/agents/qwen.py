@@ -145,12 +145,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
     ]
-    settings = Shared(
-        path,
-        JSON_WITH_COMMENTS,
-        wanted=tuple(entry for entry, wanted in entries if wanted),
-        unwanted=tuple(entry for entry, wanted in entries if not wanted),
-    )
+    settings = Shared.of(path, JSON_WITH_COMMENTS, entries)
     if request.hook:
         notes.append("Qwen Code takes no changes: its calls can only be approved or denied, and it runs them itself")
         notes.append(f"What is not decided within {KNOWN[NAME].deadline_s:g} s is denied, and has to be asked again")

@@ -82,6 +82,14 @@ INPUTS: dict[str, dict[str, Any]] = {
         "tool_input": {"command": "make", "cwd": "sub"},
         "tool_call_id": "call_1",
     },
+    "kilo": {
+        "session_id": "i1",
+        "call_id": "prt_2",
+        "cwd": "/srv/project",
+        "pid": 8,
+        "tool_name": "bash",
+        "tool_input": {"command": "make", "workdir": "sub"},
+    },
     "crush": {
         "event": "PreToolUse",
         "session_id": "k1",
@@ -118,6 +126,7 @@ def said(answer: HookAnswer) -> Any:
         ("opencode", "/srv/other", "prt_1"),
         ("copilot", "/srv/project", None),
         ("kimi", "/srv/project/sub", "call_1"),
+        ("kilo", "/srv/project/sub", "prt_2"),
         ("crush", "/srv/project", None),
     ],
 )
@@ -392,5 +401,5 @@ def test_the_shell_of_a_client_is_the_one_that_the_client_itself_would_use() -> 
     own = {name: profile.shell(given) for name in KNOWN if (profile := profile_of(name)).shell is not None}
     assert own.pop("codex") == login_shell({}), "whatever SHELL says"
     # The others run commands in bash, whatever the user's shell is.
-    assert own == {"claude": "/bin/bash", "opencode": "/bin/zsh"}
+    assert own == {"claude": "/bin/bash", "opencode": "/bin/zsh", "kilo": "/bin/zsh"}
     assert profile_of("claude").shell({"SHELL": "/bin/zsh"}) == "/bin/zsh"

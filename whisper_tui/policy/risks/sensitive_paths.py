@@ -99,7 +99,8 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|(?:hooks|commands|skills|agents|plugins)(?:/.*)?))?|"
                 r"\.claude\.json|\.mcp\.json|\.vscode/mcp\.json|\.github/(?:mcp\.json|(?:hooks|copilot)/.*)|"
                 r"\.copilot(?:/.*)?|\.crush\.json|"
-                r"\.kimi-code(?:/.*)?|\.kilocode(?:/.*)?|\.config/goose(?:/.*)?|\.windsurf(?:/.*)?|\.factory(?:/.*)?|\.codex(?:/.*)?|"
+                r"\.kimi-code(?:/.*)?|\.kilo(?:code)?(?:/.*)?|kilo\.jsonc?|\.config/kilo(?:/.*)?|"
+                r"\.config/goose(?:/.*)?|\.windsurf(?:/.*)?|\.factory(?:/.*)?|\.codex(?:/.*)?|"
                 r"\.gemini(?:/.*)?|\.qwen(?:/.*)?|opencode\.jsonc?|\.config/opencode(?:/.*)?|\.opencode(?:/.*)?|"
                 r"\.cursor/(?:mcp|hooks|cli)[^/]*\.json)\Z", re.DOTALL), "the settings of an agent"),
     (re.compile(r"/(?:\.git/(?:hooks(?:/.*)?|config|info/attributes)|\.husky(?:/.*)?|\.githooks/.*)\Z", re.DOTALL),

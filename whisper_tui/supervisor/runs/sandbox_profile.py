@@ -39,7 +39,7 @@ _SECRET_IN_HOME = tuple(
     ".ssh .gnupg .aws .azure .kube .password-store .netrc .pgpass .pypirc .git-credentials .vault-token .mozilla "
     ".thunderbird .docker/config.json .config/gcloud .config/gh .config/git/credentials .cargo/credentials.toml "
     ".m2/settings.xml .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .local/share/keyrings "
-    ".local/share/opencode/auth.json".split()
+    ".local/share/opencode/auth.json .local/share/kilo/auth.json".split()
 )
 """Paths in a home directory that hold secrets, and without which programs work."""
 
