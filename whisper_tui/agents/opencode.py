@@ -132,7 +132,7 @@ class Edition:
 
     @property
     def reinstall(self) -> str:
-        """What to do if something is missing."""
+        """The hint of the doctor about something that is missing."""
         return f"Run whisper-tui install {self.name}"
 
     @property
