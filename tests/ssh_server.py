@@ -25,7 +25,9 @@ needs_sshd = pytest.mark.skipif(SSHD is None or not shutil.which("ssh"), reason=
 class SshServer:
     """A server that lets in whoever has its key. `config` is the client's configuration, with the host `name`."""
 
-    def __init__(self, place: Path, name: str, address: str, port: int, inside: tuple[str, ...]) -> None:
+    def __init__(
+        self, place: Path, name: str, address: str, port: int, inside: tuple[str, ...], variables: str = ""
+    ) -> None:
         self.config = place / "ssh_config"
         self._place, self._port = place, port
         self._inside = inside
@@ -35,6 +37,7 @@ class SshServer:
         (place / "sshd_config").write_text(
             f"Port {port}\nListenAddress {address}\nHostKey {place}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
             f"AuthorizedKeysFile {place}/user.pub\nPasswordAuthentication no\nPermitRootLogin yes\nMaxStartups 100\n"
+            + (f"SetEnv {variables}\n" if variables else "")
         )
         self.config.write_text(
             f"Host {name}\n HostName {address}\n Port {port}\n IdentityFile {place}/user\n IdentitiesOnly yes\n"
@@ -92,8 +95,11 @@ def loopback_server(place: Path, name: str = "here") -> Iterator[SshServer]:
 
 
 @contextmanager
-def other_machine(place: Path, name: str = "there") -> Iterator[tuple[SshServer, tuple[str, ...]]]:
-    """A server in a network namespace, and the words before a command that run it there. Skips without the rights."""
+def other_machine(place: Path, name: str = "there", variables: str = "") -> Iterator[tuple[SshServer, tuple[str, ...]]]:
+    """A server in a network namespace, and the words before a command that run it there. Skips without the rights.
+
+    `variables`: what it sets for its sessions, as `NAME=VALUE` words.
+    """
     if os.geteuid() != 0 or IP is None:
         pytest.skip("only root makes network namespaces")
     tag = secrets.token_hex(4)
@@ -113,7 +119,7 @@ def other_machine(place: Path, name: str = "there") -> Iterator[tuple[SshServer,
         for step in steps:
             if subprocess.run([IP, *step], capture_output=True, check=False).returncode:
                 pytest.skip("this system gives no network namespaces")
-        server = SshServer(place, name, f"{net}2", 22, inside)
+        server = SshServer(place, name, f"{net}2", 22, inside, variables)
         try:
             yield server, inside
         finally:

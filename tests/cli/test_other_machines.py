@@ -228,7 +228,7 @@ def test_a_machine_without_whisper_tui_says_what_to_do(tmp_path):
         (desk.root / "ssh_config").write_text(ssh.config.read_text())
         program = [*PROGRAM, "attach", "bare", "--home", str(desk.root)]
         with Terminal(program, desk.environment, desk.workspace) as terminal:
-            terminal.shows(b"Install whisper_tui there")
+            terminal.shows(b"whisper-tui bring bare")
             terminal.types(b"q")
             terminal.ends()
         machine.close()

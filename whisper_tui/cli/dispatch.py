@@ -28,6 +28,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.open_cockpit:add_demo": ("demo",),
     "whisper_tui.cli.commands.open_cockpit:add_watch": ("watch",),
     "whisper_tui.cli.commands.open_cockpit:add_attach": ("attach", "dial-stdio"),
+    "whisper_tui.cli.commands.open_cockpit:add_bring": ("bring",),
     "whisper_tui.cli.commands.open_cockpit:add_serve": ("serve",),
     "whisper_tui.cli.commands.agent_entry:add_mcp": ("mcp",),
     "whisper_tui.cli.commands.agent_entry:add_acp": ("acp",),

@@ -171,6 +171,8 @@ OPTIONS = (
     *("-o", "ForwardAgent=no"),
     "-T",
 )
+FOUND_THERE = """sh -c 'PATH="$PATH:$HOME/.local/bin"; exec whisper-tui "$@"' whisper-tui"""
+"""Starts whisper_tui where `bring` has put it, which many shells do not search when they run a command for ssh."""
 _LAST_WORDS = 2000
 _ENDS_WITHIN_S = 2.0
 _POLL_S = 0.02
@@ -180,16 +182,27 @@ class SshHost:
     """One machine and the programs of ssh that lead to it."""
 
     def __init__(self, name: str, destination: str, command: str) -> None:
-        """`command` starts whisper_tui there, and is a text for the shell of the user there."""
+        """`command` starts whisper_tui there, and is a text for the shell of the user there. Empty: look for it."""
         self.name = name
+        self.command = command or FOUND_THERE
         self._destination = destination
-        self._command = command
         self._open: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
 
     def interactive(self, *words: str, terminal: bool) -> list[str]:
         """Return the command line that runs a subcommand there, with this program's own input and output."""
-        far = f"{self._command} {shlex.join(words)}"
+        far = f"{self.command} {shlex.join(words)}"
         return ["ssh", "-t" if terminal else "-T", "--", self._destination, far]
+
+    def run(self, far: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        """Start a text for the shell there, with pipes to it. What ssh and it complain of goes to `said`."""
+        pipe = subprocess.PIPE
+        # At a terminal ssh may ask for a passphrase: this is no cockpit, and somebody sits there.
+        options = [] if sys.stdin.isatty() else ["-o", "BatchMode=yes"]
+        command = ["ssh", *options, *OPTIONS[2:], "--", self._destination, far]
+        try:
+            return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said)
+        except OSError as error:
+            raise _no_ssh(error) from None
 
     def client(self) -> "SupervisorClient":
         """Return a client of the supervisor there, which connects with its first request."""
@@ -202,7 +215,7 @@ class SshHost:
         self._forget_ended()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         said = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with its process
-        far = f"{self._command} {DIAL}"
+        far = f"{self.command} {DIAL}"
         try:
             process = subprocess.Popen(
                 ["ssh", *OPTIONS, "--", self._destination, far],
@@ -215,7 +228,7 @@ class SshHost:
         except OSError as error:
             ours.close()
             said.close()
-            raise Unavailable(f"ssh cannot be started: {error.strerror or error}", hint="Install OpenSSH") from None
+            raise _no_ssh(error) from None
         finally:
             theirs.close()
         self._open.append((process, said))
@@ -234,11 +247,15 @@ class SshHost:
         said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
         lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
         words = lines[-1].strip().rstrip(".") if lines else f"ssh ended with exit code {process.returncode}"
-        return Unavailable(words.removeprefix("whisper-tui: "), hint=self._advice(process.returncode))
+        return Unavailable(words.removeprefix("whisper-tui: "), hint=self.advice(process.returncode))
 
-    def _advice(self, code: int) -> str:
+    def advice(self, code: int) -> str:
+        """Return what to do after ssh has ended with an exit code. Empty: nothing is known to help."""
         if code == NOT_FOUND:
-            return f'Install whisper_tui there, or say where it is: command = "PATH" in [hosts.{self.name}]'
+            return (
+                f"Install whisper_tui there: whisper-tui bring {self.name}; "
+                f'or say where it is: command = "PATH" in [hosts.{self.name}]'
+            )
         if code == SSH_FAILED:
             return f"Try: ssh {shlex.quote(self._destination)} true"
         return ""
@@ -257,6 +274,10 @@ class SshHost:
             if each[0].poll() is not None:
                 each[1].close()
                 self._open.remove(each)
+
+
+def _no_ssh(error: OSError) -> Unavailable:
+    return Unavailable(f"ssh cannot be started: {error.strerror or error}", hint="Install OpenSSH")
 
 
 def ssh_host(wanted: "Configuration", name: str) -> "SshHost":

@@ -78,7 +78,7 @@ GROUPS = {
     "Inspect": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
     "Rules": ("explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
-    "Service": ("status", "restart", "stop", "prune", "completions", "man"),
+    "Service": ("status", "restart", "stop", "bring", "prune", "completions", "man"),
 }
 """The subcommands by their headings in the help. The others are internal: they work, and are not listed."""
 

@@ -77,8 +77,8 @@ class HostSettings(Value):
 
     ssh: str = Field(default="", pattern=r"^([^-\s]\S*)?$")
     """The name of the machine for ssh. Empty: its name here."""
-    command: str = Field(default="whisper-tui", min_length=1)
-    """The text by which the shell of the user there starts whisper_tui."""
+    command: str = ""
+    """The text by which the shell of the user there starts whisper_tui. Empty: it is looked for."""
 
 
 class Configuration(Value):

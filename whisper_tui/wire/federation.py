@@ -172,9 +172,7 @@ class FederatedHost:
 
     def _lost(self, error: WhisperError) -> None:
         if isinstance(error, OtherVersion):
-            advice = (
-                f"Install one version on both machines (here {__version__}); then: ssh {self.name} whisper-tui restart"
-            )
+            advice = f"To have version {__version__} there, too: whisper-tui bring {self.name}"
             error = OtherVersion(error.message, hint=advice)
         since = self.state.since if self.state.reached is False else self._clock()
         self.state = HostState(name=self.name, reached=False, since=since, problem=error.sentence())

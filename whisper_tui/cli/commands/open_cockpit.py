@@ -1,4 +1,7 @@
-"""The cockpit: in this terminal, as plain lines (`watch`), in a browser (`serve`), and over scripted calls (`demo`)."""
+"""The cockpit: in this terminal, as plain lines (`watch`), in a browser (`serve`), and over scripted calls (`demo`).
+
+Also over other machines (`attach`), and whatever leads to them.
+"""
 
 import os
 import sys
@@ -78,6 +81,30 @@ def _dial(options: Options) -> int:
                 return DONE
             while piece:
                 piece = piece[os.write(routes[source], piece) :]
+
+
+def add_bring(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "bring",
+        "install whisper_tui on another machine, or upgrade it there, by ssh",
+        _bring,
+        details="It installs the version that runs here into an environment of its own below "
+        "~/.local/share/whisper-tui there, with the link ~/.local/bin/whisper-tui, and replaces a running supervisor. "
+        "It asks first, says how to undo it, and leaves an older version in place. The machine needs Python from 3.11 "
+        "to 3.13.",
+    )
+    parser.add_argument("host", metavar="HOST", help="a name from [hosts], or one that ssh knows")
+    parser.add_argument(
+        "--wheels", metavar="DIR", help="send the packages in DIR along, for a machine that reaches no package index"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _bring(options: Options) -> int:
+    from whisper_tui.cli.bring import bring
+
+    return bring(options)
 
 
 def add_watch(verbs: Subcommands) -> None:

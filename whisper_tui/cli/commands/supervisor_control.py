@@ -35,13 +35,14 @@ def add_status(verbs: Subcommands) -> None:
     status.add_argument(
         "--short", action="store_true", help="print one line for a status bar; nothing, and exit 3, if none runs"
     )
-    verbs.add(
+    restart = verbs.add(
         "restart",
         "replace the supervisor by one of the installed version; commands keep running",
         _restart,
         details="The new supervisor takes over all calls, waiting ones too, and agents stay connected. If none runs, "
         "one is started.",
     )
+    restart.add_argument("--if-running", action="store_true", help="start none if none runs")
     stop = verbs.add(
         "stop",
         "stop the supervisor until you start it again",
@@ -207,12 +208,15 @@ def _connected(options: Options) -> list[str]:
 
 
 def _restart(options: Options) -> int:
+    from whisper_tui.system.state_directory import is_occupied
     from whisper_tui.wire.rendezvous import replace
 
     home = home_of(options)
     from whisper_tui.cli.commands.manage_rules import check_outside  # loads pathlib, which `status` does without
 
     check_outside("restart", home)
+    if options.if_running and not is_occupied(home.state):
+        return DONE
     replace(home)
     with supervisor_of(options, start=False) as supervisor:
         now = supervisor.greeting
