@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -21,7 +22,8 @@ from tests.cli.conftest import PROGRAM, Instance
 from tests.cli.terminal import Terminal
 from tests.outside import outside_only
 from tests.ssh_server import loopback_server, needs_sshd, other_machine
-from whisper_tui.cli.other_machines import by_host, is_elsewhere
+from whisper_tui.cli.other_machines import SshHost, by_host, is_elsewhere
+from whisper_tui.model.errors import Unavailable
 
 pytestmark = [outside_only, pytest.mark.skipif(sys.platform != "linux", reason="network namespaces")]
 SOURCE = str(Path(whisper_tui.__file__).parent.parent)
@@ -217,6 +219,23 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
     assert '"exitCode": 0' in agents[1].communicate(timeout=60)[0]
     decided = machines[1].rows("show", "1")
     assert "@" in json.dumps(decided)
+
+
+@needs_sshd
+def test_a_machine_with_another_host_key_is_unreachable(tmp_path, monkeypatch):
+    with loopback_server(tmp_path / "sshd", "gpu1") as ssh:
+        address, port = (re.search(rf"{word} (\S+)", ssh.config.read_text())[1] for word in ("HostName", "Port"))
+        other = (tmp_path / "sshd" / "user.pub").read_text()
+        (tmp_path / "sshd" / "known").write_text(f"[{address}]:{port} {other}")
+        desk = Desk(tmp_path / "desk", [])
+        (desk.root / "ssh_config").write_text(ssh.config.read_text())
+        monkeypatch.setenv("PATH", desk.environment["PATH"])
+        host = SshHost("gpu1", "gpu1", "")
+        host.connect()
+        assert str(host.explain(Unavailable("lost"))) == "Host key verification failed"
+        answer = desk.run("bring", "gpu1", "--yes")
+        assert "nothing was installed: Host key verification failed" in answer.stderr
+        host.close()
 
 
 @pytest.mark.slow

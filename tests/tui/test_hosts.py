@@ -1,5 +1,7 @@
 """One cockpit over several machines, on the screen."""
 
+import asyncio
+
 import pytest
 
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
@@ -67,3 +69,25 @@ def test_an_empty_queue_says_which_machines_are_not_known():
     (span,) = empty_line(filtered=False, unreached=["gpu2"])
     assert "gpu2 unreachable" in span.text
     assert "No call is waiting" not in span.text
+
+
+async def test_a_machine_that_answers_nothing_delays_no_key_and_no_other_machine():
+    scenario = three_machines()
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("● 3 machines", "Call gpu1:7")
+        asked = asyncio.Event()
+
+        async def never(*_, **__):
+            asked.set()
+            await asyncio.Event().wait()
+
+        supervisor = scenario.supervisor.machines["gpu2"].supervisor
+        for operation in ("decide", "status", "stalls", "usage", "record", "grants", "denials"):
+            setattr(supervisor, operation, never)
+        await cockpit.select("gpu2:2")
+        await cockpit.press("a")
+        await cockpit.until(asked.is_set)
+        await cockpit.select("gpu1:7")
+        await cockpit.press("a")
+        await cockpit.sees("Call gpu1:7 is approved")
+        assert isinstance(supervisor.board.calls["2"].state, Waiting)

@@ -36,6 +36,9 @@ class Wire:
         """False: nothing gets through."""
         self.cut_after: list[int] = []
         """Lines of the supervisor after which each of the next connections is cut."""
+        self.left: dict[str, int] = {}
+        """Lines that may still pass in a direction, `sent` or `got`, of all connections; then all are cut."""
+        self._lock = threading.Lock()
         self._open: list[socket.socket] = []
 
     def client(self) -> SupervisorClient:
@@ -61,22 +64,32 @@ class Wire:
         near, ours = socket.socketpair()
         self._open += [near, far]
         lines = self.cut_after.pop(0) if self.cut_after else None
-        threading.Thread(target=_pass_on, args=(ours, far, None), daemon=True).start()
-        threading.Thread(target=_pass_on, args=(far, ours, lines), daemon=True).start()
+        threading.Thread(target=self._pass_on, args=(ours, far, "sent", None), daemon=True).start()
+        threading.Thread(target=self._pass_on, args=(far, ours, "got", lines), daemon=True).start()
         return near
 
+    def _may_pass(self, way: str) -> bool:
+        """Count a line. False: the connections are cut before it."""
+        with self._lock:
+            if self.left.get(way) == 0:
+                self.left.clear()
+                self.cut()
+                return False
+            if way in self.left:
+                self.left[way] -= 1
+            return True
 
-def _pass_on(source: socket.socket, target: socket.socket, lines: int | None) -> None:
-    """Copy bytes until either end closes, or so many lines have passed."""
-    with suppress(OSError), source.makefile("rb") as reader:
-        while lines is None or lines > 0:
-            if not (line := reader.readline()):
-                break
-            target.sendall(line)
-            lines = None if lines is None else lines - 1
-    for each in (source, target):
-        with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+    def _pass_on(self, source: socket.socket, target: socket.socket, way: str, lines: int | None) -> None:
+        """Copy bytes until either end closes, or so many lines have passed."""
+        with suppress(OSError), source.makefile("rb") as reader:
+            while lines is None or lines > 0:
+                if not (line := reader.readline()) or not self._may_pass(way):
+                    break
+                target.sendall(line)
+                lines = None if lines is None else lines - 1
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
 
 class Desk:
@@ -222,6 +235,49 @@ async def test_wherever_the_connection_is_cut_the_queue_becomes_that_of_the_mach
         assert [id_.removeprefix("gpu1:") for id_ in desk.board.calls] == list(there.calls)
 
 
+@pytest.mark.parametrize("way", ["sent", "got"])
+async def test_wherever_a_decision_is_cut_it_is_made_once_and_then_known(tmp_path, way):
+    async with a_desk(tmp_path, "gpu1") as desk:
+        field, wire = desk.machines["gpu1"], desk.wires["gpu1"]
+        for lines in range(4):
+            made = tmp_path / "gpu1" / f"made-{lines}"
+            call_id = await field.ask("sh", "-c", f"echo once >> {made}")
+            here = f"gpu1:{call_id}"
+            await desk.until(lambda here=here: here in desk.board.waiting and desk.reached("gpu1") is True)
+            wire.left = {way: lines}
+            try:
+                await desk.approve(here)
+            except Unavailable:
+                # Nobody knows here; so the human looks, and tries again.
+                await desk.until(lambda: desk.reached("gpu1") is True)
+                with suppress(AlreadyDecided):
+                    await desk.approve(here)
+            assert (await field.supervisor.record(call_id)).decided_by == DESK
+            wire.left = {}
+            wire.cut()
+            await asyncio.wait_for(field.supervisor.outcome(call_id), 60)
+            await desk.until(lambda here=here: desk.board.calls[here].state.kind == "ended")
+            assert made.read_text() == "once\n"
+
+
+async def test_a_supervisor_of_another_version_is_unreachable_and_says_what_to_do(tmp_path):
+    async with a_desk(tmp_path, "gpu1") as desk:
+        await desk.machines["gpu1"].ask("true")
+        await desk.until(lambda: "gpu1:1" in desk.board.waiting)
+
+        def newer() -> socket.socket:
+            near, far = socket.socketpair()
+            far.sendall(b'{"ok": true, "version": 99, "supervisor": "9.0.0", "pid": 1}\n')
+            return near
+
+        desk.wires["gpu1"]._find = newer
+        desk.wires["gpu1"].cut()
+        await desk.until(lambda: "whisper-tui bring gpu1" in desk.api.host_of("gpu1:1").state.problem)
+        assert (desk.reached("gpu1"), set(desk.board.waiting)) == (False, {"gpu1:1"})
+        with pytest.raises(Unavailable, match="nothing was done"):
+            await desk.approve("gpu1:1")
+
+
 async def test_an_incomplete_queue_is_not_shown_as_complete(tmp_path):
     async with a_desk(tmp_path, "gpu1") as before:
         for _ in range(3):
@@ -294,3 +350,19 @@ async def test_a_machine_that_does_not_answer_delays_no_request_for_ever(tmp_pat
         desk.api.host_of("gpu1:1").client.record = never
         with pytest.raises(Unavailable, match="may have received"):
             await desk.api.record("gpu1:1")
+
+
+async def test_a_machine_that_does_not_answer_delays_no_measurement_of_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STATUS_S", 0.1)
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        for field in desk.machines.values():
+            await field.runs("sleep", "1000")
+        await desk.all_reached()
+
+        async def never(**_):
+            await asyncio.Event().wait()
+
+        desk.api.host_of("gpu1:1").client.usage = never
+        # It gets less time than an answer that somebody waits for.
+        async with asyncio.timeout(module.ANSWER_S):
+            assert set(await desk.api.usage(("gpu1:1", "gpu2:1"))) == {"gpu2:1"}

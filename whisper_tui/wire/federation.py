@@ -452,11 +452,15 @@ class Federation(Supervision):
     async def usage(self, call_ids: tuple[str, ...]) -> dict[str, UsageSample]:
         """Measure the processes of calls on all machines."""
         found: dict[str, UsageSample] = {}
-        for host in self._reached:
+
+        async def measure(host: FederatedHost) -> None:
             own = tuple(host.own(id_) for id_ in call_ids if id_.startswith(f"{host.name}:"))
             with suppress(WhisperError):
-                samples = await host.ask("usage", {"call_ids": own}) if own else {}
+                samples = await host.ask("usage", {"call_ids": own}, STATUS_S) if own else {}
                 found.update({host.name_of(id_): sample for id_, sample in samples.items()})
+
+        # All at once: one that does not answer must not stand before the others.
+        await asyncio.gather(*map(measure, self._reached))
         return found
 
     async def stalls(self) -> dict[str, Stall]:
