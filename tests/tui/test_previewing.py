@@ -89,7 +89,8 @@ async def test_changes_that_were_not_on_the_screen_are_applied_at_the_second_key
     async with open_cockpit(scenario, size=(80, 24)) as cockpit:
         await cockpit.until(lambda: "not seen yet" in cockpit.text())
         await decide(cockpit, "equals_sign")
-        await cockpit.until(lambda: "press again to apply it anyway" in toast_text(cockpit.app))
+        await cockpit.until(lambda: "lines of the preview were not on the screen" in toast_text(cockpit.app))
+        assert "press again to apply it anyway" in toast_text(cockpit.app)
         assert scenario.supervisor.known("1").decision is None
         await decide(cockpit, "equals_sign")
         await cockpit.until(lambda: scenario.supervisor.known("1").decision is not None)
@@ -227,9 +228,20 @@ async def test_single_files_can_be_taken_back() -> None:
         await cockpit.until(lambda: "Nothing is chosen" in toast_text(cockpit.app))
         await cockpit.press("down", "down", "space", "ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
+        await cockpit.sees("partly taken back")
     undo = scenario.supervisor.known("1").undo
     assert undo is not None
     assert undo.paths == (CHANGES[3].path,)
+
+
+async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:
+    scenario = cannot_be_applied()
+    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+        await cockpit.until(lambda: bool(cockpit.screen.card.previews.conflicts(scenario.supervisor.known("1"))))
+        await decide(cockpit, "equals_sign")
+        await cockpit.until(lambda: "settings.py changed since the preview" in toast_text(cockpit.app))
+        assert "not on the screen" not in toast_text(cockpit.app)
+    assert scenario.supervisor.known("1").decision is None
 
 
 async def test_leaving_the_dialog_takes_nothing_back() -> None:

@@ -54,8 +54,10 @@ def preview_mark(record: CallRecord) -> Line:
     """Return the words of a row of the list about a preview, or about an undo. Empty: there is nothing to say."""
     preview = record.preview
     if isinstance(record.state, Ended):
-        undone = record.undo is not None and record.undo.done and record.undo.direction == "undo"
-        return (Span("taken back ", "edited"),) if undone else ()
+        undo = record.undo
+        if undo is None or not undo.done or undo.direction != "undo":
+            return ()
+        return (Span("partly taken back " if undo.paths else "taken back ", "edited"),)
     if preview is None or preview.dropped or record.decision is not None:
         return ()
     if preview.report is None:

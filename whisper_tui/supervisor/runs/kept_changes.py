@@ -323,8 +323,10 @@ class KeptChanges:
         self._store.retry_until_journaled(lambda: self._store.record(event))
         self._unmark(record.id)
         if problem:
+            hint = "Nothing was changed. Leave these files out to take back the others"
             raise Refused(
-                f"call {record.id} was not undone: {problem}", hint="Nothing was changed. Name other paths, or none"
+                f"call {record.id} was not undone: {problem}",
+                hint=hint,
             )
 
     async def _finish_undo(self, call_id: str) -> None:

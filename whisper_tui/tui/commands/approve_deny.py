@@ -85,6 +85,8 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
+APPLY = "apply it"
+"""What a second key does after a preview."""
 TYPED = "Nothing was decided: the keys came as fast as typed text. Press one key for one decision."
 MOST_REASONS = 6
 
@@ -368,8 +370,9 @@ class DecisionCommands:
             return False
         self._read_past = this
         were = "was" if rows == 1 else "were"
+        what = "preview" if then == APPLY else "command"
         self._cockpit.tell(
-            f"{count(rows, 'line')} of the command {were} not on the screen yet. {self._key('page-call-down')} scrolls;"
+            f"{count(rows, 'line')} of the {what} {were} not on the screen yet. {self._key('page-call-down')} scrolls;"
             f" press again to {then} anyway.",
             severity="warning",
         )

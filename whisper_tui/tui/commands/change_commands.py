@@ -11,7 +11,7 @@ from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.approve_deny import APPLY, DecisionCommands
 from whisper_tui.tui.dialogs.take_back_dialog import MOST_LISTED, Paths, TakeBackScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -255,16 +255,18 @@ class PreviewCommands:
 
     def _apply(self) -> None:
         """Approve the changes of the preview that are on the screen."""
-        cockpit = self._cockpit
-        if (record := self._decisions.to_approve("apply it")) is None:
+        cockpit, shown = self._cockpit, self._cockpit.shown
+        if shown is not None and (conflicts := self._card.previews.conflicts(shown)):
+            # Before anything else: to read the rest would not help.
+            cockpit.tell(f"Nothing was decided: {conflicts[0]} changed since the preview.", severity="warning")
+            return
+        if (record := self._decisions.to_approve(APPLY)) is None:
             return
         report = record.preview.report if record.preview is not None else None
         if report is None:
             return
         if self._card.previews.is_missing(record):
             cockpit.tell("Nothing was decided: the changes of the preview are still being read. Press again.")
-        elif conflicts := self._card.previews.conflicts(record):
-            cockpit.tell(f"Nothing was decided: {conflicts[0]} changed since the preview.", severity="warning")
         else:
             self._decisions.decide(record, Approve(preview=report.digest))
 
