@@ -131,7 +131,7 @@ class TestWorkers:
         for number in range(scheduling.MOST):
             await bench.ordered(await bench.submit(sessions[number % 2], "true"))
         last = await bench.submit(await bench.session("third"), "true")
-        assert (await self.reason(bench, last)).startswith("8 of 8 commands without a human's approval run; longest: ")
+        assert (await self.reason(bench, last)).startswith("8 of 8 commands running without approval; longest: ")
 
     async def test_background_tasks_occupy_no_worker(self, bench: Bench) -> None:
         session = await with_one_worker(bench)
