@@ -125,7 +125,7 @@ def test_the_rules_of_a_project_are_shown_before_they_are_trusted(instance: Inst
     assert instance.rows("check", "git push")["rule"] == "project: d"
     assert instance.rows("check", "npm test")["verdict"] == "ask"
     listed = instance.run("rules", "list")
-    assert "1 of the project's rules allow, and do not hold" in listed.stderr and "project: d" in listed.stdout
+    assert "1 of the project's rules allow, and are not in force" in listed.stderr and "project: d" in listed.stdout
     shown = instance.run("rules", "trust", ".")
     assert shown.returncode == 1 and 'prefix = ["npm", "test"]' in shown.stdout
     assert "1 deny, 0 ask, 1 allow" in shown.stdout

@@ -41,7 +41,7 @@ def test_foreign_changes_of_rules_allow_nothing_until_they_are_trusted(instance,
     rules.write_text(ANYTHING)
     assert asked(instance, "true")
     listed = instance.run("rules", "list")
-    assert "2 of these entries would allow something, and do not hold" in listed.stderr
+    assert "2 of these entries would allow something, and are not in force" in listed.stderr
     shown = instance.run("rules", "trust")
     assert shown.returncode == 1 and "would hold: allow anything" in shown.stdout
     assert asked(instance, "true")

@@ -65,6 +65,6 @@ def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine
 def test_the_doctor_tells_which_rules_of_the_client_hold(machine: Machine) -> None:
     assert "rules of" not in whisper(machine, "doctor", "claude").stdout
     machine.write(".claude/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"], "ask": ["Bash(git push:*)"]}}')
-    assert "The rules of Claude Code itself hold: 1 deny and 1 ask" in whisper(machine, "doctor", "claude").stdout
+    assert "The rules of Claude Code itself apply: 1 deny and 1 ask" in whisper(machine, "doctor", "claude").stdout
     machine.write(".claude/settings.json", '{"permissions": {"deny": ["Bash($HOME/x:*)"]}}')
     assert "cannot be imported, so every command is asked about" in whisper(machine, "doctor", "claude").stdout

@@ -418,7 +418,7 @@ def entries_digest(entries: Iterable[str]) -> str:
 
 
 def untrusted_entries(changed: RulesChanged | None) -> tuple[str, ...]:
-    """The entries that allow and do not hold. A stricter entry that is gone takes all of them along."""
+    """The entries that allow and are not in force. A stricter entry that is gone takes all of them along."""
     if changed is None:
         return ()
     trusted = set(changed.trusted)

@@ -37,7 +37,7 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
         help="this exact command in this directory, for the session; scripts of the workspace must stay the same",
     )
     scope.add_argument(
-        "--prefix", nargs="+", metavar="WORD", help="every command of the session with this beginning; show offers some"
+        "--prefix", nargs="+", metavar="WORD", help="commands of the session that begin so; show offers some"
     )
     scope.add_argument("--within", metavar="DIR", help="with --prefix: only in this directory and below")
     scope.add_argument(
@@ -93,7 +93,7 @@ def _check(options: Options) -> None:
         raise InvalidRequest(f"{' and '.join(given)} exclude each other", hint="Leave all but one of them out")
     if options.save is not None and not given:
         raise InvalidRequest(
-            "a rule needs the beginning of its commands, or its files, hosts or tool",
+            "a rule needs the first words of its commands, or its files, hosts or tool",
             hint=f"Name them with --prefix, --path, --host or --of-tool; whisper-tui show {options.ids[0]} offers some",
         )
     if options.save is not None and options.times is not None:
@@ -175,7 +175,7 @@ def add_decisions(verbs: Subcommands) -> None:
         "approve waiting calls; a single one can be edited",
         _approve,
         details="It prints what was approved. The agent is told when the command was changed. For a severe risk "
-        "(▲▲ in list) it asks on a terminal; elsewhere it refuses without --yes.",
+        "(two triangles in list) it asks on a terminal; elsewhere it refuses without --yes.",
     )
     approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
@@ -191,7 +191,9 @@ def add_decisions(verbs: Subcommands) -> None:
     kinds.add_argument("--confined", action="store_true", help="it can write only in the workspace")
     confined.add_argument("--network", action="store_true", help="it can also reach other machines")
     kept = approve.add_argument_group("effects").add_mutually_exclusive_group()
-    kept.add_argument("--as-previewed", action="store_true", help="make the changes of its preview; nothing runs again")
+    kept.add_argument(
+        "--as-previewed", action="store_true", help="apply the changes of its preview, without running it again"
+    )
     kept.add_argument("--undoable", action="store_true", help="its changes become real when it ends, and can be undone")
     kept.add_argument("--not-undoable", action="store_true", help="nothing of what it changes is kept")
     approve.add_argument("--yes", action="store_true", help="approve severe risks without asking")

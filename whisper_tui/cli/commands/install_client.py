@@ -238,7 +238,7 @@ def _own_rules(name: str, title: str, scene: "DoctorContext") -> "list[Check]":
     checks = []
     if rules.deny or rules.ask or rules.read_only is False:
         every = ", and it asks about every command" if rules.read_only is False else ""
-        sentence = f"The rules of {title} itself hold: {len(rules.deny)} deny and {len(rules.ask)} ask{every}"
+        sentence = f"The rules of {title} itself apply: {len(rules.deny)} deny and {len(rules.ask)} ask{every}"
         checks.append(good("rules", sentence))
     checks += [note("rules", rule.justification, "Write it more simply") for rule in rules.ask if rule.anything]
     return checks

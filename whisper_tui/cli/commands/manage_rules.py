@@ -137,7 +137,7 @@ def trust(options: Options) -> int:
         counted = ", ".join(
             f"{sum(rule.effect == effect for rule in project.rules)} {effect}" for effect in ("deny", "ask", "allow")
         )
-        sys.stdout.write(f"Rules of {visible(root)}: {counted}; those that allow would hold there\n")
+        sys.stdout.write(f"Rules of {visible(root)}: {counted}; those that allow would apply there\n")
         sys.stdout.flush()
         if not options.yes and not _agreed():
             sys.stderr.write("whisper-tui: Not trusted: the project's allow rules do not apply.\n")
@@ -194,7 +194,7 @@ def _trust_own(options: Options) -> int:
 
 
 def waiting_for_trust(home: "Directories") -> int:
-    """How many entries of the user's own files would allow something and do not hold. 0 where no supervisor runs."""
+    """How many allowing entries of the user's own files are not in force. 0 where no supervisor runs."""
     from whisper_tui.model.event import untrusted_entries
 
     try:
@@ -308,14 +308,14 @@ def _list(options: Options) -> int:
     unheard = sum(not rule.holds for project in rules.projects for rule in project.rules)
     if unheard:
         sys.stderr.write(
-            f"whisper-tui: {unheard} of the project's rules allow, and do not hold: "
+            f"whisper-tui: {unheard} of the project's rules allow, and are not in force: "
             f"whisper-tui rules trust {shlex.quote(here)} shows them\n"
         )
     waiting = waiting_for_trust(home_of(options))
     if waiting:
         sys.stderr.write(
-            f"whisper-tui: {waiting} of these entries would allow something, and do not hold: whisper-tui rules trust"
-            " shows them\n"
+            f"whisper-tui: {waiting} of these entries would allow something, and are not in force: "
+            "whisper-tui rules trust shows them\n"
         )
     broken = [each for each in (rules.broken, *(project.broken for project in rules.projects)) if each]
     if broken:

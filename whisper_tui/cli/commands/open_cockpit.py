@@ -114,7 +114,7 @@ def add_watch(verbs: Subcommands) -> None:
         "print what happens as plain lines, and ask about waiting calls; for screen readers",
         _watch,
         details="On a terminal it reads each waiting call out and takes an answer on a line; `help` lists the answers. "
-        "Through a pipe, or with --read-only, it only says what happens.",
+        "In a pipe, or with --read-only, it asks nothing.",
     )
     parser.add_argument("--read-only", action="store_true", help="ask nothing")
 
