@@ -1,11 +1,12 @@
 """Previews in words: as lines of `watch`, and in a Markdown document."""
 
-from tests.tui.preview_scenes import ME, REPORT, applied, cannot_be_applied
+from tests.tui.edit_scenes import GARDEN
+from tests.tui.preview_scenes import CHANGES, ME, REPORT, applied, cannot_be_applied
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.export.document import call_report
 from whisper_tui.model.event import Decided, PreviewEnded, PreviewStarted, UndoEnded, UndoStarted
 from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewSupport
-from whisper_tui.present.preview_text import blocked_text, counts_text, way_text
+from whisper_tui.present.preview_text import blocked_text, change_line, counts_text, way_text
 
 
 def test_watch_reads_a_preview_out_with_everything_that_was_refused() -> None:
@@ -34,6 +35,11 @@ def test_watch_says_that_a_preview_was_approved_and_that_it_was_taken_back() -> 
     failed = UndoEnded(at=0, call_id="1", problem="a.txt has changed since")
     said = happened(failed, scenario.supervisor.board)
     assert said is not None and said.endswith("were not taken back: a.txt has changed since.")
+
+
+def test_the_row_of_a_moved_file_says_where_it_comes_from() -> None:
+    moved = CHANGES[2].model_copy(update={"moved_from": f"{GARDEN}/notes.md"})
+    assert "".join(span.text for span in change_line(moved, str(GARDEN))) == "pages/moss.md  23 B  moved from notes.md"
 
 
 def test_counts_name_only_what_there_is() -> None:

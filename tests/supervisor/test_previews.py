@@ -295,6 +295,20 @@ async def test_what_a_preview_tries_to_reach_is_refused_and_named(live: LiveBenc
     assert await live.output(call_id) == b"refused\n"
 
 
+async def test_a_moved_file_names_its_old_path(live: LiveBench) -> None:
+    (live.workspace / "other.txt").write_text("oth\n")
+    text = "mkdir there; mv kept.txt there/a; cp -p old.txt b; rm old.txt; echo OTH > c; touch -r other.txt c"
+    call_id = await live.asked(f"{text}; rm other.txt")
+    await live.previewed(call_id)
+    page = await live.supervisor.preview_page(call_id)
+    found = {os.path.relpath(each.path, live.workspace): each.moved_from for each in page.changes if each.moved_from}
+    # Another content with the same size and time was not moved.
+    assert found == {"there/a": f"{live.workspace}/kept.txt", "b": f"{live.workspace}/old.txt"}
+    await live.apply(call_id)
+    page = await live.supervisor.preview_page(call_id)
+    assert {each.moved_from for each in page.changes if each.moved_from} == set(found.values())
+
+
 async def test_a_rule_previews_its_commands_automatically(live: LiveBench) -> None:
     rule = Rule(name="look first", program="rm", preview="always")
     await live.restart(Rules(ask=(rule,)))

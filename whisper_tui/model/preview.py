@@ -89,6 +89,8 @@ class PreviewChange(Value):
     """Entries of a tree that is created or deleted with it."""
     outside: bool = False
     """True if it is outside the workspace."""
+    moved_from: str = ""
+    """Of a created file: the path of a deleted one with the same content, size and times. Empty: there is none."""
     flags: tuple[str, ...] = ()
     """Special properties, as clauses: it runs later, it is executable, it has several names."""
 

@@ -201,7 +201,8 @@ def change_line(change: PreviewChange, root: str) -> Line:
     end = "/" if change.kind == "directory" else "@" if change.kind == "link" else ""
     path = said(f"{short_path(change.path, root)}{end}", "risk" if change.outside else "text")
     flags = tuple(Span(f"  ! {visible(flag)}", "risk") for flag in change.flags)
-    return (*path, Span(f"  {_measure(change)}", "muted"), *flags)
+    moved = (Span("  moved from ", "muted"), *said(short_path(change.moved_from, root))) if change.moved_from else ()
+    return (*path, Span(f"  {_measure(change)}", "muted"), *moved, *flags)
 
 
 def _measure(change: PreviewChange) -> str:

@@ -333,4 +333,11 @@ PREVIEWS = (
         "pass",
         (DIFF + "test_upper_directories_in_memory_are_read_after_they_were_copied_out",),
     ),
+    Mutation(
+        "only the same content was moved",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._sources",
+        "new == self._content(old, old.before, is_new=False).data",
+        "True",
+        (APPLIED + "test_a_moved_file_names_its_old_path",),
+    ),
 )

@@ -159,7 +159,9 @@ def _print_changes(changes: list[dict[str, Any]]) -> None:
         flags = "".join(f"  ! {flag}" for flag in change["flags"])
         outside = "  ! outside the workspace" if change["outside"] else ""
         below = f" with {count(change['below'], 'entry', 'entries')}" if change["below"] else ""
-        sys.stdout.write(f"{_SIGNS[change['action']]} {visible(change['path'])}{below}{bytes_now}{outside}{flags}\n")
+        moved = f"  moved from {visible(change['moved_from'])}" if change.get("moved_from") else ""
+        marks = f"{below}{bytes_now}{moved}{outside}{flags}"
+        sys.stdout.write(f"{_SIGNS[change['action']]} {visible(change['path'])}{marks}\n")
     if len(changes) > MOST_PRINTED:
         sys.stdout.write(f"and {len(changes) - MOST_PRINTED:,} more; --json prints all\n")
 

@@ -43,6 +43,8 @@ EXECUTABLE = "it is executable"
 """The property of a changed file that a rule on effects permits: programs are what a build makes."""
 MOST_NAMED = 3
 """Paths that are named as an example of many."""
+MOST_COMPARED = 2 << 20
+"""Bytes of files on one page that are compared with deleted ones, to tell what was moved."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
@@ -105,8 +107,10 @@ class PreviewStore:
 
     def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
         """Return rows from a number on, and what stands in the way of applying or undoing them."""
+        rows = self.rows[after : after + limit]
+        sources = self._sources(rows)
         shown = (
-            self._shown(number, row, workspace) for number, row in enumerate(self.rows[after : after + limit], after)
+            self._shown(number, row, workspace, sources.get(row.path, "")) for number, row in enumerate(rows, after)
         )
         conflicts = () if after else tuple(printable(path) for path in self._conflicts()[:MOST_LISTED])
         return PreviewPage(
@@ -134,7 +138,7 @@ class PreviewStore:
             flagged=flagged,
         )
 
-    def _shown(self, number: int, row: ChangedPath, workspace: str) -> PreviewChange:
+    def _shown(self, number: int, row: ChangedPath, workspace: str, moved_from: str) -> PreviewChange:
         change = self.plan.changes[row.change]
         inside = change.new_inside or change.old_inside or {}
         return PreviewChange(
@@ -148,8 +152,27 @@ class PreviewStore:
             mode_after=None if row.after is None else stat.S_IMODE(row.after.mode),
             below=0 if row.below else len(inside),
             outside=is_outside(row.path, workspace),
+            moved_from=moved_from,
             flags=tuple(self._flags(row)),
         )
+
+    def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
+        """Return where files come from that the command has moved, by their paths."""
+        deleted = {
+            _likeness(row.before): row for row in self.rows if row.action == "deletes" and row.before is not None
+        }
+        found: dict[str, str] = {}
+        left = MOST_COMPARED
+        for row in rows:
+            old = deleted.get(_likeness(row.after)) if row.action == "creates" and row.after is not None else None
+            if old is None or row.after is None or not row.after.is_file or not 0 < row.after.size <= left:
+                continue
+            # A command can set the time of any file, so only the content says that it is the same one.
+            left -= row.after.size
+            new = self._content(row, row.after, is_new=True).data
+            if new is not None and new == self._content(old, old.before, is_new=False).data:
+                found[row.path] = printable(old.path)
+        return found
 
     def _flags(self, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
@@ -250,6 +273,11 @@ class PreviewStore:
             transition.undo_only(self.directory, paths)
         else:
             transition.undo(self.directory)
+
+
+def _likeness(found: Stamp) -> tuple[int, ...]:
+    """Return what of a file stays the same when it is moved."""
+    return found.mode, found.size, found.mtime
 
 
 _ONLY_IN_COPIES = ("write", "change", "reach")
