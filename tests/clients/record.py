@@ -21,6 +21,7 @@ from tests.clients.install import PLACE, ROOT, missing, versions
 from tests.clients.model.script import Call
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.programs.kilo import Kilo
 from tests.clients.programs.kimi import KimiWithPrompt
 from tests.clients.programs.qwen import Qwen
 from tests.clients.scenes import Approved, DeniedFor, Edited, NotDecided, Scene
@@ -31,7 +32,7 @@ from tests.clients.test_one_question import add_server, keep
 from whisper_tui.agents.known_clients import profile_of
 
 RECORDINGS = ROOT / "tests" / "transports" / "recordings"
-RECORDED: tuple[Program, ...] = (*PROGRAMS, Qwen(), KimiWithPrompt())
+RECORDED: tuple[Program, ...] = (*PROGRAMS, Qwen(), KimiWithPrompt(), Kilo())
 REASON = "No: use `make test`."
 ATTEMPTS = 3
 """How often a client is recorded that was too impatient for a busy machine."""
@@ -62,7 +63,7 @@ RULES = '[[ask]]\nname = "as the tests want"\npath = "asked.txt"\n'
 PROGRAMS_OF_OURS = r"(?=[^A-Za-z/]*(?:args[^A-Za-z/]*)?\b(?:hook|mcp|executor)\b)"
 """What follows the launcher in the settings of a client where the client itself starts it."""
 
-OWN_VARIABLES = re.compile(r"(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|QWEN|KIMI|AGENT|AI_AGENT)")
+OWN_VARIABLES = re.compile(r"(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|QWEN|KIMI|KILO|AGENT|AI_AGENT)")
 """The beginnings of the names of variables that clients set."""
 
 
@@ -134,7 +135,7 @@ def hook_scenes(program: Program) -> list[Scene]:
     without = {FETCH} if program.name == "codex" else set()
     without |= set() if profile.hook.takes_result else {OTHERWISE}
     scenes = [scene for scene in SCENES.values() if scene not in without]
-    if program.name in {"claude", "opencode", "qwen", "kimi"}:
+    if program.name in {"claude", "opencode", "qwen", "kimi", "kilo"}:
         scenes.insert(scenes.index(EDIT), READ)
     return scenes
 
