@@ -67,7 +67,7 @@ class Queue:
 
     def __init__(self, place: Path, waiting: int) -> None:
         self.waiting = waiting
-        self._place = place
+        self.place = place
         self._home = find_directories(str(place), {})
         self._runner = asyncio.Runner()
         self._journal()
@@ -100,7 +100,7 @@ class Queue:
 
     def measure(self) -> tuple[Found, float, float, float]:
         """What each thing takes; the seconds until all calls are listed; and the peaks of both processes."""
-        argv = [sys.executable, "-m", "whisper_tui", "--home", str(self._place)]
+        argv = [sys.executable, "-m", "whisper_tui", "--home", str(self.place)]
         terminal = Terminal(argv, b"Call 1")
         try:
             found: Found = {"from nothing to the first call on the screen": [terminal.opened_s * 1000]}
@@ -109,7 +109,7 @@ class Queue:
             listed_s = terminal.opened_s + time.perf_counter() - begin
             found |= self._keys(terminal)
             found |= self._news(terminal)
-            return found, listed_s, terminal.peak_mb(), peak_mb(self._supervisor)
+            return found, listed_s, terminal.peak_mb(), self.peak_mb()
         finally:
             terminal.close()
 
@@ -135,8 +135,7 @@ class Queue:
         for number in range(ROUNDS):
             terminal.drain()
             begin = time.perf_counter()
-            request = CallRequest(session_id=self._session.id, tool="run", arguments={}, spec=command(number))
-            call_id = self._runner.run(self._door.submit(request))
+            call_id = self.ask(number)
             terminal.wait_for(f"{self.waiting + 1:,} waiting".encode())
             found["an agent asks: its call is counted"].append((time.perf_counter() - begin) * 1000)
             terminal.drain()
@@ -146,6 +145,15 @@ class Queue:
             terminal.wait_for(f"{self.waiting:,} waiting".encode())
             found["somebody denies a call: it is gone"].append((time.perf_counter() - begin) * 1000)
         return found
+
+    def ask(self, number: int) -> str:
+        """Have an agent ask for a command, and return the id of the call."""
+        request = CallRequest(session_id=self._session.id, tool="run", arguments={}, spec=command(number))
+        return self._runner.run(self._door.submit(request))
+
+    def peak_mb(self) -> float:
+        """The most memory that the supervisor has had resident."""
+        return peak_mb(self._supervisor)
 
     def close(self) -> None:
         """Stop the supervisor."""

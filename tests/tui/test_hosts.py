@@ -91,3 +91,12 @@ async def test_a_machine_that_answers_nothing_delays_no_key_and_no_other_machine
         await cockpit.press("a")
         await cockpit.sees("Call gpu1:7 is approved")
         assert isinstance(supervisor.board.calls["2"].state, Waiting)
+
+
+async def test_the_history_is_that_of_the_machine_of_the_selected_call():
+    async with open_cockpit(three_machines()) as cockpit:
+        await cockpit.sees("● 3 machines", "Call gpu1:7")
+        await cockpit.select("gpu2:2")
+        await cockpit.press("H")
+        await cockpit.sees("history of gpu2", "End of the history")
+        assert "gpu2:2" in cockpit.text() and "ci-runner" not in cockpit.text()

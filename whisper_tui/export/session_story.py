@@ -32,7 +32,7 @@ async def newest_first(supervision: Supervision, query: HistoryQuery) -> AsyncIt
         yield page
         if len(page) < query.limit:
             return
-        query = query.model_copy(update={"before": page[-1].id})
+        query = query.model_copy(update={"before": str(page[-1].number)})
 
 
 async def oldest_first(supervision: Supervision, session_id: str | None = None) -> AsyncIterator[CallRecord]:
@@ -41,7 +41,7 @@ async def oldest_first(supervision: Supervision, session_id: str | None = None) 
     query = HistoryQuery(limit=PAGE, session_id=session_id)
     starts: list[str] = []
     async for page in newest_first(supervision, query):
-        starts.append(str(int(page[0].id) + 1))
+        starts.append(str(page[0].number + 1))
     for before in reversed(starts):
         for record in reversed(await supervision.history(query.model_copy(update={"before": before}))):
             yield record

@@ -58,12 +58,18 @@ class HistoryQuery(Value):
     after: str | None = Field(default=None, pattern=r"^[0-9]{1,18}$")
     """Only calls with a greater id than this: how far a search for words goes back at once."""
     session_id: str | None = None
+    """Only calls of this session. In a cockpit over several machines `gpu1:` stands for all sessions of one of them."""
     session: str | None = None
     """Only calls of the sessions with this name, which several may share, or this id."""
     text: str = ""
     """Only calls whose command, description or tool holds this text. Empty: any."""
     open_only: bool = False
     """Only calls of which something can still happen."""
+
+
+def all_sessions(machine: str) -> str | None:
+    """Return what stands for all sessions of a machine in a query. None: there is only one machine."""
+    return f"{machine}:" if machine else None
 
 
 class SupervisorStatus(Value):

@@ -182,6 +182,11 @@ class CallRecord(Value):
         return self.id.rpartition(":")[0]
 
     @property
+    def number(self) -> int:
+        """The number of the call on its machine, which grows with time."""
+        return int(self.id.rpartition(":")[2])
+
+    @property
     def decided_by_human(self) -> bool:
         """True if somebody decided about this very call; False: a rule or a standing approval did, or nobody yet."""
         return self.decided_by is not None and self.decided_by.surface not in {"rule", "memory"}

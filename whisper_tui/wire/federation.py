@@ -435,13 +435,13 @@ class Federation(Supervision):
         await self._all("report_presence", STATUS_S, presence=presence)
 
     async def history(self, query: HistoryQuery) -> tuple[CallRecord, ...]:
-        """Return the past calls of one session, or of the only machine."""
+        """Return the past calls of one session, or of one machine."""
         host = self.host_of(query.session_id) if query.session_id else None
         if host is None:
             raise InvalidRequest(
-                "each machine has its own history", hint="whisper-tui history --host HOST shows that of one"
+                "each machine has its own history", hint="Select a call of one, or: whisper-tui history --host all"
             )
-        own = query.model_copy(update={"session_id": host.own(query.session_id)})
+        own = query.model_copy(update={"session_id": host.own(query.session_id) or None})
         records: tuple[CallRecord, ...] = await host.ask("history", {"query": own})
         return records
 

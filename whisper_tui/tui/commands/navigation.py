@@ -206,8 +206,9 @@ class ScreenCommands:
         return {"history": self.history, "rules": self.rules, "why": self.why, "export": self.export}
 
     def history(self) -> None:
-        """Open the history."""
-        self._cockpit.screen.app.push_screen(HistoryScreen(self._cockpit, self._pens()))
+        """Open the history, in a cockpit over several machines that of the machine of the selected call."""
+        machine = self._cockpit.shown.host if self._cockpit.shown is not None else ""
+        self._cockpit.screen.app.push_screen(HistoryScreen(self._cockpit, self._pens(), machine))
 
     def rules(self) -> None:
         """Open the screen of rules and standing approvals."""

@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
-from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.api import HistoryQuery, all_sessions
 from whisper_tui.model.call import CarriedOut, CommandSpec
 from whisper_tui.model.call_rows import masked_spec
 from whisper_tui.model.decision import Approve, Coverage, Scope, scope_about
@@ -243,7 +243,8 @@ class ScopeScreen(Dialog[Approve]):
     async def _known(self, coverage: Coverage) -> dict[str, CallRecord]:
         """Return the records of the covered calls, which are fetched once."""
         if self._records is None and coverage.calls:
-            found = await self._cockpit.supervision.history(HistoryQuery(limit=LOOKED_AT))
+            query = HistoryQuery(limit=LOOKED_AT, session_id=all_sessions(self._record.host))
+            found = await self._cockpit.supervision.history(query)
             self._records = {record.id: record for record in found}
         return self._records or {}
 

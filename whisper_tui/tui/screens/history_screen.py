@@ -207,11 +207,11 @@ class HistoryScreen(CommandScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#past"
 
-    def __init__(self, cockpit: CockpitContext, pens: Pens) -> None:
+    def __init__(self, cockpit: CockpitContext, pens: Pens, machine: str = "") -> None:
         super().__init__()
         self._cockpit = cockpit
         self._pens = pens
-        self.filters = Filters()
+        self.filters = Filters(machine=machine)
         self.record: CallRecord | None = None
         """The call as shown on the screen."""
         self._told: tuple[Paragraph, ...] = ()
@@ -343,7 +343,8 @@ class HistoryScreen(CommandScreen):
         )
         self.query_one(PastList).show(past.found, self._last_line(past, looked), anew=anew)
         number = count(len(past.found), "call") + ("" if past.ended else " so far")
-        left: Line = (Span(" whisper_tui ", "strong"), Span("  history  ", "running"), Span(number, "text"))
+        whose = f"  history of {self.filters.machine}  " if self.filters.machine else "  history  "
+        left: Line = (Span(" whisper_tui ", "strong"), Span(whose, "running"), Span(number, "text"))
         self.query_one("#past-status", LineView).show(left, (Span(looked + " ", "muted"),))
 
     def _last_line(self, past: PastCalls, looked: str) -> Line:
@@ -367,7 +368,7 @@ class HistoryScreen(CommandScreen):
 
     def _clear(self) -> None:
         self.query_one(SearchBox).value = ""
-        self.look(Filters())
+        self.look(Filters(machine=self.filters.machine))
 
     def _only_session(self) -> None:
         if self.filters.session_id is not None:

@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Button
 
-from whisper_tui.model.api import HistoryQuery, Supervision
+from whisper_tui.model.api import HistoryQuery, Supervision, all_sessions
 from whisper_tui.model.board import Board
 from whisper_tui.model.ending import Denied, Exited, Lost, Withdrawn
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Waiting
@@ -55,11 +55,13 @@ class Filters:
     ending: EndingIs = "any"
     decider: DeciderIs = "anyone"
     period: PeriodIs = "any"
+    machine: str = ""
+    """The machine whose history it is, in a cockpit over several."""
 
     @property
     def narrow(self) -> bool:
         """True if any filter is set."""
-        return self != Filters()
+        return self != Filters(machine=self.machine)
 
     def query(self, limit: int, before: str | None, after: str | None = None) -> HistoryQuery:
         """Return the part of the filters that the journal can apply (decision 26)."""
@@ -67,7 +69,7 @@ class Filters:
             limit=limit,
             before=before,
             after=after,
-            session_id=self.session_id,
+            session_id=self.session_id or all_sessions(self.machine),
             text=self.text.strip(),
             open_only=self.ending == "still open",
         )
@@ -247,7 +249,7 @@ class PastCalls:
     async def more(self, wanted: int) -> AsyncIterator[None]:
         """Search on until `wanted` calls are found in all or the history ends; yields after each page."""
         if self._until is not None and self._before is None:
-            self._before = await first_at_or_after(self._supervision, self._until)
+            self._before = await first_at_or_after(self._supervision, self._until, self.filters.machine)
         while not self.ended and len(self.found) < wanted:
             if self.filters.text.strip():
                 await self._search()
@@ -259,7 +261,8 @@ class PastCalls:
 
     async def _search(self) -> None:
         """Search a window of calls for words; the next one begins below it, or below the last call of a full page."""
-        before = int(self._before) if self._before is not None else await _beyond_newest(self._supervision)
+        machine = self.filters.machine
+        before = int(self._before) if self._before is not None else await _beyond_newest(self._supervision, machine)
         after = max(0, before - 1 - WINDOW)
         page = await self._supervision.history(self.filters.query(self._page, str(before), str(after)))
         self._take(page)
@@ -270,7 +273,8 @@ class PastCalls:
 
     async def _reach_back(self, after: int) -> None:
         """Note how far back the search has come, and whether older calls are left."""
-        older = await self._supervision.history(HistoryQuery(limit=1, before=str(after + 1)))
+        query = HistoryQuery(limit=1, before=str(after + 1), session_id=all_sessions(self.filters.machine))
+        older = await self._supervision.history(query)
         if not older:
             self.ended = True
             return
@@ -285,26 +289,27 @@ class PastCalls:
                 self.ended = True
                 return number
             self.back_to = record.call.submitted_at
-            self._before = record.id
+            self._before = str(record.number)
             if self.filters.matches(record, self._me):
                 self.found.append(past_call(record, now))
         return len(page)
 
 
-async def _beyond_newest(supervision: Supervision) -> int:
-    newest = await supervision.history(HistoryQuery(limit=1))
-    return int(newest[0].id) + 1 if newest else 1
+async def _beyond_newest(supervision: Supervision, machine: str) -> int:
+    newest = await supervision.history(HistoryQuery(limit=1, session_id=all_sessions(machine)))
+    return newest[0].number + 1 if newest else 1
 
 
-async def first_at_or_after(supervision: Supervision, at: float) -> str:
+async def first_at_or_after(supervision: Supervision, at: float, machine: str = "") -> str:
     """Return the smallest id of the calls that came at a time or later."""
     # Ids grow with time, so a binary search needs twenty reads for a million calls.
-    low, high = 0, await _beyond_newest(supervision)
+    low, high = 0, await _beyond_newest(supervision, machine)
     while low < high:
         middle = (low + high) // 2
-        below = await supervision.history(HistoryQuery(limit=1, before=str(middle + 1)))
+        query = HistoryQuery(limit=1, before=str(middle + 1), session_id=all_sessions(machine))
+        below = await supervision.history(query)
         if below and below[0].call.submitted_at >= at:
-            high = int(below[0].id)
+            high = below[0].number
         else:
             low = middle + 1
     return str(low)
