@@ -9,6 +9,7 @@ LADDER = "tests/supervisor/test_preview_ladder.py::"
 WAYS = "tests/supervisor/preview/test_preview_ways.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
+POWER = "tests/supervisor/preview/test_power_failures.py::"
 IMAGES = "tests/supervisor/preview/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
@@ -339,5 +340,26 @@ PREVIEWS = (
         "new == self._content(old, old.before, is_new=False).data",
         "True",
         (APPLIED + "test_a_moved_file_names_its_old_path",),
+    ),
+    Mutation(
+        "what an apply overwrites is on the disk before its first step",
+        "whisper_tui.supervisor.preview.transition._begin_apply",
+        "flush_file_system(store)",
+        "pass",
+        (POWER + "test_what_was_begun_is_finished[another disk-apply-3]",),
+    ),
+    Mutation(
+        "changes are on the disk before they count as applied or undone",
+        "whisper_tui.supervisor.preview.transition._flush",
+        "flush_file_system(store)",
+        "pass",
+        (POWER + "test_what_was_applied_or_taken_back_survives",),
+    ),
+    Mutation(
+        "an undo is announced on the disk before its first step",
+        "whisper_tui.supervisor.preview.transition._begin_undo",
+        "flush_file_system(store)",
+        "pass",
+        (POWER + "test_what_was_begun_is_finished[another disk-undo-3]",),
     ),
 )

@@ -1,9 +1,6 @@
 """Pre-images: after an undo the tree is exactly as before the command, and after a redo as the command left it."""
 
-import fcntl
 import os
-import shutil
-import struct
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.preview.overlay import NEWNS, PRIVATE_ALL, in_child
+from tests.supervisor.preview.power import Disk, on_a_disk
 from tests.supervisor.preview.trees import described
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import pre_images, transition
 from whisper_tui.supervisor.preview.change_steps import Conflict
 from whisper_tui.supervisor.preview.overlay_diff import Plan, save_plan
@@ -191,53 +187,15 @@ def test_nothing_is_kept_on_a_disk_that_is_almost_full(kept: Kept, monkeypatch: 
         kept.keep("rm -rf build")
 
 
-class Disk:
-    """An ext4 file system in a file, whose power can fail. It is mounted for this process and its children alone."""
-
-    _SHUTDOWN, _LOSE_ALL_THAT_IS_NOT_WRITTEN = 0x8004587D, struct.pack("I", 2)
-    """EXT4_IOC_SHUTDOWN, and the flag that keeps the journal from being written at last."""
-
-    def __init__(self, directory: Path) -> None:
-        self.image, self.top = directory / "image", directory / "disk"
-        self.top.mkdir()
-        self.image.touch()
-        os.truncate(self.image, 32 << 20)
-        subprocess.run(["mkfs.ext4", "-q", str(self.image)], check=True)
-        syscalls.call("unshare", NEWNS)
-        syscalls.call("mount", None, b"/", None, PRIVATE_ALL, None)
-        self.mount()
-
-    def mount(self) -> None:
-        subprocess.run(["mount", "-o", "loop", str(self.image), str(self.top)], check=True)
-
-    def fail(self) -> None:
-        """Lose what was not written yet, and start again."""
-        fd = os.open(self.top, os.O_RDONLY)
-        try:
-            fcntl.ioctl(fd, self._SHUTDOWN, self._LOSE_ALL_THAT_IS_NOT_WRITTEN)
-        finally:
-            os.close(fd)
-        subprocess.run(["umount", str(self.top)], check=True)
-        self.mount()
-
-
 def with_a_disk(directory: Path, work: Callable[[Kept, Disk], None]) -> None:
     """Do something in a child, with the pre-images on a disk of its own."""
-    if os.getuid() != 0 or shutil.which("mkfs.ext4") is None or not Path("/dev/loop-control").exists():
-        pytest.skip("no disk of its own can be made here")
 
-    def child() -> str:
+    def kept_there(disk: Disk) -> None:
         kept = Kept(directory)
-        try:
-            disk = Disk(directory)
-        except (OSError, subprocess.CalledProcessError) as error:
-            return str(error)
         kept.store = str(disk.top / "store")
         work(kept, disk)
-        return ""
 
-    if problem := in_child(child):
-        pytest.skip(f"no disk of its own can be mounted here: {problem}")
+    on_a_disk(directory, kept_there)
 
 
 def saved_and_killed(store: str, plan: Plan) -> None:
