@@ -125,6 +125,13 @@ PREVIEWS = (
         (TRANSITION + "test_a_file_that_grows_after_the_check_is_not_overwritten",),
     ),
     Mutation(
+        "old contents are restored whole",
+        "whisper_tui.supervisor.preview.undo_records.KeptContents.content",
+        "len(content) != size",
+        "False",
+        (TRANSITION + "test_an_old_content_of_which_the_end_is_lost_replaces_nothing",),
+    ),
+    Mutation(
         "a preview has no sockets that namespaces do not confine",
         "whisper_tui.supervisor.preview.watched_calls.watching_filter",
         "number is not None and closed",

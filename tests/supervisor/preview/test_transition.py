@@ -415,6 +415,15 @@ def test_a_file_that_grows_after_the_check_is_not_overwritten(near, monkeypatch)
     assert (near.top / "removed").exists() and load_plan(near.store).state == "previewed"
 
 
+def test_an_old_content_of_which_the_end_is_lost_replaces_nothing(near):
+    apply(near.store)
+    contents = Path(near.store, "kept", "contents")
+    os.truncate(contents, contents.stat().st_size - 1)
+    with pytest.raises(TransitionFailed, match="shorter than when it was written"):
+        undo(near.store)
+    assert (near.top / "written").read_text().endswith("more\n")
+
+
 def test_a_reader_of_a_written_file_sees_the_new_content_and_the_old_again(scene):
     with (scene.top / "written").open() as reader, (scene.top / "large").open() as large:
         apply(scene.store)

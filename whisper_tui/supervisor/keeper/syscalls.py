@@ -96,7 +96,6 @@ def call(name: str, *arguments: object) -> int:
     number = NUMBERS.get(name)
     if _libc is None or number is None:
         raise OSError(38, os.strerror(38))
-    ctypes.set_errno(0)
     result = int(_libc.syscall(number, *arguments))
     if result < 0:
         error = ctypes.get_errno()

@@ -79,6 +79,11 @@ class RealPaths:
         directory, _, name = path.rpartition("/")
         return f"/proc/self/fd/{self._parent(directory or '/')}/{name}"
 
+    def stamp(self, path: str) -> Stamp | None:
+        """Return the stamp of a file. None: it is not there. Raises `OSError` if its parent is out of reach."""
+        directory, _, name = path.rpartition("/")
+        return stamp(name, self._parent(directory or "/"))
+
     def is_elsewhere(self, path: str) -> bool:
         """True if the kernel does not rename files between the store and this place."""
         directory = path.rpartition("/")[0] or "/"
@@ -171,7 +176,7 @@ class ChangeSteps:
         self._note_links(change)
 
     def _add(self, number: int, change: FileChange, path: str) -> None:
-        found = stamp(path)
+        found = self._real.stamp(change.path)
         if found is not None:
             _require_ours(found, change)
         elif self._real.is_elsewhere(change.path):
@@ -187,19 +192,19 @@ class ChangeSteps:
             _restore_mode(path, change.after)
 
     def _delete(self, number: int, change: FileChange, path: str) -> None:
-        found, kept = stamp(path), self._contents.path(number)
+        found, kept = self._real.stamp(change.path), self._contents.path(number)
         if found is None or change.before is None or found.inode != change.before.inode:
             if stamp(kept) is None:
                 raise Conflict([change.path])
         elif self._real.is_elsewhere(change.path):
             rename(path, self._part(number, change.path), RENAME_NOREPLACE)
         else:
-            os.makedirs(os.path.dirname(kept), exist_ok=True)
+            self._contents.make_directory()
             _move(path, kept)
         self._clear(number, change)
 
     def _replace(self, number: int, change: FileChange, path: str) -> None:
-        found = stamp(path)
+        found = self._real.stamp(change.path)
         if found is None:
             raise Conflict([change.path])
         if change.before is None or found.inode != change.before.inode:
@@ -218,7 +223,7 @@ class ChangeSteps:
         self._clear(number, change)
 
     def _write(self, number: int, change: FileChange, path: str) -> None:
-        found = stamp(path)
+        found = self._real.stamp(change.path)
         if found is None or change.before is None or change.after is None:
             raise Conflict([change.path])
         if not self._contents.has(number):
@@ -320,10 +325,10 @@ class ChangeSteps:
             self._tidy(number, change)
             return
         path = self._real.at(change.path)
-        found = stamp(path)
+        found = self._real.stamp(change.path)
         is_result = found is not None and result is not None and found.inode == result.inode
         if change.op == DELETE:
-            self._restore(number, change, path)
+            self._restore(number, change, path, is_free=found is None)
         elif change.op == ATTRIBUTES and change.before is not None:
             finish(path, change.before, change.old_attributes)
         elif change.op == LINK and is_result:
@@ -377,9 +382,9 @@ class ChangeSteps:
         elif is_result:
             rename(path, change.content, RENAME_EXCHANGE)
 
-    def _restore(self, number: int, change: FileChange, path: str) -> None:
+    def _restore(self, number: int, change: FileChange, path: str, *, is_free: bool) -> None:
         kept = self._contents.path(number)
-        if stamp(path) is not None or stamp(kept) is None:
+        if not is_free or stamp(kept) is None:
             return
         if self._real.is_elsewhere(change.path):
             part = self._part(number, change.path)

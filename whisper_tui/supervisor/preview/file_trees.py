@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
@@ -27,6 +28,10 @@ _SMALL = 1 << 16
 
 class PreviewTooLarge(Exception):
     """The command changed more files than a preview lists. The text names the number and the directory."""
+
+
+_FACTS = attrgetter("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
+"""The fields of a status that a stamp has, in its order."""
 
 
 class Stamp(NamedTuple):
@@ -53,22 +58,16 @@ class Stamp(NamedTuple):
 
 
 def _stamp_of(found: os.stat_result) -> Stamp:
-    return Stamp(
-        found.st_mode,
-        found.st_uid,
-        found.st_gid,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_ino,
-        found.st_nlink,
-    )
+    return Stamp._make(_FACTS(found))
 
 
-def stamp(path: str) -> Stamp | None:
-    """Return the stamp of a file, not of what a symbolic link points to. None: it is not there, or out of reach."""
+def stamp(path: str, directory: int | None = None) -> Stamp | None:
+    """Return the stamp of a file, not of what a symbolic link points to. None: it is not there, or out of reach.
+
+    `directory`: the opened directory in which the path begins.
+    """
     try:
-        return _stamp_of(os.lstat(path))
+        return _stamp_of(os.stat(path, dir_fd=directory, follow_symlinks=False))
     except OSError:
         return None
 
@@ -79,12 +78,11 @@ def differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) 
         return False
     if found is None or wanted is None:
         return True
-    if copied:
-        found = found._replace(inode=wanted.inode, ctime=wanted.ctime)
     if found.is_directory and wanted.is_directory:
         # Its size and times change with its entries.
-        return (*found[:3], found.inode) != (*wanted[:3], wanted.inode)
-    return found[:7] != wanted[:7]
+        return found[:3] != wanted[:3] or (not copied and found.inode != wanted.inode)
+    compared = 5 if copied else 7
+    return found[:compared] != wanted[:compared]
 
 
 class TreeWalker:
@@ -311,9 +309,12 @@ def open_file(path: str, flags: int) -> int:
 def dress(path: str, wanted: Stamp, extended: dict[str, bytes], *, marks: bool = False) -> None:
     """Give a file the owner, mode, extended attributes and modification time of another, as far as this user may."""
     present = os.lstat(path)
+    mode = present.st_mode
     if (present.st_uid, present.st_gid) != (wanted.uid, wanted.gid):
         _change_owner(path, wanted.uid, wanted.gid)
-    if not stat.S_ISLNK(wanted.mode) and stat.S_IMODE(os.lstat(path).st_mode) != stat.S_IMODE(wanted.mode):
+        # That may have taken the setuid bit from it.
+        mode = os.lstat(path).st_mode
+    if not stat.S_ISLNK(wanted.mode) and stat.S_IMODE(mode) != stat.S_IMODE(wanted.mode):
         change_mode(path, stat.S_IMODE(wanted.mode))
     set_attributes(path, extended, marks=marks)
     os.utime(path, ns=(present.st_atime_ns, wanted.mtime), follow_symlinks=False)
@@ -331,6 +332,8 @@ def _change_owner(path: str, uid: int, gid: int) -> None:
 def copy_content(source: int, target: int) -> None:
     """Copy an open file to the beginning of another one, with shared blocks where the file system can."""
     rest = os.fstat(source).st_size
+    # A large buffer is mapped and unmapped for every read, which costs more than to read a small file.
+    chunk = _CHUNK if rest > _SMALL else _SMALL
     if rest > _SMALL:
         with suppress(OSError):
             fcntl.ioctl(target, _FICLONE, source)
@@ -343,7 +346,7 @@ def copy_content(source: int, target: int) -> None:
             # Older kernels do not copy between file systems.
             os.lseek(source, 0, os.SEEK_SET)
             os.lseek(target, 0, os.SEEK_SET)
-    while piece := os.read(source, _CHUNK):
+    while piece := os.read(source, chunk):
         view = memoryview(piece)
         while view:
             view = view[os.write(target, view) :]

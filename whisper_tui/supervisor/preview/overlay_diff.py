@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
@@ -43,8 +43,7 @@ Inside = dict[str, Stamp]
 """The stamps of everything below a directory, by relative path."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One change of the real files. A new, removed or replaced directory is one change with all that is in it.
 
     `op`: `write` changes the content of the same file, `replace` exchanges the file, `link` adds a name of a real file.
@@ -77,12 +76,7 @@ class FileChange:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not at their defaults."""
-        found: dict[str, Any] = {"op": self.op, "path": self.path}
-        for name in self.__slots__[2:]:
-            value = getattr(self, name)
-            if value or value == {}:
-                found[name] = value
-        return found
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value or value == {}}
 
 
 class DirectoryState(NamedTuple):
@@ -313,7 +307,7 @@ class ChangeReader:
             self._add(FileChange(REPLACE, real, before, after, new, acl=acl))
         elif written or before[:3] != after[:3] or before.mtime != after.mtime or old != extended:
             change = FileChange(WRITE if written else ATTRIBUTES, real, before, after, new)
-            self._add(replace(change, old_attributes=text_of(old), new_attributes=text_of(extended)))
+            self._add(change._replace(old_attributes=text_of(old), new_attributes=text_of(extended)))
 
     def _delete_if_there(self, path: str) -> None:
         before = stamp(path)
@@ -348,7 +342,7 @@ class ChangeReader:
             if change.before is not None:
                 changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
             link = FileChange(LINK, change.path, after=change.after, content=change.content)
-            links.append(replace(link, target=target, targets={target: present_stamp(target)}))
+            links.append(link._replace(target=target, targets={target: present_stamp(target)}))
         touched = {os.path.dirname(change.path) for change in changes + links}
         for path in touched - self._directories.keys():
             parent = stamp(path)
@@ -371,14 +365,14 @@ class ChangeReader:
     def _with_trees(self, change: FileChange) -> FileChange:
         """Return a change with the stamps in its directories, and the number of names that the file had."""
         if change.op in (DELETE, REPLACE) and change.before is not None and change.before.is_directory:
-            change = replace(change, old_inside=self._inside(change.path))
+            change = change._replace(old_inside=self._inside(change.path))
         if change.op in (ADD, REPLACE) and change.after is not None and change.after.is_directory:
             inside = self._inside(change.content, forced=True)
             relinks = self._relinks(inside)
             targets = {target: present_stamp(target) for _, target in relinks}
-            change = replace(change, new_inside=inside, relinks=relinks, targets=targets or None)
+            change = change._replace(new_inside=inside, relinks=relinks, targets=targets or None)
         links = _outside_links(change)
-        return replace(change, links=links) if links else change
+        return change._replace(links=links) if links else change
 
     def _inside(self, path: str, *, forced: bool = False) -> Inside:
         found = stamps_inside(path, forced=forced)

@@ -420,7 +420,7 @@ class _ChangeReader:
 def _with_links(change: FileChange) -> FileChange:
     before = change.before
     several = before is not None and not before.is_directory and before.links > 1
-    return replace(change, links=before.links) if several and before is not None else change
+    return change._replace(links=before.links) if several and before is not None else change
 
 
 def _is_directory(change: FileChange) -> bool:

@@ -344,15 +344,14 @@ def _stamped_anew(change: FileChange) -> FileChange:
     present = stamp(path)
     before = _renewed(present, change.before)
     if old_inside is None and new_inside is None and change.targets is None:
-        return change if before == change.before else replace(change, before=before)
+        return change if before == change.before else change._replace(before=before)
     if old_inside is not None and not differs(present, change.before, copied=True):
         old_inside = _all_renewed(stamps_inside(path), old_inside)
     if new_inside is not None:
         # Further names of real files have become files of their own. The rest stays as the command left it.
         found = stamps_inside(change.content, forced=True)
         new_inside = {name: found.get(name, old)._replace(mode=old.mode) for name, old in new_inside.items()}
-    return replace(
-        change,
+    return change._replace(
         before=before,
         targets=_all_renewed({path: stamp(path) for path in change.targets or {}}, change.targets),
         old_inside=old_inside,

@@ -42,6 +42,9 @@ class KeptContents:
         """Offsets and sizes in the common file, by the number of the change. None: they were not loaded yet."""
         self._pending: list[bytes] = []
         self._pending_bytes = self._end = 0
+        self._read, self._read_from = b"", 0
+        """A part of the common file that was read, and where it begins there."""
+        self._made = False
 
     def path(self, number: int) -> str:
         """Return the place for what a change replaces, if it is a file or a tree of its own."""
@@ -51,9 +54,15 @@ class KeptContents:
         """True if something is kept for a change."""
         return number in self._loaded() or stamp(self.path(number)) is not None
 
+    def make_directory(self) -> None:
+        """Make the directory for whatever is kept, unless it is there. Raises `OSError`."""
+        if not self._made:
+            os.makedirs(self._directory, exist_ok=True)
+            self._made = True
+
     def add_tree(self, number: int, path: str) -> None:
         """Keep a copy of a file or a tree. Raises `OSError`."""
-        os.makedirs(self._directory, exist_ok=True)
+        self.make_directory()
         copy_tree(path, self.path(number))
 
     def add_content(self, number: int, path: str, size: int) -> None:
@@ -63,7 +72,7 @@ class KeptContents:
             return
         reading = open_file(path, os.O_RDONLY)
         try:
-            content = os.read(reading, SMALL_BYTES + 1)
+            content = os.read(reading, size + 1)
         finally:
             os.close(reading)
         if len(content) != size:
@@ -88,11 +97,13 @@ class KeptContents:
         span = self._loaded().get(number)
         if span is None:
             return None
-        fd = os.open(os.path.join(self._directory, _CONTENTS), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, span[1], span[0])
-        finally:
-            os.close(fd)
+        begin, size = span
+        if not self._read_from <= begin <= begin + size <= self._read_from + len(self._read):
+            self._read_until(begin + size)
+        content = self._read[begin - self._read_from : begin - self._read_from + size]
+        if len(content) != size:
+            raise OSError(errno.EIO, "it is shorter than when it was written", os.path.join(self._directory, _CONTENTS))
+        return content
 
     def restore(self, number: int, target: str) -> None:
         """Replace the content of a file, which stays the same file, by what is kept. Raises `OSError`."""
@@ -107,8 +118,17 @@ class KeptContents:
         finally:
             os.close(writing)
 
+    def _read_until(self, end: int) -> None:
+        """Read the part of the common file before an offset: undo goes from its end to its beginning."""
+        fd = os.open(os.path.join(self._directory, _CONTENTS), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._read_from = max(0, end - _CHUNK)
+            self._read = os.pread(fd, end - self._read_from, self._read_from)
+        finally:
+            os.close(fd)
+
     def _write(self) -> None:
-        os.makedirs(self._directory, exist_ok=True)
+        self.make_directory()
         path = os.path.join(self._directory, _CONTENTS)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
