@@ -144,6 +144,11 @@ def test_subcommands_list_and_decide_on_other_machines(near):
     assert "machine away cannot be reached, so nothing is known of it. Try: ssh away true" in listed.stderr
     assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
     assert '"exitCode": 0' in agent.communicate(timeout=60)[0]
+    for words in (("history", "verify", "--json"), ("export", "--format", "jsonl")):
+        answer = desk.run(*words, "--host", "gpu1")
+        assert answer.returncode == 0 and json.loads(
+            answer.stdout.splitlines()[0] if "jsonl" in words else answer.stdout
+        )
 
 
 def test_a_number_without_a_machine_is_sent_to_none(near):

@@ -124,8 +124,10 @@ FILE_VERBS = (
     ("rules", "import", "settings.json", "--from", "claude", "--write"),
     ("rules", "trust", ".", "--yes"),
     ("rules", "untrust", "."),
+    ("bring", "gpu1", "--yes"),
+    ("list", "--host", "gpu1"),
 )
-"""Verbs that decide by writing a file of the user's."""
+"""Verbs that decide by writing a file of the user's, or do something on another machine with the user's keys."""
 
 
 @linux_only

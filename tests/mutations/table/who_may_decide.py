@@ -252,6 +252,27 @@ WHO_MAY_DECIDE = (
         (WHO + "test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command[fresh]",),
     ),
     Mutation(
+        "installing on another machine from inside",
+        "whisper_tui.cli.bring.bring",
+        'check_outside("bring", home)',
+        "None",
+        (WHO + "test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command[fresh]",),
+    ),
+    Mutation(
+        "subcommands on another machine from inside",
+        "whisper_tui.cli.other_machines.run_elsewhere",
+        'check_outside(f"{options.verb} on another machine", home_of(options))',
+        "None",
+        (WHO + "test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command[fresh]",),
+    ),
+    Mutation(
+        "packages that have not arrived whole",
+        "whisper_tui.cli.bring._receive",
+        "got != digests",
+        "False",
+        ("tests/cli/test_bring.py::test_a_connection_that_is_cut_while_packages_arrive_leaves_nothing",),
+    ),
+    Mutation(
         "another user at the socket",
         "whisper_tui.wire.server._own_peer",
         "uid != os.geteuid()",
