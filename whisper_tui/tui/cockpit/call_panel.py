@@ -112,7 +112,7 @@ def welcome(clients: tuple[tuple[str, str], ...]) -> tuple[Paragraph, ...]:
 
     `clients` are the agent clients on this machine: their names on the command line, and their titles.
     """
-    found = clients or (("CLIENT", "claude, codex, gemini, opencode, copilot, qwen, kimi"),)
+    found = clients or (("CLIENT", "claude, codex, gemini, opencode, copilot, qwen, kimi, kilo"),)
     rows = [
         *((f"whisper-tui install {name}", f"connect {title}") for name, title in found),
         ("whisper-tui demo", "try it without an agent"),
