@@ -310,8 +310,7 @@ def _health_text(status: SupervisorStatus) -> str | None:
     if status.problem is not None:
         return f"✘ The supervisor cannot work as it should: {visible(status.problem)}"
     away = [
-        f"{host.name} has been unreachable since {clock_time(host.since)}; its calls are shown as of then."
-        f" {host.problem}"
+        f"{host.name} has been unreachable since {clock_time(host.since)}; its calls are as of then. {host.problem}"
         for host in status.hosts
         if host.reached is False
     ]
