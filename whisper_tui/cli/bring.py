@@ -45,7 +45,7 @@ _FIND_PYTHON = (
 
 
 class _Failed(Exception):
-    """What did not work there, and what to do."""
+    """The reason why it did not work there, and what to do."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

@@ -161,7 +161,7 @@ def text_of(extended: dict[str, bytes]) -> Attributes:
 
 
 class Records(NamedTuple):
-    """What overlayfs has noted in an upper directory that was copied elsewhere, by paths in it."""
+    """The notes of overlayfs in an upper directory that was copied elsewhere, by paths in it."""
 
     whiteouts: dict[str, list[str]]
     """Names of deleted files, by their directory."""

@@ -86,7 +86,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 APPLY = "apply it"
-"""What a second key does after a preview."""
+"""The deed of a second key after a preview."""
 TYPED = "Nothing was decided: the keys came as fast as typed text. Press one key for one decision."
 MOST_REASONS = 6
 
