@@ -93,6 +93,12 @@ def test_programs_started_for_each_command_need_no_installed_package(name: str) 
     assert "asyncio" not in without_site_packages
 
 
+def test_a_preview_that_starts_loads_no_large_module() -> None:
+    program = "import json, sys, whisper_tui.supervisor.preview.preview_ways; print(json.dumps(sorted(sys.modules)))"
+    loaded = loaded_by(program=program, options=("-S",))
+    assert loaded & {"dataclasses", "inspect", "pathlib", "subprocess", "asyncio"} == set()
+
+
 def test_asking_for_the_version_loads_neither_the_cockpit_nor_the_model() -> None:
     program = """
 import contextlib, io, json, sys

@@ -219,7 +219,7 @@ def test_other_files_of_the_same_directories_may_change(scene):
 
 def test_a_plan_that_is_a_conflict_from_the_start_is_never_applied(near):
     plan = load_plan(near.store)
-    transition.save_plan(near.store, transition.replace(plan, meanwhile=(f"{near.top}/elsewhere",)))
+    transition.save_plan(near.store, plan._replace(meanwhile=(f"{near.top}/elsewhere",)))
     assert conflicts(load_plan(near.store)) == [f"{near.top}/elsewhere"]
     untouched(near, apply, Conflict, "elsewhere")
 

@@ -10,7 +10,6 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
@@ -90,8 +89,7 @@ class DirectoryState(NamedTuple):
     new_mtime: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """All changes of a preview, parents first and links last, and the state of the transition.
 
     `meanwhile`: paths that somebody else changed while the command ran. `undone`: the indices of changes that were

@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
@@ -238,7 +238,7 @@ def seal(store: str, ended_ns: int) -> Plan:
         save_state(store, APPLIED, untimed=[])
         # Once the end of the command is recorded, nobody comes back to finish this.
         flush_file_system(store)
-        return replace(plan, state=APPLIED)
+        return plan._replace(state=APPLIED)
     except (NotKept, PreviewTooLarge, OSError, ValueError) as error:
         remove_tree(store)
         raise NotKept(_clause(error)) from error

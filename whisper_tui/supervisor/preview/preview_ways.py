@@ -16,11 +16,9 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from whisper_tui.supervisor.keeper import syscalls
@@ -45,8 +43,8 @@ OLDEST = (0, 11)
 """The first bubblewrap with an option for overlays."""
 _PATIENCE_S = 5.0
 _LONGEST_PROBLEM = 300
-_PACKAGE = Path(__file__).resolve().parents[3]
-_INSIDE = f"import sys; sys.path.insert(0, {str(_PACKAGE)!r}); from {__name__} import be_init; be_init()"
+_PACKAGE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+_INSIDE = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from {__name__} import be_init; be_init()"
 _NOTHING = "/bin/true"
 _MOST_PROBED = 1 << 20
 
@@ -93,6 +91,8 @@ def _start_by_bubblewrap(order: PreviewStart) -> int:
 
 def bubblewrap() -> str:
     """Return the path of a bwrap that knows overlays. Raises `NoPreview`."""
+    import subprocess  # large, and every preview loads this module
+
     found = shutil.which(_BWRAP)
     if found is None:
         raise NoPreview("it is not installed")

@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import NoReturn
 
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
@@ -181,7 +180,7 @@ def _apply(store: str, plan: Plan) -> Plan:
     save_results(store, {number: result_of(change) for number, change in enumerate(plan.changes)})
     _flush(store, plan)
     save_state(store, APPLIED, untimed=sorted(untimed))
-    return replace(plan, state=APPLIED)
+    return plan._replace(state=APPLIED)
 
 
 def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
@@ -259,16 +258,16 @@ def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
                 ) from error
         _settle(directories, real, untimed, applied=False)
     if is_all:
-        plan = replace(plan, changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
+        plan = plan._replace(changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
         save_plan(store, plan)
         _flush(store, plan)
         save_state(store, UNDONE)
         remove_tree(os.path.join(store, KEPT))
-        return replace(plan, state=UNDONE, undone=frozenset())
+        return plan._replace(state=UNDONE, undone=frozenset())
     save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
     save_state(store, APPLIED, undone=sorted(undone))
-    return replace(plan, state=APPLIED, undone=undone)
+    return plan._replace(state=APPLIED, undone=undone)
 
 
 def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[int]:
