@@ -1,5 +1,6 @@
 """The disk is full, or read-only: a small file system of the test's own."""
 
+import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -9,9 +10,13 @@ import pytest
 
 from tests.faults.instance import Instance
 from tests.outside import outside_only
+from tests.wire.test_federation import DESK, Wire
+from whisper_tui.model.board import Board
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import JournalFailed
 from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.wire.federation import Federation
 
 
 def mount(*words: str) -> bool:
@@ -51,6 +56,31 @@ def fill(disk: Path) -> Path:
             return filler
 
 
+async def sees_from_another_desk(instance: Instance, waiting: str) -> None:
+    """A cockpit over several machines says that this one has a problem, and that a decision was not made."""
+    wire = Wire("gpu1", instance.home)
+    desk = Federation.of((wire,))
+    board, there = Board(), f"gpu1:{waiting}"
+
+    async def follow() -> None:
+        async for events in desk.watch():
+            board.apply_all(events)
+
+    following = asyncio.create_task(follow())
+    try:
+        async with asyncio.timeout(60):
+            while there not in board.waiting:
+                await asyncio.sleep(0.01)
+        assert ((await desk.status()).problem or "").startswith("gpu1: ")
+        with pytest.raises(JournalFailed):
+            await desk.decide(there, Approve(), DESK, board.calls[there].seen_digest())
+        assert there in board.waiting
+    finally:
+        following.cancel()
+        await asyncio.wait((following,))
+        desk.close()
+
+
 @outside_only
 async def test_on_a_full_disk_nothing_is_lost_and_work_resumes_with_free_space(disk: Path, on_disk: Instance) -> None:
     running, waiting = await on_disk.start_long(), await on_disk.submit("touch waited; echo waited")
@@ -60,6 +90,7 @@ async def test_on_a_full_disk_nothing_is_lost_and_work_resumes_with_free_space(d
     assert "Nothing was done" in told.hint and "room" in told.hint
     status = on_disk.whisper("status")
     assert "cannot be written" in status.stdout and "room" in status.stdout, status
+    await sees_from_another_desk(on_disk, waiting)
     on_disk.may_end.touch()
     await on_disk.until((disk / "state" / "runs" / f"{running}.1" / "done").exists)
 
