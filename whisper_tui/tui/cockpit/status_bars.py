@@ -217,11 +217,8 @@ class Banner(Static):
 
     def lost(self, error: WhisperError, retry_in_s: float | None) -> None:
         """Show that the connection is lost."""
-        then = (
-            f"Trying again in {limit(retry_in_s)}."
-            if retry_in_s is not None
-            else "Quit with q and start whisper-tui again."
-        )
+        quit_ = "Quit with q and start whisper-tui again."
+        then = quit_ if retry_in_s is None else f"Trying again in {limit(retry_in_s)}."
         # A hint says what to do, and often that commands keep running.
         comfort = "" if error.hint else "Commands keep running. "
         self.update(Content(f"✘ {error_text(error)} {comfort}{then}"))
