@@ -1,18 +1,22 @@
 """Preview commands: `true`, everyday ones, builds; beside a plain run, other tools and copies; prints Markdown.
 
 Needs Linux with user namespaces, or root. All ways run in turn, each in a fresh copy of the same workspace. A preview
-counts from the request to a keeper until its changes have been read. TRY and BWRAP name the programs `try` (from
-github.com/binpash/try) and bubblewrap 0.11 or later; without them their columns say why. TREE is the number of files in
-the large tree, ROUNDS how often each command runs.
+counts from the request to a keeper until its changes have been read. The processor time is that of all processes that a
+way starts: unlike the time that passes, it hardly depends on what else the machine does. TRY and BWRAP name the
+programs `try` (from github.com/binpash/try) and bubblewrap 0.11 or later; without them their columns are empty. TREE is
+the number of files in the large tree, ROUNDS how often each command runs.
 """
 
 import asyncio
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +25,13 @@ from measure import Runner, median, runner, table
 from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.runs.executor import PreviewOptions
+from whisper_tui.system.processes import children_of
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 TREE = int(os.environ.get("TREE", "1000000"))
 TRY, BWRAP = os.environ.get("TRY", ""), os.environ.get("BWRAP", "bwrap")
 SLOWEST_S = 120.0
+TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 IN_DIRECTORY = 1000
 
 SOURCES = "for i in $(seq 200); do mkdir -p src/d$((i % 10)); seq $i 500 > src/d$((i % 10))/f$i.txt; done\n"
@@ -69,6 +75,13 @@ COMMANDS = (
 )
 
 
+class Cost(NamedTuple):
+    """What a way costs, in milliseconds."""
+
+    elapsed: float
+    processor: float
+
+
 class Ways:
     """The ways to run a command, each from the request to its result."""
 
@@ -84,16 +97,18 @@ class Ways:
         subprocess.run(["cp", "-a", template, made], check=True)
         return made
 
-    async def preview(self, text: str, workspace: Path, hold: tuple[str, ...] = ()) -> float:
+    async def preview(self, text: str, workspace: Path) -> Cost:
         """Preview a command, and read its changes."""
-        options = PreviewOptions(tuple(sorted({str(workspace), *hold})), max_bytes=8 << 30)
+        options = PreviewOptions((str(workspace),), max_bytes=8 << 30)
+        before = processor_below(os.getpid())
         took = await self._runner.seconds(["bash", "-c", text], cwd=str(workspace), preview=options)
+        used = processor_below(os.getpid()) - before
         store = self._runner.attempt / "preview"
-        took += seconds(lambda: read_changes(str(store)))
+        read = cost(lambda: read_changes(str(store)))
         remove_tree(str(store))
-        return took
+        return Cost(took * 1000 + read.elapsed, used + read.processor)
 
-    async def all(self, command: Command, template: Path) -> dict[str, float]:
+    async def all(self, command: Command, template: Path) -> dict[str, Cost]:
         """Run a command in all ways, in turn."""
         words = ["bash", "-c", command.text]
         found = {
@@ -111,16 +126,16 @@ class Ways:
             work.mkdir()
             view = ["--overlay-src", str(place), "--overlay", str(upper), str(work), str(place)]
             devices = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-            found["bwrap"] = run([BWRAP, *devices, *view, "--chdir", str(place), *words], place)
+            found["bwrap"] = run([BWRAP, *devices, *view, "--chdir", str(place), *words], place)._replace(processor=nan)
         place = self.fresh(template)
-        found["copy"] = seconds(lambda: by_copy(words, place))
+        found["copy"] = cost(lambda: by_copy(words, place))
         return found
 
 
-def run(words: list[str], directory: Path) -> float:
-    """Return how long a command takes."""
+def run(words: list[str], directory: Path) -> Cost:
+    """Return what a command costs."""
     nothing = subprocess.DEVNULL
-    return seconds(
+    return cost(
         lambda: subprocess.run(
             words, cwd=directory, stdin=nothing, stdout=nothing, stderr=nothing, timeout=SLOWEST_S, check=False
         )
@@ -135,17 +150,37 @@ def by_copy(words: list[str], directory: Path) -> None:
     subprocess.run(["diff", "-rq", directory, copy], stdout=subprocess.DEVNULL, check=False)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long something takes."""
-    begin = time.perf_counter()
+def cost(work: Callable[[], object]) -> Cost:
+    """Return what something costs that waits for all processes that it starts."""
+    begin, before = time.perf_counter(), _processor()
     work()
-    return time.perf_counter() - begin
+    return Cost((time.perf_counter() - begin) * 1000, _processor() - before)
 
 
-def milliseconds(found: list[dict[str, float]], way: str) -> float | None:
-    """Return the median of a way. None: it was not measured."""
+def _processor() -> float:
+    """Return the processor time of this process and of all that it has waited for, in milliseconds."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) * 1000
+
+
+def processor_below(pid: int) -> float:
+    """Return the processor time of all processes below one, also of those that ended there, in milliseconds."""
+    total = 0.0
+    for child in children_of(pid):
+        with suppress(OSError):
+            fields = Path(f"/proc/{child}/stat").read_bytes().rpartition(b")")[2].split()
+            # utime, stime, cutime and cstime: see proc(5).
+            total += sum(map(int, fields[11:15])) * TICK_MS
+        total += processor_below(child)
+    return total
+
+
+def median_cost(found: list[dict[str, Cost]], way: str) -> Cost | None:
+    """Return the medians of a way, of the processor time the mean: it has few digits. None: it was not measured."""
     values = [each[way] for each in found if way in each]
-    return median(values) * 1000 if values else None
+    if not values:
+        return None
+    return Cost(median([each.elapsed for each in values]), sum(each.processor for each in values) / len(values))
 
 
 async def commands(ways: Ways, place: Path) -> None:
@@ -156,17 +191,23 @@ async def commands(ways: Ways, place: Path) -> None:
         template.mkdir()
         subprocess.run(["bash", "-ec", command.files or ":"], cwd=template, check=True, stdout=subprocess.DEVNULL)
         found = [await ways.all(command, template) for _ in range(ROUNDS)]
-        times = {way: milliseconds(found, way) for way in ("plain", "preview", "try", "bwrap", "copy")}
-        plain, preview = times["plain"] or 0.0, times["preview"] or 0.0
-        bar = plain * command.times + (25 if command.times > 2 else 0)
-        cells = ["-" if times[way] is None else f"{times[way]:.0f}" for way in ("try", "bwrap", "copy")]
-        rows.append(
-            [command.name, f"{plain:.0f}", f"{preview:.0f}", f"{preview / plain:.1f} times", f"{bar:.0f}", *cells]
-        )
-    head = ["command", "plain ms", "preview ms", "ratio", "bar ms", "`try` ms", "bubblewrap ms", "copy and `diff` ms"]
-    table(
-        f"A preview beside other ways, medians of {ROUNDS} rounds; load {os.getloadavg()[0]:.1f} at the end", head, rows
-    )
+        costs = {way: median_cost(found, way) for way in ("plain", "preview", "try", "bwrap", "copy")}
+        plain, preview = costs["plain"], costs["preview"]
+        assert plain is not None and preview is not None
+        bar = Cost(*(each * command.times + (25 if command.times > 2 else 0) for each in plain))
+        ratio = f"{preview.elapsed / plain.elapsed:.1f} times"
+        others = [_cell(costs[way]) for way in ("try", "bwrap", "copy")]
+        rows.append([command.name, _cell(plain), _cell(preview), ratio, _cell(bar), *others])
+    title = f"A preview beside other ways: milliseconds, medians of {ROUNDS} rounds, and in parentheses processor time"
+    head = ["command", "plain", "preview", "ratio", "bar", "`try`", "bubblewrap", "copy and `diff`"]
+    table(f"{title}; load {os.getloadavg()[0]:.1f} at the end", head, rows)
+
+
+def _cell(found: Cost | None) -> str:
+    if found is None:
+        return "-"
+    # bwrap does not wait for the process that it starts, so nobody is told what that used.
+    return f"{found.elapsed:.0f}" if isnan(found.processor) else f"{found.elapsed:.0f} ({found.processor:.0f})"
 
 
 async def trees(ways: Ways, place: Path) -> None:
@@ -180,16 +221,18 @@ async def trees(ways: Ways, place: Path) -> None:
             directory = sizes["large"] / f"d{number // IN_DIRECTORY}"
             directory.mkdir()
         os.close(os.open(directory / str(number), os.O_CREAT | os.O_WRONLY))
-    took: dict[str, list[float]] = {name: [] for name in sizes}
+    took: dict[str, list[Cost]] = {name: [] for name in sizes}
     for _ in range(ROUNDS * 3):
         for name, top in sizes.items():
-            took[name].append(await ways.preview("echo y >> file; echo z > new", top) * 1000)
-    small, large = median(took["small"]), median(took["large"])
+            took[name].append(await ways.preview("echo y >> file; echo z > new", top))
+    small, large = (median_cost([{"": each} for each in took[name]], "") for name in sizes)
+    assert small is not None and large is not None
     rows = [
-        ["one file", f"{small:.1f}", "1.00 times"],
-        [f"{TREE:,} files more", f"{large:.1f}", f"{large / small:.2f} times"],
+        ["one file", _cell(small), "1.00 times"],
+        [f"{TREE:,} files more", _cell(large), f"{large.elapsed / small.elapsed:.2f} times"],
     ]
-    table("A command that changes two files, by the tree in which they lie", ["tree", "preview ms", "ratio"], rows)
+    head = ["tree", "preview, ms (of a processor)", "ratio"]
+    table("A command that changes two files, by the tree in which they lie", head, rows)
 
 
 async def main() -> None:

@@ -2,19 +2,19 @@
 
 Needs Linux with user namespaces, or root. The upper directories come from real overlays. `flush` is the part in which
 the changes are written to the disk, so that they survive a power cut: it also writes what other programs have changed.
-`least` is a loop with only the work that no way to apply can leave out: a rename for each file, or a read and a write.
+`least` is a loop in Python with only the system calls that no way to apply can leave out.
 """
 
 import os
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from measure import table
 
@@ -92,21 +92,39 @@ def processor() -> float:
     return (used.ru_utime + used.ru_stime) * 1000
 
 
-def least(top: Path, number: int, *, writes: bool) -> None:
-    """Do what cannot be left out, and nothing else."""
+def least(top: Path, number: int, change: Callable[[int], None]) -> None:
+    """Make only the system calls that no way to apply the change can leave out, in a tree of the same size.
+
+    Each file is looked at before its step, in it, since anybody may have changed it meanwhile, and after it, for undo.
+    """
     paths = [os.path.join(top, directory_of(each), f"f{each}") for each in range(number)]
-    if not writes:
+    if change is add_tree:
+        os.rename(top, f"{top}~")
+        for path in paths:
+            os.lstat(f"{top}~{path[len(str(top)) :]}")
+        return
+    with open(f"{top}/kept", "ab") as kept:
         for path in paths:
             os.lstat(path)
-            os.rename(path, path + "~")
-        return
-    with open(top / "kept", "ab") as kept:
-        for path in paths:
-            with open(path, "r+b", 0) as file:
-                content = file.read()
-                kept.write(content)
-                file.seek(0)
-                file.write(content)
+            os.lstat(path)
+            if change is write_all:
+                write_again(path, kept)
+            else:
+                os.rename(path, path + "~")
+            if change is rename_all:
+                # One name is removed, and another one added.
+                os.rename(path + "~", path)
+            os.lstat(path if change in (write_all, rename_all) else path + "~")
+
+
+def write_again(path: str, kept: BinaryIO) -> None:
+    """Keep the content of a file, read the new one, and write it."""
+    with open(path, "r+b", 0) as file:
+        kept.write(file.read())
+        file.seek(0)
+        content = file.read()
+        file.seek(0)
+        file.write(content)
 
 
 class Flushes:
@@ -141,9 +159,10 @@ def measure(number: int, change: Callable[[int], None], flushes: Flushes) -> lis
         middle = processor()
         undone, second = flushes.without(lambda: transition.undo(str(store)))
         used = [middle - begin, processor() - middle]
-        shortest = milliseconds(lambda: least(top, number, writes=change is write_all))
+        begin = processor()
+        shortest = milliseconds(lambda: least(top, number, change))
+        used.append(processor() - begin)
         remove_tree(str(store))
-        shutil.rmtree(top)
         return [read, applied, undone, copied, first, second, *used, shortest]
 
 
@@ -155,7 +174,7 @@ def main() -> None:
     for number in NUMBERS:
         for change in (replace_all, write_all, add_all, add_tree, rename_all, remove_all):
             found = [measure(number, change, flushes) for _ in range(ROUNDS)]
-            read, applied, undone, copied, first, second, apply_cpu, undo_cpu, shortest = (
+            read, applied, undone, copied, first, second, apply_cpu, undo_cpu, least_cpu, shortest = (
                 statistics.median(column) for column in zip(*found, strict=True)
             )
             rows.append(
@@ -164,10 +183,10 @@ def main() -> None:
                     f"{read:.0f}",
                     f"{applied:.0f} ({apply_cpu:.0f})",
                     f"{undone:.0f} ({undo_cpu:.0f})",
-                    f"{shortest:.0f}",
+                    f"{shortest:.0f} ({least_cpu:.0f})",
+                    f"{apply_cpu / least_cpu:.1f}, {undo_cpu / least_cpu:.1f}",
                     f"{copied:.0f}",
-                    f"{applied / copied:.2f}",
-                    f"{undone / copied:.2f}",
+                    f"{applied / copied:.2f}, {undone / copied:.2f}",
                     f"{first:.0f}, {second:.0f}",
                 ]
             )
@@ -176,10 +195,10 @@ def main() -> None:
         "read, ms",
         "apply, ms (of a processor)",
         "undo, ms (of a processor)",
-        "least, ms",
+        "least, ms (of a processor)",
+        "apply, undo / least, of a processor",
         "`cp -a`, ms",
-        "apply / cp",
-        "undo / cp",
+        "apply, undo / `cp -a`",
         "flush, ms",
     ]
     table(f"Apply and undo a preview; load {os.getloadavg()[0]:.1f} at the end", head, rows)
