@@ -1,6 +1,8 @@
 """What the kernel holds of a sandboxed command, whatever its words say."""
 
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +14,8 @@ import pytest
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.run import Limits
-from whisper_tui.supervisor.keeper.sandbox import probe
+from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
+from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited, probe
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
@@ -248,6 +251,31 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.syscall(int(sys.argv[1]), 1, 0, ctypes.byref(program)) == 0
 """
 """Makes the kernel answer as one without Landlock does, for this process and all that it starts."""
+
+
+def test_a_command_whose_keeper_is_killed_before_it_starts_is_gone_as_well(tmp_path: Path) -> None:
+    alive, held = os.pipe()
+    host = os.fork()
+    if not host:
+        # All processes that this one starts hold the pipe until they become the command.
+        os.close(alive)
+        profile = Profile((str(tmp_path),), (str(tmp_path),), (str(tmp_path),), network=False, processes=False)
+        fork_limited(
+            "/bin/true",
+            ["true"],
+            {},
+            files=[],
+            limits=ProcessLimits(None, None),
+            group=RunCgroup(),
+            restrict=Sandboxes().restriction(profile, watched=True),
+            answer=lambda _: os.kill(os.getpid(), signal.SIGKILL),
+        )
+        os._exit(1)
+    os.close(held)
+    assert os.waitstatus_to_exitcode(os.waitpid(host, 0)[1]) == -signal.SIGKILL
+    assert select.select([alive], [], [], 30)[0] == [alive], "the process that was to become the command is left"
+    assert os.read(alive, 1) == b""
+    os.close(alive)
 
 
 def test_a_missing_landlock_is_detected_and_reported() -> None:

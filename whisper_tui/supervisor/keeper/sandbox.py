@@ -397,7 +397,11 @@ def _exec(
         if limits.memory_bytes is not None:
             _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
         if restrict is not None:
-            socket.send_fds(connection, [_LISTENER_PASSED], [restrict()])
+            listener = restrict()
+            socket.send_fds(connection, [_LISTENER_PASSED], [listener])
+            # With a descriptor of its own it would wait for ever for an answer about its exec after a kill of the
+            # process that answers; now the call fails.
+            os.close(listener)
         os.execve(program, argv, environment)
     except OSError as error:
         number = error.errno or errno.EIO
