@@ -256,7 +256,7 @@ _ALL = (
     ("all.shell", "every tool can be called from a shell",
      SHOWN + "any_tool_can_be_called_from_a_shell_and_waits_for_a_human"),
     ("all.whole", "the library and the shell are given all output; over MCP what the client shows",
-     ROOM + "without_a_room_an_answer_is_whole_however_long",
+     ROOM + "without_an_output_budget_an_answer_is_complete",
      ROOM + "every_answer_fits_the_budget_as_text_and_as_data"),
     ("all.exit_code", "from a shell a call that failed does not end with 0",
      "cli/test_commands.py::test_a_call_that_failed_does_not_end_with_0_whatever_shape_its_answer_has"),

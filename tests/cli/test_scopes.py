@@ -40,7 +40,7 @@ def test_a_rule_is_saved_for_the_workspace_with_the_words_that_were_named(instan
 REFUSED = [
     (["--prefix", "git"], "'git' is too short"),
     (["--prefix", "npm", "test"], "no command of this call begins with 'npm test'"),
-    (["--save", "user"], "A rule needs the beginning"),
+    (["--save", "user"], "A rule needs the first words of its commands"),
     (["--prefix", "git", "push", "--save", "user", "--times", "3"], "limited to a number of calls"),
     (["--within", "/x"], "--within is about a prefix"),
     (["--session", "--prefix", "git", "push", "--save", "user"], "--session and --save exclude each other"),

@@ -20,6 +20,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "demo": [],
     "watch": ["--read-only"],
     "attach": ["gpu1"],
+    "bring": ["gpu1"],
     "dial-stdio": [],
     "serve": ["--port", "0"],
     "mcp": [],

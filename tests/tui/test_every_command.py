@@ -12,7 +12,7 @@ from textual.widgets._footer import FooterKey
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import edit, folder
 from tests.tui.past import a_month, history
-from tests.tui.preview_scenes import apply, begin_preview, end_preview, tidying
+from tests.tui.preview_scenes import applied, apply, begin_preview, end_preview, tidying
 from tests.tui.scenes import ME, Scenario
 from tests.tui.test_rules_screen import Book
 from tests.tui.test_sandboxed import confined
@@ -170,11 +170,20 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
         await cockpit.press("down")
         await cockpit.until(lambda: screen.means_something("history-play"))
         ways = CommandAccess(cockpit, screen)
-        await ways.by_key(HISTORY)
-        await ways.in_the_palette(HISTORY)
+        ran = [command for command in HISTORY if screen.means_something(command.id)]
+        await ways.by_key(ran)
+        await ways.in_the_palette(ran)
         hunks = {f"history-{way}-{what}" for way in ("next", "previous") for what in ("hunk", "file")}
-        assert await ways.by_mouse(HISTORY) == {"history-reload", "history-help", "history-reveal", *hunks}
-        await ways.in_the_palette_by_mouse(HISTORY, "Footer .-command-palette")
+        assert await ways.by_mouse(ran) == {"history-reload", "history-help", "history-reveal", *hunks}
+        await ways.in_the_palette_by_mouse(ran, "Footer .-command-palette")
+    async with open_cockpit(applied(), size=WIDE) as cockpit, history(cockpit) as screen:
+        await cockpit.until(lambda: screen.means_something("history-take-back"))
+        ways = CommandAccess(cockpit, screen)
+        changed = [command for command in HISTORY if screen.means_something(command.id)]
+        only = [command for command in changed if command not in ran]
+        assert {command.id for command in (*ran, *only)} == set(screen.does)
+        await ways.by_key(only)
+        await ways.in_the_palette(changed)
 
 
 @pytest.mark.slow

@@ -220,7 +220,7 @@ PREVIEWS = (
         "whisper_tui.supervisor.preview.confined._ConfinedHost._made",
         "_end_children()",
         "pass",
-        (WAYS + "test_nothing_outside_changes_in_a_sandbox",),
+        (WAYS + "test_nothing_that_a_command_leaves_in_a_copy_runs_on",),
     ),
     Mutation(
         "effects beyond a rule are left to a human",

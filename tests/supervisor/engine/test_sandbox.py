@@ -253,13 +253,21 @@ assert libc.syscall(int(sys.argv[1]), 1, 0, ctypes.byref(program)) == 0
 """Makes the kernel answer as one without Landlock does, for this process and all that it starts."""
 
 
-def test_a_command_whose_keeper_is_killed_before_it_starts_is_gone_as_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before it knows the filter", "while it is asked about the exec"])
+def test_a_command_whose_keeper_is_killed_before_it_starts_is_gone_as_well(tmp_path: Path, when: str) -> None:
     alive, held = os.pipe()
     host = os.fork()
     if not host:
         # All processes that this one starts hold the pipe until they become the command.
         os.close(alive)
         profile = Profile((str(tmp_path),), (str(tmp_path),), (str(tmp_path),), network=False, processes=False)
+        into_sandbox = Sandboxes().restriction(profile, watched=True)
+
+        def restrict() -> int:
+            if when == "before it knows the filter":
+                os.kill(os.getppid(), signal.SIGKILL)
+            return into_sandbox()
+
         fork_limited(
             "/bin/true",
             ["true"],
@@ -267,7 +275,7 @@ def test_a_command_whose_keeper_is_killed_before_it_starts_is_gone_as_well(tmp_p
             files=[],
             limits=ProcessLimits(None, None),
             group=RunCgroup(),
-            restrict=Sandboxes().restriction(profile, watched=True),
+            restrict=restrict,
             answer=lambda _: os.kill(os.getpid(), signal.SIGKILL),
         )
         os._exit(1)

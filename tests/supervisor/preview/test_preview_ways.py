@@ -248,6 +248,16 @@ def test_nothing_outside_changes_in_a_sandbox(user: str, way: str) -> None:
     as_user(user, lambda bench: closed_to_others(bench, way))
 
 
+def test_nothing_that_a_command_leaves_in_a_copy_runs_on() -> None:
+    def work(bench: Bench) -> None:
+        # It opens its file at once: afterwards nobody answers for it any more.
+        report = bench.preview("exec 3> file; (sleep 30; echo late >&3) & echo soon > file", COPY)
+        assert report["left"]
+        assert Path(bench.store, COPY, "file").read_text() == "soon\n"
+
+    as_user("nobody", work)
+
+
 def test_nothing_outside_changes_by_bubblewrap(bwrap: None) -> None:
     as_user("nobody", lambda bench: closed_to_others(bench, BUBBLEWRAP))
 

@@ -340,6 +340,8 @@ def fork_limited(
     with ours, theirs:
         pid = os.fork()
         if not pid:
+            # With both ends it would keep alive what it sends, and not notice that its maker is gone.
+            ours.close()
             _exec(theirs, program, argv, environment, files=files, limits=limits, group=group, restrict=restrict)
         theirs.close()
         told, passed = b"", [-1]
@@ -387,15 +389,8 @@ def _exec(
         group.take(0)
         for action in files:
             _apply_file_action(action)
-        # A signal before the exec must not wake the keeper through the shared descriptor.
-        signal.set_wakeup_fd(-1)
-        for each in ALL_SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if limits.cpu_s is not None:
-            _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
-        if limits.memory_bytes is not None:
-            _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
+        _reset_signals()
+        _apply_limits(limits)
         if restrict is not None:
             listener = restrict()
             socket.send_fds(connection, [_LISTENER_PASSED], [listener])
@@ -410,8 +405,25 @@ def _exec(
     except ValueError:
         number = errno.EINVAL
     finally:
-        connection.send(str(number).encode())
-        os._exit(127)
+        try:
+            connection.send(str(number).encode())
+        finally:
+            os._exit(127)
+
+
+def _reset_signals() -> None:
+    # A signal before the exec must not wake the keeper through the shared descriptor.
+    signal.set_wakeup_fd(-1)
+    for each in ALL_SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _apply_limits(limits: ProcessLimits) -> None:
+    if limits.cpu_s is not None:
+        _set(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + LAST_CPU_S)
+    if limits.memory_bytes is not None:
+        _set(_MEMORY, limits.memory_bytes, limits.memory_bytes)
 
 
 def _apply_file_action(action: tuple[Any, ...]) -> None:
