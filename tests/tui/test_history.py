@@ -8,12 +8,14 @@ from textual.widgets import Input
 
 from tests.tui.cockpit import open_cockpit
 from tests.tui.past import a_month, ask, begin, history, ids
+from tests.tui.preview_scenes import undone
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.ending_text import AgentAnswer, AnswerPart
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.history_screen import HISTORY, HistoryScreen
 from whisper_tui.tui.screens.past_calls import PastList
 
@@ -197,3 +199,16 @@ async def test_a_search_that_ends_while_the_screen_closes_is_no_error():
         await cockpit.until(lambda: all(worker.is_finished for worker in cockpit.app.workers if worker.node is screen))
         await cockpit.press("escape")
         await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))
+
+
+async def test_differences_are_laid_out_for_the_width_that_there_is():
+    async with open_cockpit(undone(), size=(200, 60)) as cockpit, history(cockpit) as screen:
+        view = screen.query_one("#past-detail", ParagraphsView)
+
+        def widths() -> set[int]:
+            return {paragraph.columns for paragraph in view._paragraphs if paragraph.columns}
+
+        await cockpit.until(lambda: widths() == {view.columns})
+        wide = view.columns
+        await cockpit.pilot.resize_terminal(120, 40)
+        await cockpit.until(lambda: view.columns != wide and widths() == {view.columns})

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -178,6 +178,8 @@ class ParagraphsView(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.resized: Callable[[], object] = lambda: None
+        """Called after a resize, for whoever lays out text for its width."""
         self._paragraphs: Paragraphs = ()
         self._aside: Paragraphs = ()
         self._spare: Paragraphs = ()
@@ -270,6 +272,7 @@ class ParagraphsView(ScrollView, can_focus=True):
             # Rows may have been drawn in the new size before this message came.
             self.refresh()
         self.call_after_refresh(self._tell)
+        self.call_after_refresh(self.resized)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Scrolling changes how much is hidden; what was on the screen has been seen."""

@@ -281,6 +281,7 @@ class HistoryScreen(CommandScreen):
     def on_mount(self) -> None:
         """Load the newest calls."""
         self.query_one(SearchBox).cursor_blink = False
+        self.query_one("#past-detail", ParagraphsView).resized = self._lay_out
         self.run_worker(self._show(None), name="show", group="show", exclusive=True)
         self.set_interval(1.0, self._tick)
         self.look(self.filters)
@@ -421,6 +422,11 @@ class HistoryScreen(CommandScreen):
         preview = (*on_record_paragraphs(record), *changes)
         paragraphs = (*note, *describe(shown, session, now, told=self._told, diff=diff, preview=preview))
         view.show(paragraphs, from_top=from_top)
+
+    def _lay_out(self) -> None:
+        """Lay out differences for the width that there is now."""
+        if self.record is not None:
+            self._show_record(self.record, from_top=False)
 
     async def _tick(self) -> None:
         """Refresh a call that is still open."""
