@@ -351,7 +351,7 @@ const { WhisperTui } = await import(process.argv[1])
 const { calls, asked } = JSON.parse(process.argv[2])
 const answered = []
 const client = { postSessionIdPermissionsPermissionId: async ({ path }) => { answered.push(path.permissionID) } }
-const plugin = await WhisperTui({ client, directory: "/work" })
+const plugin = await WhisperTui({ client, directory: "/garden" })
 for (const [callID, tool, args] of calls) {
   await plugin["tool.execute.before"]({ tool, sessionID: "s", callID }, { args })
 }
@@ -384,7 +384,7 @@ CALLS = [
         ("write", "doom_loop", {}, False),
         ("patch", "external_directory", {"filepath": "/a"}, True),
         ("patch", "external_directory", {"filepath": "/other/b"}, True),
-        ("patch", "external_directory", {"filepath": "/work/a"}, False),
+        ("patch", "external_directory", {"filepath": "/garden/a"}, False),
         ("bash", "external_directory", {"command": "whisper-tui exec 1-a"}, True),
         ("bash", "external_directory", {"command": "cat /etc/passwd"}, False),
         ("bash", "external_directory", {"filepath": "/out"}, False),

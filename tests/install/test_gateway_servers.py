@@ -66,7 +66,7 @@ def test_a_second_definition_without_the_gateway_counts(machine: Machine, client
     [
         ["npx", "docs-server", "--", "whisper-tui", "mcp", "--through", "docs"],
         ["evil", "whisper-tui", *GATEWAY],
-        ["/work/project/whisper-tui", *GATEWAY],
+        ["/home/me/project/whisper-tui", *GATEWAY],
         ["whisper-tui", "mcp", "--home", "/w", "--", "--through", "docs"],
         ["whisper-tui", "mcp", "--home", "/elsewhere", "--through", "docs", "--", "npx"],
         ["whisper-tui", "mcp", "--home", "/w", "--through", "docs", "--home", "/elsewhere", "--", "npx"],

@@ -253,7 +253,7 @@ PREVIEWS = (
     Mutation(
         "hard links of deleted files that had to be copied",
         "whisper_tui.supervisor.preview.pre_images._Keeper._link",
-        "copy_node(source, target, self._links)",
+        "copy_node(source, target, self._links, lasting)",
         "copy_node(source, target)",
         (IMAGES + "test_pre_images_survive_a_power_failure_right_after_the_start",),
     ),

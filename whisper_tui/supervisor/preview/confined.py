@@ -26,7 +26,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_node,
     make_alike,
     open_file,
-    remember_links,
     remove_tree,
     stamp,
     stamps_inside,
@@ -151,8 +150,7 @@ class _Copying:
             raise NoPreview(f"the workspace cannot be copied: {path} cannot be read")
         if stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode):
             raise NoPreview(f"the workspace cannot be copied: {path} is a device")
-        copy_node(entry.source, entry.target, self._links)
-        remember_links(self._links, entry.source, os.path.join(self._target, entry.name))
+        copy_node(entry.source, entry.target, self._links, os.path.join(self._target, entry.name))
 
     def _count(self, path: str) -> None:
         self._files += 1

@@ -356,10 +356,14 @@ Links = dict[tuple[int, int], str]
 """Copies of files with several names, by device and inode of the original: further names become hard links."""
 
 
-def copy_node(source: str, target: str, links: Links | None = None, *, marks: bool = False) -> None:
-    """Copy anything but a directory to a new name. Raises `OSError`."""
+def copy_node(source: str, target: str, links: Links | None = None, lasting: str = "", *, marks: bool = False) -> None:
+    """Copy anything but a directory to a new name. Raises `OSError`.
+
+    `links` joins the names of one file; `lasting` is a path of the target that stays valid for them.
+    """
     status = os.lstat(source)
-    if links is not None and status.st_nlink > 1 and _linked(links.get((status.st_dev, status.st_ino)), target):
+    key = (status.st_dev, status.st_ino) if links is not None and status.st_nlink > 1 else None
+    if links is not None and key is not None and _linked(links.get(key), target):
         return
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFLNK:
@@ -370,6 +374,8 @@ def copy_node(source: str, target: str, links: Links | None = None, *, marks: bo
         # No access for others before the owner is right: fifos, sockets and devices.
         os.mknod(target, kind | 0o600, status.st_rdev)
     dress(target, _stamp_of(status), attributes(source, marks=marks, forced=True), marks=marks)
+    if links is not None and key is not None:
+        links.setdefault(key, lasting or target)
 
 
 def _linked(existing: str | None, target: str) -> bool:
@@ -403,21 +409,12 @@ def copy_tree(source: str, target: str, links: Links | None = None, *, marks: bo
     links = {} if links is None else links
 
     def copy(entry: TreeEntry) -> None:
-        copy_node(entry.source, entry.target, links, marks=marks)
-        remember_links(links, entry.source, os.path.join(target, entry.name))
+        copy_node(entry.source, entry.target, links, os.path.join(target, entry.name), marks=marks)
 
     if stat.S_ISDIR(os.lstat(source).st_mode):
         make_alike(source, target, copy, forced=True, marks=marks)
     else:
         copy_node(source, target, links, marks=marks)
-        remember_links(links, source, target)
-
-
-def remember_links(links: Links, source: str, target: str) -> None:
-    """Note the copy of a file with several names, at a path that stays valid."""
-    status = os.lstat(source)
-    if status.st_nlink > 1:
-        links.setdefault((status.st_dev, status.st_ino), target)
 
 
 class TreeEntry(NamedTuple):

@@ -22,7 +22,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     dress,
     make_alike,
     overlay_mark,
-    remember_links,
     remove_tree,
     stamp,
 )
@@ -368,8 +367,7 @@ def _copy_upper(source: str, target: str, links: Links) -> dict[str, list[str]]:
         return True
 
     def copy(entry: TreeEntry) -> None:
-        copy_node(entry.source, entry.target, links)
-        remember_links(links, entry.source, os.path.join(target, entry.name))
+        copy_node(entry.source, entry.target, links, os.path.join(target, entry.name))
 
     make_alike(source, target, copy, is_wanted=is_wanted, forced=True)
     return records

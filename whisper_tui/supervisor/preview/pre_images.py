@@ -23,7 +23,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_tree,
     differs,
     make_alike,
-    remember_links,
     remove_tree,
     stamp,
     stamps_inside,
@@ -208,8 +207,7 @@ class _Keeper:
             self.copied += os.lstat(source).st_size
         if self.copied > MOST_COPIED:
             raise NotKept(f"it deletes more than {MOST_COPIED >> 20} MB on another file system")
-        copy_node(source, target, self._links)
-        remember_links(self._links, source, lasting)
+        copy_node(source, target, self._links, lasting)
 
 
 def _joined(path: str, name: str) -> str:

@@ -323,10 +323,9 @@ class KeptChanges:
         self._store.retry_until_journaled(lambda: self._store.record(event))
         self._unmark(record.id)
         if problem:
-            hint = "Nothing was changed. Leave these files out to take back the others"
             raise Refused(
                 f"call {record.id} was not undone: {problem}",
-                hint=hint,
+                hint="Nothing was changed. Leave these files out to take back the others",
             )
 
     async def _finish_undo(self, call_id: str) -> None:

@@ -100,6 +100,11 @@ class PreviewStore:
         """Every changed file. A directory comes before what is in it."""
         return [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
 
+    @cached_property
+    def _deleted(self) -> dict[tuple[int, ...], ChangedPath]:
+        """The deleted files, by what stays the same when a file is moved."""
+        return {_likeness(row.before): row for row in self.rows if row.action == "deletes" and row.before is not None}
+
     def digest(self) -> str:
         """Return the SHA-256 of all changes."""
         with open(os.path.join(self.directory, overlay_diff.PLAN), "rb") as file:
@@ -158,13 +163,10 @@ class PreviewStore:
 
     def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
         """Return where files come from that the command has moved, by their paths."""
-        deleted = {
-            _likeness(row.before): row for row in self.rows if row.action == "deletes" and row.before is not None
-        }
         found: dict[str, str] = {}
         left = MOST_COMPARED
         for row in rows:
-            old = deleted.get(_likeness(row.after)) if row.action == "creates" and row.after is not None else None
+            old = self._deleted.get(_likeness(row.after)) if row.action == "creates" and row.after is not None else None
             if old is None or row.after is None or not row.after.is_file or not 0 < row.after.size <= left:
                 continue
             # A command can set the time of any file, so only the content says that it is the same one.

@@ -10,8 +10,8 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -368,12 +368,8 @@ class _CodexConnection:
             asker=target.call.asker,
         )
         asked = await self._supervision.submit(request)
-        try:
+        async with self._withdrawn_if_cancelled(asked):
             record = await self._supervision.begin_function(asked)
-        except asyncio.CancelledError:
-            with suppress(WhisperError):
-                await self._supervision.withdraw(asked, GONE)
-            raise
         if isinstance(record.state, Ended):
             raise failure_without_result(record, record.state)
         problem: str | None = "it did not return"
@@ -445,9 +441,19 @@ class _CodexConnection:
             changes.append({"path": each.path, "content": each.content if isinstance(each, WriteFile) else None})
         return {"changes": changes, "files": [file.model_dump(include={"real", "before", "unread"}) for file in files]}
 
+    @asynccontextmanager
+    async def _withdrawn_if_cancelled(self, call_id: str) -> AsyncIterator[None]:
+        """Withdraw a call if the program that waits for it goes away."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            with suppress(WhisperError):
+                await self._supervision.withdraw(call_id, GONE)
+            raise
+
     async def _handed_over(self, call_id: str, ticket: str) -> CallRecord:
         """Return an approved call once the program may carry it out. Raises `WhisperError` if it may not."""
-        try:
+        async with self._withdrawn_if_cancelled(call_id):
             while True:
                 record = await self._supervision.decided(call_id)
                 if isinstance(record.state, Held):
@@ -455,10 +461,6 @@ class _CodexConnection:
                 # At the hand-over a file may be another one than at the approval; then a human is asked again.
                 if not isinstance(record.state, Unjudged | Waiting):
                     break
-        except asyncio.CancelledError:
-            with suppress(WhisperError):
-                await self._supervision.withdraw(call_id, GONE)
-            raise
         match record.state:
             case Ended(ending=HandedOver()):
                 return record
@@ -479,12 +481,8 @@ class _CodexConnection:
             key=f"executor run {secrets.token_hex(8)}",
         )
         call_id = await self._supervision.submit(request)
-        try:
+        async with self._withdrawn_if_cancelled(call_id):
             record = await self._supervision.outcome(call_id)
-        except asyncio.CancelledError:
-            with suppress(WhisperError):
-                await self._supervision.withdraw(call_id, GONE)
-            raise
         if isinstance(record.state, Ended) and record.state.ending != Exited(code=0):
             code, said = exit_of(record, record.state.ending)
             output = (await self._supervision.read_output(call_id, "err", 0, 1000)).data.decode("utf-8", "replace")
