@@ -3,7 +3,6 @@
 What it shows is what a real run makes, nothing outside changes, and what cannot be shown keeps it from being applied.
 """
 
-import codecs
 import json
 import os
 import shutil
@@ -110,8 +109,6 @@ class Bench:
 @contextmanager
 def as_user_nobody() -> Iterator[Any]:
     """Run the body in a child that is an ordinary user, with a Python that this user can read."""
-    for name in ("ascii", "idna", "utf-8"):
-        codecs.lookup(name)  # loads its module while this is possible
     with as_nobody() as status:
         if status.child and Path(SYSTEM_PYTHON).exists():
             sys.executable = SYSTEM_PYTHON

@@ -1,5 +1,6 @@
 """What the tests of previews share: descriptions of trees to compare, and children that are an ordinary user."""
 
+import codecs
 import hashlib
 import os
 import stat
@@ -62,6 +63,9 @@ class _Child:
 def as_nobody() -> Iterator[_Child]:
     """Run the body in a child as an ordinary user, and in this process with `child` false; then wait for the child."""
     sys.stdout.flush()
+    for encoding in ("ascii", "idna", "utf-8"):
+        # Loads its module while this is possible: an ordinary user may not read the home of root.
+        codecs.lookup(encoding)
     status = _Child(False)
     pid = os.fork()
     status.child = pid == 0
