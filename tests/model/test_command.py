@@ -30,6 +30,7 @@ def test_limits_of_time_do_not_make_another_command() -> None:
         a_spec(environment={"A": "1"}),
         a_spec(tty=True),
         a_spec(accepts_input=True),
+        a_spec(place="gpu1"),
     ],
 )
 def test_everything_else_makes_another_command(other: CommandSpec) -> None:
@@ -39,6 +40,18 @@ def test_everything_else_makes_another_command(other: CommandSpec) -> None:
 def test_the_order_of_added_variables_does_not_matter() -> None:
     one, two = a_spec(environment={"A": "1", "B": "2"}), a_spec(environment={"B": "2", "A": "1"})
     assert (one.canonical(), one.identity()) == (two.canonical(), two.identity())
+
+
+def test_a_command_of_this_machine_is_written_as_before_there_were_places() -> None:
+    assert "place" not in a_spec().canonical()
+    assert a_spec(Argv(program="ls"), cwd="/").identity() == "03365c6b0a8c0724f8daac8ba98f9050"
+    assert CommandSpec.model_validate_json(a_spec(place="gpu1").canonical()) == a_spec(place="gpu1")
+
+
+@pytest.mark.parametrize("name", ["*", "..", "-oProxyCommand=x", "a b", "a/b", "gpu1\n", "x" * 101])
+def test_a_place_has_a_plain_name(name: str) -> None:
+    with pytest.raises(ValidationError):
+        CommandSpec.model_validate({**a_spec().model_dump(), "place": name})
 
 
 @pytest.mark.parametrize("wrong", [{"timeout_s": 0}, {"timeout_s": -1}, {"grace_s": -0.1}, {"colour": "red"}])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -252,13 +253,23 @@ Command = Annotated[Argv | Shell | Function | FileEdits, Field(discriminator="ki
 CarriedOut = Function | FileEdits
 """Commands that whoever asked carries out itself."""
 
+PLACE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+"""The names of places, where commands can run besides this machine."""
+
+# What runs on this machine is written as it was before there were places: journals, digests of approvals, and lines
+# for programs of the version before stay the same.
+PlaceName = Annotated[str, Field(pattern=f"^({PLACE_NAME})?$", exclude_if=not_)]
+"""The name of a place. Empty: this machine."""
+
 
 class CommandSpec(Value):
     """Everything that decides what a run does, apart from the inherited environment."""
 
     command: Command
     cwd: str
-    """Absolute working directory."""
+    """Absolute working directory; at a place, a directory there."""
+    place: PlaceName = ""
+    """Where it runs: the name of a place. Empty: this machine."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables added to the session's own; part of what is approved."""
     tty: bool = False

@@ -1,0 +1,1 @@
+"""Places: commands that run on other machines, in containers and as jobs."""
