@@ -31,6 +31,7 @@ from whisper_tui.cli.subcommand import (
 )
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.supervisor.places.transport import SSH_FAILED, SSH_OPTIONS
 from whisper_tui.wire.protocol import DIAL
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ ALL = "all"
 """The name that stands for this machine and all that the configuration names."""
 MOST_AT_ONCE = 32
 """Machines that are asked at the same time."""
-NOT_FOUND, SSH_FAILED = 127, 255
-"""Exit codes of ssh: of a shell that does not find the program, and of ssh itself."""
+NOT_FOUND = 127
+"""The exit code of a shell that does not find the program."""
 
 _FAR_ID = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9._@-]{0,99}):(?P<id>[a-z]?[0-9]{1,18})")
 
@@ -160,17 +161,6 @@ def _without_host(words: Sequence[str]) -> list[str]:
     return found
 
 
-OPTIONS = (
-    # Whoever sits at a cockpit cannot answer a question of ssh: it would wait in the terminal behind it.
-    *("-o", "BatchMode=yes"),
-    *("-o", "ConnectTimeout=10"),
-    # A machine that has lost its network sends nothing at all; so ssh gives up after three unanswered questions.
-    *("-o", "ServerAliveInterval=5"),
-    *("-o", "ServerAliveCountMax=3"),
-    *("-o", "ForwardX11=no"),
-    *("-o", "ForwardAgent=no"),
-    "-T",
-)
 FOUND_THERE = """sh -c 'PATH="$PATH:$HOME/.local/bin"; exec whisper-tui "$@"' whisper-tui"""
 """Starts whisper_tui where `bring` has put it, which many shells do not search when they run a command for ssh."""
 _LAST_WORDS = 2000
@@ -198,7 +188,7 @@ class SshHost:
         pipe = subprocess.PIPE
         # At a terminal ssh may ask for a passphrase: this is no cockpit, and somebody sits there.
         options = [] if sys.stdin.isatty() else ["-o", "BatchMode=yes"]
-        command = ["ssh", *options, *OPTIONS[2:], "--", self._destination, far]
+        command = ["ssh", *options, *SSH_OPTIONS[2:], "--", self._destination, far]
         try:
             return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said)
         except OSError as error:
@@ -218,7 +208,7 @@ class SshHost:
         far = f"{self.command} {DIAL}"
         try:
             process = subprocess.Popen(
-                ["ssh", *OPTIONS, "--", self._destination, far],
+                ["ssh", *SSH_OPTIONS, "--", self._destination, far],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=said,
