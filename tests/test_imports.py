@@ -60,7 +60,7 @@ def test_the_declared_contracts_hold() -> None:
         ("model", {"model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
         ("policy", {"policy", "model"}, DRAWING | PROTOCOLS | {"asyncio", "subprocess", "sqlite3"}),
         ("system", {"system", "model"}, DRAWING | PROTOCOLS | {"asyncio", "pydantic", "sqlite3"}),
-        ("effects", {"effects", "policy", "model"}, DRAWING | PROTOCOLS | {"asyncio", "sqlite3"}),
+        ("effects", {"effects", "policy", "system", "model"}, DRAWING | PROTOCOLS | {"asyncio", "sqlite3"}),
         ("supervisor", {"supervisor", "effects", "policy", "system", "model"}, DRAWING | PROTOCOLS),
         ("wire", {"wire", "supervisor", "effects", "policy", "system", "model"}, DRAWING | PROTOCOLS),
         ("tools", {"tools", "present", "model"}, DRAWING | PROTOCOLS),

@@ -13,8 +13,8 @@ from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_f
 from whisper_tui.policy.commands.read_only_list import TEXT_TOOLS, helpers_of
 from whisper_tui.policy.commands.read_only_programs import SPECIAL
 from whisper_tui.policy.rules.rule import Rules
-from whisper_tui.supervisor.approvals import expand
 from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.system import host_files
 
 pytestmark = pytest.mark.slow
 
@@ -212,7 +212,7 @@ def bash_texts(draw: st.DrawFn) -> str:
 
 def allowed(jail: Jail, text: str, monkeypatch: pytest.MonkeyPatch) -> bool:
     """True if nobody would be asked about a text in this jail."""
-    monkeypatch.setattr(expand, "home_of_user", lambda: str(jail.home))
+    monkeypatch.setattr(host_files, "home_of_user", lambda: str(jail.home))
     spec = CommandSpec(command=Shell(text=text), cwd=str(jail.workspace))
     own = (str(jail.home),)
     verdict, resolved = judge_alone(spec, Rules(read_only=True), jail.session, root=str(jail.workspace), own=own, now=0)

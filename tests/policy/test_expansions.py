@@ -16,6 +16,7 @@ from whisper_tui.policy.view import agreed_steps
 from whisper_tui.supervisor.approvals import expand, judge
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.supervisor.runs import sandbox_profile
+from whisper_tui.system import host_files
 
 LOOKING = Rules(read_only=True)
 
@@ -30,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (workspace / name).write_text("one\n")
     (found / ".ssh").mkdir()
     (found / ".ssh" / "id_rsa").write_text("a key\n")
-    monkeypatch.setattr(expand, "home_of_user", lambda: str(found))
+    monkeypatch.setattr(host_files, "home_of_user", lambda: str(found))
     monkeypatch.setattr(judge, "sandbox_problem", lambda: "")
     return found
 
@@ -245,7 +246,7 @@ def test_readers_that_differ_expand_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_home_that_the_sandbox_closes_is_asked_about_at_once(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(expand, "home_of_user", lambda: "/home/me")
+    monkeypatch.setattr(host_files, "home_of_user", lambda: "/home/me")
     assert judged(home, text).kind == "ask"
     assert judged(home, "echo ~").kind == "allow"
 

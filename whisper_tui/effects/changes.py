@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from whisper_tui.effects.file_view import LARGEST_COMPARED, Deadline, FileView, Found, read_regular
+from whisper_tui.effects.file_view import LARGEST_COMPARED, Deadline, FileView, Found
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.model.effects import (
     LONGEST_DIFF,
@@ -20,6 +20,7 @@ from whisper_tui.model.effects import (
     TextDiff,
     UnknownEffect,
 )
+from whisper_tui.system import host_files
 
 MOST_PATHS = 50
 """Paths that one removal names."""
@@ -120,7 +121,7 @@ class Changes:
             return {}
         facts: dict[str, object] = {"approved_in": found.call_id, "changed": found.digest != code.digest}
         if found.digest != code.digest and found.text is not None:
-            now, _ = read_regular(os.path.realpath(code.path or ""), LARGEST_COMPARED)
+            now, _ = host_files.read_regular(host_files.realpath(code.path or ""), LARGEST_COMPARED)
             if now is not None:
                 facts["since"] = diff_of(found.text.encode(), now, lambda: self.deadline.left < 0.05)[0]
         return facts

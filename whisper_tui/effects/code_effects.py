@@ -29,6 +29,7 @@ from whisper_tui.policy.commands.argv import Words
 from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.view import CommandView
+from whisper_tui.system import host_files
 
 MOST_TARGETS = 30
 """Targets of a Makefile whose recipes are shown for one command."""
@@ -99,7 +100,7 @@ def _record_known(step: Step, changes: Changes) -> bool:
     if name not in BUILTINS:
         found = _in_path(step, name)
         # A program of the system is no code that somebody should read first.
-        if found is not None and not changes.view.is_outside(os.path.realpath(found)):
+        if found is not None and not changes.view.is_outside(host_files.realpath(found)):
             return _program_file(step, changes, found)
     return False
 
@@ -132,7 +133,7 @@ def _named(step: Step, words: tuple[str | None, ...]) -> str:
 def _in_path(step: Step, name: str) -> str | None:
     for directory in (step.environment.get("PATH") or "").split(os.pathsep):
         candidate = os.path.join(step.directory or "/", directory or ".", name)
-        if name and "\0" not in name and os.access(candidate, os.X_OK) and os.path.isfile(candidate):
+        if name and "\0" not in name and host_files.is_executable(candidate) and host_files.is_file(candidate):
             return candidate
     return None
 

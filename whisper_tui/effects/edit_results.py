@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import diff_of, lines_of, printable
-from whisper_tui.effects.file_view import read_regular, resolved_path
+from whisper_tui.effects.file_view import resolved_path
 from whisper_tui.model.call import (
     LARGEST_EDITED,
     DeleteFile,
@@ -32,6 +32,7 @@ from whisper_tui.policy.risks.sensitive_paths import (
     run_later_kind,
     sensitive_kind,
 )
+from whisper_tui.system import host_files
 
 DIFF_S = 0.05
 """Seconds after which the lines of all files are compared in blocks only: this happens before an agent goes on."""
@@ -101,7 +102,7 @@ def _facts(real: str) -> Facts:
     if "\0" in real:
         return _unread("its name contains a null character")
     try:
-        status = os.stat(real, follow_symlinks=False)
+        status = host_files.lstat(real)
     except FileNotFoundError:
         return Facts(ABSENT)
     except OSError as error:
@@ -109,7 +110,7 @@ def _facts(real: str) -> Facts:
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         return Facts(Content(None, "it is not a regular file"), status.st_size, mode)
-    data, why = read_regular(real, LARGEST_EDITED)
+    data, why = host_files.read_regular(real, LARGEST_EDITED)
     return Facts(Content(data, why), status.st_size, mode, status.st_nlink)
 
 

@@ -15,6 +15,7 @@ from whisper_tui.effects.operands import ParsedWords, Program, find_targets, inp
 from whisper_tui.effects.text_edits import EDITORS, SED
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.effects.transfer_programs import TRANSFERS
+from whisper_tui.system import host_files
 
 
 def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -326,7 +327,7 @@ def _named(roots: Iterable[Found], test: tuple[str, bool], changes: Changes) -> 
         for name in tree.names:
             if fnmatch.fnmatchcase(os.path.basename(name), pattern):
                 found = changes.view.find(name, None, follow=False)
-                if found is not None and (not files or not os.path.islink(name)):
+                if found is not None and (not files or not host_files.is_link(name)):
                     yield found
         if not files:
             changes.unknown(None, "files", f"directories named {pattern} are deleted if they are empty")

@@ -7,16 +7,16 @@ import fnmatch
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from whisper_tui.model.effects import FileKind
+from whisper_tui.system import host_files
+from whisper_tui.system.host_files import Tree
 
 LARGEST_COMPARED = 1 << 20
 """Bytes of a file of which the content is compared."""
-
-_NEVER_OPENED = ("/proc", "/sys", "/dev")
-"""Reading a file there may wait for ever, or change something."""
 
 
 class Deadline:
@@ -57,23 +57,9 @@ class Found(NamedTuple):
     """True if it is named with a slash at its end, which no file is."""
 
 
-class Tree(NamedTuple):
-    """The files below a path."""
-
-    files: int
-    bytes: int
-    complete: bool
-    names: tuple[str, ...]
-    """Real paths of the files, as many as were kept."""
-
-
-MOST_KEPT = 20_000
-"""Names of files below one path that are kept for git."""
-
-
 def resolved_path(path: str) -> str:
     """Return a path with its links resolved, or as it is if no system takes it."""
-    return path if "\0" in path else os.path.realpath(path)
+    return path if "\0" in path else host_files.realpath(path)
 
 
 class FileView:
@@ -95,7 +81,7 @@ class FileView:
         named = os.path.join(directory or "/", path)
         plain = os.path.normpath(named)
         try:
-            real = os.path.realpath(named) if follow else self._parent_resolved(named)
+            real = host_files.realpath(named) if follow else self._parent_resolved(named)
         except (OSError, ValueError):
             return Found(plain, plain, "unknown")
         found = self._at(plain, real, through=self._is_linked(real, path, directory))
@@ -112,7 +98,7 @@ class FileView:
         if self._below_removed(real):
             return Found(plain, real, "absent", through_link=through, made=True)
         try:
-            status = os.lstat(real)
+            status = host_files.lstat(real)
         except FileNotFoundError:
             return Found(plain, real, "absent", through_link=through)
         except (OSError, ValueError):
@@ -129,8 +115,8 @@ class FileView:
         bare = named.rstrip("/") or "/"
         parent, name = os.path.split(bare)
         if name in {"", ".", ".."}:
-            return os.path.realpath(bare)
-        return os.path.join(os.path.realpath(parent), name)
+            return host_files.realpath(bare)
+        return os.path.join(host_files.realpath(parent), name)
 
     def _below_removed(self, real: str) -> bool:
         parent = os.path.dirname(real)
@@ -177,16 +163,12 @@ class FileView:
         """The names in a directory at that point. None: more than `most`, or the time is over."""
         if "\0" in path:
             return None
-        real = os.path.realpath(path)
+        real = host_files.realpath(path)
         names: dict[str, None] = {}
-        try:
-            with os.scandir(real) as entries:
-                for entry in entries:
-                    names[entry.name] = None
-                    if len(names) > most or self._deadline.is_over:
-                        return None
-        except OSError:
-            pass
+        with suppress(OSError):
+            names = dict.fromkeys(host_files.names(real, most + 1))
+        if len(names) > most or self._deadline.is_over:
+            return None
         for changed, (kind, _) in self._changed.items():
             parent, name = os.path.split(changed)
             if parent == real:
@@ -235,50 +217,14 @@ class FileView:
             return None, "the file is larger than 1 MiB"
         if self._deadline.is_over:
             return None, "there was no time to read it"
-        return read_regular(found.real, LARGEST_COMPARED)
+        return host_files.read_regular(found.real, LARGEST_COMPARED)
 
     def tree(self, real: str, most_s: float = 0.2) -> Tree:
         """Count the files below a real path, links not followed."""
-        ends = time.monotonic() + min(most_s, self._deadline.left)
-        files = size = 0
-        names: list[str] = []
-        for path, status in _walk(real):
-            if time.monotonic() > ends or status is None:
-                # An unreadable directory may hold any number.
-                self._deadline.was_missed = self._deadline.was_missed or self._deadline.is_over
-                return Tree(files, size, False, tuple(names))
-            if not stat.S_ISDIR(status.st_mode):
-                files += 1
-                size += status.st_size
-                if len(names) < MOST_KEPT:
-                    names.append(path)
-        return Tree(files, size, True, tuple(names))
-
-
-def _walk(real: str) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Every path at and below a path. Without a status: it could not be looked at."""
-    try:
-        top = os.lstat(real)
-    except FileNotFoundError:
-        return
-    except OSError:
-        yield real, None
-        return
-    yield real, top
-    waiting = [real] if stat.S_ISDIR(top.st_mode) else []
-    while waiting:
-        directory = waiting.pop()
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(status.st_mode):
-                        waiting.append(entry.path)
-                    yield entry.path, status
-        except FileNotFoundError:
-            continue
-        except OSError:
-            yield directory, None
+        found = host_files.tree(real, min(most_s, self._deadline.left))
+        if not found.complete:
+            self._deadline.was_missed = self._deadline.was_missed or self._deadline.is_over
+        return found
 
 
 def kind_of(mode: int) -> FileKind:
@@ -286,28 +232,3 @@ def kind_of(mode: int) -> FileKind:
     if stat.S_ISDIR(mode):
         return "directory"
     return "file" if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else "special"
-
-
-def read_regular(real: str, most: int) -> tuple[bytes | None, str]:
-    """Read a regular file whole, or return None and the reason why not, as a clause."""
-    if any(real == each or real.startswith(each + "/") for each in _NEVER_OPENED):
-        return None, "it is not a file on a disk"
-    try:
-        # Without O_NONBLOCK a FIFO that was put there meanwhile would wait for its writer.
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY)
-    except OSError as error:
-        return None, f"the file cannot be read: {error.strerror}"
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return None, "it is not a regular file"
-        if status.st_size > most:
-            return None, f"the file is larger than {most // 1024:,} KiB"
-        content = bytearray()
-        while len(content) <= most and (part := os.read(descriptor, most + 1 - len(content))):
-            content += part
-        return (bytes(content), "") if len(content) <= most else (None, "the file is growing")
-    except OSError as error:
-        return None, f"the file cannot be read: {error.strerror}"
-    finally:
-        os.close(descriptor)

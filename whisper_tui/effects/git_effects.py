@@ -17,6 +17,7 @@ from whisper_tui.model.effects import GitEffect
 from whisper_tui.model.verdict import Repository
 from whisper_tui.policy.commands.argv import GitCommand, parse_git
 from whisper_tui.policy.commands.read_only_programs import git_only_reads
+from whisper_tui.system import host_files
 
 _ONLY_GIT_DIRECTORY = frozenset(
     (
@@ -110,7 +111,7 @@ class GitCall:
     def paths(self) -> list[str]:
         """The operands as paths relative to the work tree, which git is asked in."""
         given = self.step.directory or self.repository.work_tree
-        names = [os.path.join(os.path.realpath(given), each) for each in self.args.operands if each]
+        names = [os.path.join(host_files.realpath(given), each) for each in self.args.operands if each]
         return [os.path.normpath(name) for name in names]
 
 
@@ -383,9 +384,8 @@ def _clean(call: GitCall) -> None:
     excluded = [f"--exclude={value}" for value in call.args.all("e", "exclude") if value is not None]
     twice = sum(1 for name, _ in call.args.options if name in {"f", "force"}) > 1
     call.record()
-    _remove_names(
-        call, call.cleaned(*letters, *excluded, "--", *(call.paths() or [os.path.realpath(call.step.directory or "/")]))
-    )
+    paths = call.paths() or [host_files.realpath(call.step.directory or "/")]
+    _remove_names(call, call.cleaned(*letters, *excluded, "--", *paths))
     if twice:
         call.unknown("with -f twice it deletes repositories inside as well")
 

@@ -16,6 +16,7 @@ from whisper_tui.effects.changes import printable
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.model.effects import DroppedCommit, Removal
 from whisper_tui.model.verdict import Repository
+from whisper_tui.system import host_files
 
 _HARMLESS = re.compile(
     r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|"
@@ -110,9 +111,9 @@ def find_repository(cwd: str) -> tuple[Repository | None, bool]:
     directory = cwd
     while True:
         found = os.path.join(directory, ".git")
-        if os.path.lexists(found):
+        if host_files.lexists(found):
             return _repository(directory, found)
-        if os.path.lexists(os.path.join(directory, "HEAD")):
+        if host_files.lexists(os.path.join(directory, "HEAD")):
             # Git may take the directory itself for a bare repository.
             return None, False
         parent = os.path.dirname(directory)
@@ -136,10 +137,10 @@ def pin_repository(repository: Repository | None, cwd: str) -> dict[str, str]:
 
 def _repository(work_tree: str, found: str) -> tuple[Repository | None, bool]:
     # A clone can bring a link to a directory that is prepared elsewhere.
-    if os.path.islink(found):
+    if host_files.is_link(found):
         return None, False
     git_dir = common = found
-    if not os.path.isdir(found):
+    if not host_files.is_directory(found):
         linked = _linked_work_tree(found)
         if linked is None:
             return None, False
@@ -156,7 +157,7 @@ def _linked_work_tree(file: str) -> tuple[str, str] | None:
     text = _line(file)
     git_dir = text.removeprefix("gitdir: ") if text and text.startswith("gitdir: /") else None
     # A relative or linked path could be repointed between this check and the start.
-    if git_dir is None or git_dir != os.path.realpath(git_dir):
+    if git_dir is None or git_dir != host_files.realpath(git_dir):
         return None
     worktrees, common = os.path.dirname(git_dir), os.path.dirname(os.path.dirname(git_dir))
     if os.path.basename(worktrees) != "worktrees" or os.path.basename(common) != ".git":
@@ -173,20 +174,20 @@ def _line(path: str) -> str | None:
 
 
 def _text(path: str, longest: int) -> str | None:
+    content, _ = host_files.read_regular(path, longest, follow=True)
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(longest + 1)
-    except (OSError, UnicodeDecodeError):
+        text = None if content is None else content.decode()
+    except UnicodeDecodeError:
         return None
-    return text if len(text) <= longest else None
+    return None if text is None else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _is_plain(common: str, git_dir: str) -> bool:
     """True if git reads only files of these two directories: no links, no alternates, no other configuration."""
     places = dict.fromkeys((common, git_dir))
-    if any(os.path.islink(os.path.join(place, name)) for place in places for name in _PLAIN):
+    if any(host_files.is_link(os.path.join(place, name)) for place in places for name in _PLAIN):
         return False
-    return not any(os.path.lexists(os.path.join(common, name)) for name in _ELSEWHERE) and not os.path.lexists(
+    return not any(host_files.lexists(os.path.join(common, name)) for name in _ELSEWHERE) and not host_files.lexists(
         os.path.join(git_dir, "config.worktree")
     )
 
@@ -199,25 +200,23 @@ def _is_neutral(common: str) -> bool:
 def _holds_modules(index: str) -> bool | None:
     """True if an index has an entry for a submodule. None: unknown."""
     try:
-        about = os.stat(index)
+        about = host_files.stat(index)
     except FileNotFoundError:
         return False
     except OSError:
         return None
     if about.st_size > _LARGEST_INDEX:
         return None
-    return _index_holds_modules(index, about.st_size, about.st_mtime_ns, about.st_ino)
+    return _index_holds_modules(index, about.st_size, about.st_mtime_ns, about.st_ino, host_files.place())
 
 
 @lru_cache(maxsize=64)
-def _index_holds_modules(index: str, size: int, changed_ns: int, inode: int) -> bool | None:
+def _index_holds_modules(index: str, size: int, changed_ns: int, inode: int, place: str) -> bool | None:
     """Return the same, cached for each version of the file."""
-    # These two only belong to the key of the cache.
-    del changed_ns, inode
-    try:
-        with open(index, "rb") as file:
-            content = file.read(size)
-    except OSError:
+    # These only belong to the key of the cache.
+    del changed_ns, inode, place
+    content, _ = host_files.read_regular(index, size, follow=True)
+    if content is None:
         return None
     # A split index keeps its entries in a second file, which git would read.
     if b"link" in content[-size // 2 :] and _has_extension(content, b"link"):
@@ -286,13 +285,15 @@ class GitReader:
 
     def repository(self, directory: str) -> tuple[Repository | None, str]:
         """The repository around a directory, or None and the reason why git is not asked, as a clause."""
-        real = os.path.realpath(directory)
+        real = host_files.realpath(directory)
         if real not in self._known:
             self._known[real] = self._look(real)
         return self._known[real]
 
     def _look(self, real: str) -> tuple[Repository | None, str]:
         repository, neutral = find_repository(real)
+        if repository is not None and host_files.place():
+            return None, "git is not run at another place before the command is approved"
         if repository is None:
             return (
                 None,

@@ -3,17 +3,16 @@
 import json
 import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from whisper_tui.effects.changes import Changes, printable
-from whisper_tui.effects.file_view import read_regular
 from whisper_tui.effects.operands import ParsedWords
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.effects.transfer_programs import is_remote, transfer_words
 from whisper_tui.model.effects import HostEffect
 from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.system import host_files
 
 LARGEST_CONFIGURATION = 1 << 20
 
@@ -73,16 +72,16 @@ def is_elsewhere(host: str) -> bool:
     """True unless a name or address is this machine's own."""
     if host in {"localhost", "::1", "0.0.0.0"} or host.endswith(".localhost"):  # noqa: S104 it is compared
         return False
-    return not re.fullmatch(r"127(?:\.\d+){1,3}", host) and host != socket.gethostname().lower()
+    return not re.fullmatch(r"127(?:\.\d+){1,3}", host) and host != host_files.host_name().lower()
 
 
 def _home(step: Step) -> str:
-    return step.environment.get("HOME") or os.path.expanduser("~")
+    return step.environment.get("HOME") or host_files.home()
 
 
 def _configuration(path: str) -> str:
     """The text of a configuration file; empty if it cannot be read."""
-    content, _ = read_regular(os.path.realpath(path), LARGEST_CONFIGURATION)
+    content, _ = host_files.read_regular(host_files.realpath(path), LARGEST_CONFIGURATION)
     return "" if content is None else content.decode("utf-8", "replace")
 
 

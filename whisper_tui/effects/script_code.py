@@ -7,13 +7,13 @@ from functools import lru_cache
 from hashlib import sha256
 
 from whisper_tui.effects.changes import Changes, ReadScript, printable
-from whisper_tui.effects.file_view import read_regular
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.effects import LONGEST_CODE, CodeEffect, CodeRisk
 from whisper_tui.model.verdict import Resolved, Risk
 from whisper_tui.policy.risks.call_risks import risks_of
 from whisper_tui.policy.view import LONGEST_READ, Question, view
+from whisper_tui.system import host_files
 
 LARGEST_CODE = 1 << 20
 """Bytes of a file that is read as code."""
@@ -104,7 +104,7 @@ def record_file(step: Step, changes: Changes, path: str | None, name: str, langu
         add_code(changes, known, "there is no such file" if found.kind == "absent" else "it is not a regular file")
         return
     known["size"] = found.size
-    content, why = read_regular(found.real, LARGEST_CODE)
+    content, why = host_files.read_regular(found.real, LARGEST_CODE)
     if content is None:
         add_code(changes, known, why)
         return
@@ -126,7 +126,7 @@ def record_git_hooks(step: Step, changes: Changes, subcommand: str, git_director
     """Record the hooks of a repository that a git command runs."""
     for name in GIT_HOOKS.get(subcommand, ()):
         path = os.path.join(git_directory, "hooks", name)
-        if os.access(path, os.X_OK):
+        if host_files.is_executable(path):
             record_file(step, changes, path, f"git hook {name}")
 
 

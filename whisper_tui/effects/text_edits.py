@@ -10,6 +10,7 @@ from whisper_tui.effects.file_view import Found
 from whisper_tui.effects.operands import ParsedWords, Program, find_targets, input_of
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.policy.commands import read_only_programs as special_programs
+from whisper_tui.system import host_files
 
 NOT_COMPUTED = "not computed"
 _SED_FLAGS = frozenset({"e", "expression", "i", "in-place", "E", "r", "regexp-extended", "s", "separate", "u"})
@@ -24,8 +25,8 @@ def _in_place(step: Step, operands: Iterable[str | None], suffix: str, changes: 
     for found in find_targets(step, operands, changes, follow=False):
         if found.kind != "file":
             continue
-        is_link = not found.made and os.path.islink(found.real)
-        if is_link and not os.path.isfile(found.real):
+        is_link = not found.made and host_files.is_link(found.real)
+        if is_link and not host_files.is_file(found.real):
             continue
         if suffix:
             name = os.path.basename(found.path)

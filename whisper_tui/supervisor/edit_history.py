@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from whisper_tui.effects.edit_results import Content, edited_paths, examine, shown_versions, versions
-from whisper_tui.effects.file_view import read_regular
 from whisper_tui.model.call import LARGEST_EDITED, CommandSpec, EditedFile, FileEdits, FileState, FileVersions
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.system.host_files import read_regular
 
 MOST_KEPT_BYTES = 1 << 30
 """Bytes of all contents together; beyond it the oldest edits lose theirs."""

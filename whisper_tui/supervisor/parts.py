@@ -34,11 +34,11 @@ from whisper_tui.supervisor.runs.live_runs import StallMonitor
 from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.previews import Previews, preview_support
 from whisper_tui.supervisor.runs.retention import Retention
-from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import Environments, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system.host_files import home_of_user
 from whisper_tui.system.state_directory import Directories
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeGuard
 
 from whisper_tui.model.call import (
@@ -52,6 +51,7 @@ from whisper_tui.supervisor.approvals.judge import Examinations, Examined, Judge
 from whisper_tui.supervisor.approvals.session_grants import check_scope
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.system import host_files
 
 
 class ApprovalQueue:
@@ -273,8 +273,8 @@ class ApprovalQueue:
         session = self._store.board.sessions.get(record.call.session_id)
         if session is None or resolved is None:
             return {}
-        root = Path(session.root).resolve()
-        return {path: held for path, held in resolved.contents.items() if Path(path).resolve().is_relative_to(root)}
+        above = host_files.realpath(session.root).rstrip("/") + "/"
+        return {path: held for path, held in resolved.contents.items() if host_files.realpath(path).startswith(above)}
 
     def judge_edits_again(self, session_id: str) -> None:
         """Judge the waiting edits of a session again, after its way of judging them has changed."""

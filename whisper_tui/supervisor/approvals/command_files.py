@@ -3,12 +3,10 @@
 import itertools
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from whisper_tui.effects.changes import ApprovedScript
-from whisper_tui.effects.file_view import read_regular
 from whisper_tui.effects.script_code import LARGEST_CODE, digest_of
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.effects import LONGEST_CODE
@@ -26,7 +24,9 @@ from whisper_tui.policy.risks.sensitive_paths import (
 )
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.approvals.expand import Expander, find_program
-from whisper_tui.supervisor.keeper.run_files import stamp
+from whisper_tui.supervisor.keeper.run_files import stamp_of
+from whisper_tui.system import host_files
+from whisper_tui.system.host_files import read_regular
 
 _SHELLS = frozenset({*SHELLS, "source", "."})
 _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "-p", "--eval", "--print"})
@@ -51,8 +51,13 @@ def file_stamps(program: str, meanings: Iterable[Meaning], scripts: Iterable[str
     paths = dict.fromkeys([program, *scripts])
     for meaning in meanings:
         paths |= dict.fromkeys(filter(None, (meaning.program,)))
-    stamps = {path: stamp(path) for path in paths}
+    stamps = {path: _stamp(path) for path in paths}
     return {path: found for path, found in stamps.items() if found is not None}
+
+
+def _stamp(path: str) -> str | None:
+    found = host_files.status(path)
+    return None if found is None else stamp_of(found)
 
 
 def what_changed(before: Resolved, now: Resolved) -> str:
@@ -140,19 +145,10 @@ def contents_of(paths: Iterable[str]) -> dict[str, str]:
 
 def _content_of(path: str, largest: int) -> tuple[str | None, int]:
     """Return the digest of a file, or its stamp if it is larger, and the bytes that were read."""
-    # A digest, because a write through a shared mapping need not change the times of the file.
-    try:
-        # Somebody may put a FIFO in its place, which without O_NONBLOCK would wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            # Hashing also happens on the event loop, before each start.
-            if not stat.S_ISREG(status.st_mode) or status.st_size > largest:
-                return stamp(path), 0
-            content = file.read(largest)
-            return blake2b(content, digest_size=16).hexdigest(), len(content)
-    except (OSError, ValueError):
-        return stamp(path), 0
+    # A digest, because a write through a shared mapping need not change the times of the file. It is bounded, because
+    # hashing also happens on the event loop, before each start.
+    found = host_files.digest(path, largest)
+    return (_stamp(path), 0) if found is None else found
 
 
 LARGEST_PROFILE = 1 << 20
@@ -190,10 +186,10 @@ def own_shell_of(spec: CommandSpec, given: OwnShell | None, cwd: str, path: str)
 def _profile_text(path: str) -> str | None:
     """Return the text of a profile. None: there is none that only this user can write."""
     try:
-        status = os.lstat(path) if path else None
+        status = host_files.lstat(path) if path else None
     except (OSError, ValueError):
         return None
-    if status is None or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+    if status is None or status.st_uid != host_files.user_id() or status.st_mode & 0o022:
         return None
     content, _ = read_regular(path, LARGEST_PROFILE)
     return None if content is None or len(content) >= LARGEST_PROFILE else content.decode("utf-8", "replace")
@@ -255,14 +251,7 @@ def _files(word: str | None, cwd: str) -> list[str]:
         return []
     names = [word] if not word.startswith("-") else [word.partition("=")[2], word[2:] if word[1:2] != "-" else ""]
     paths = [os.path.join(cwd, name) for name in names if name]  # noqa: PTH118
-    return [path for path in paths if _is_file(path)]
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
-    except (OSError, ValueError):
-        return False
+    return [path for path in paths if host_files.is_file(path)]
 
 
 MOST = 5
@@ -273,7 +262,7 @@ def sensitive_files(spec: CommandSpec, cwd: str, environment: Mapping[str, str],
     """Return the files that a command may write and that decide what runs later (decision 10), with their kinds."""
     # Each path counts both as written and as resolved: it may be a link, or may be replaced by one.
     found: dict[str, str] = {}
-    looked = _PathLookup(cwd, environment.get("HOME") or os.path.expanduser("~"), tuple(map(os.path.realpath, own)))  # noqa: PTH111
+    looked = _PathLookup(cwd, environment.get("HOME") or host_files.home(), tuple(map(host_files.realpath, own)))
     for words, targets in _commands(spec, cwd, environment):
         looked.follow_cd(words)
         written = [*written_paths(words), *((target, False) for target in targets)]
@@ -334,7 +323,7 @@ class _PathLookup:
         for base in self._bases:
             place = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
             yield place
-            real = os.path.realpath(place)
+            real = host_files.realpath(place)
             if real != place:
                 yield real
 
@@ -357,7 +346,7 @@ class ApprovedScripts:
         for each in code:
             if each.path is None or each.digest is None:
                 continue
-            content, _ = read_regular(os.path.realpath(each.path), LARGEST_CODE)
+            content, _ = read_regular(host_files.realpath(each.path), LARGEST_CODE)
             if content is not None and digest_of(content) == each.digest:
                 self._write(each.path, call_id, content)
         self._make_room()

@@ -19,7 +19,7 @@ from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece
 from whisper_tui.policy.view import LONGEST_READ, CommandView, view
-from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
+from whisper_tui.system import host_files
 
 
 def find_program(word: str, cwd: str, path: str) -> str | None:
@@ -28,11 +28,11 @@ def find_program(word: str, cwd: str, path: str) -> str | None:
         return None
     if "/" in word:
         named = os.path.join(cwd, word)  # noqa: PTH118
-        return _tidy(named) if _exists(named) else None
+        return _tidy(named) if host_files.exists(named) else None
     for directory in path.split(os.pathsep):
         # An empty entry of PATH means the working directory.
         candidate = os.path.join(cwd, directory or ".", word)  # noqa: PTH118
-        if os.access(candidate, os.X_OK) and not is_directory(candidate):
+        if host_files.is_executable(candidate) and not host_files.is_directory(candidate):
             return _tidy(candidate)
     return None
 
@@ -41,21 +41,6 @@ def _tidy(path: str) -> str:
     """Return a path without `.` parts."""
     # `..` behind a symbolic link leads elsewhere than the text says, so such a path stays as it is.
     return path if ".." in path.split("/") else os.path.normpath(path)
-
-
-def is_directory(path: str) -> bool:
-    """True if there is a directory of that name."""
-    try:
-        return os.path.isdir(path)  # noqa: PTH112
-    except ValueError:
-        return False
-
-
-def _exists(path: str) -> bool:
-    try:
-        return os.path.exists(path)  # noqa: PTH110
-    except ValueError:
-        return False
 
 
 MOST_COMMANDS = 30
@@ -292,22 +277,21 @@ class Expander:
         part, rest = parts[0], parts[1:]
         if not any(character in part for character in "*?["):
             path = prefix + part
-            if os.path.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
+            if host_files.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
                 yield from self._below(path + "/" if rest else path, rest)
             return
         try:
-            entries = os.scandir(os.path.join(self._cwd, prefix or "."))  # noqa: PTH118
+            names = host_files.names(os.path.join(self._cwd, prefix or "."), MOST_ENTRIES + 1)  # noqa: PTH118
         except OSError:
             return
-        with entries:
-            for entry in entries:
-                self._entries += 1
-                if self._entries > MOST_ENTRIES:
-                    return
-                # bash without dotglob: `*` matches no hidden file.
-                hidden = entry.name.startswith(".") and not part.startswith(".")
-                if not hidden and fnmatch.fnmatchcase(entry.name, part):
-                    yield from self._below(prefix + entry.name + ("/" if rest else ""), rest)
+        for name in names:
+            self._entries += 1
+            if self._entries > MOST_ENTRIES:
+                return
+            # bash without dotglob: `*` matches no hidden file.
+            hidden = name.startswith(".") and not part.startswith(".")
+            if not hidden and fnmatch.fnmatchcase(name, part):
+                yield from self._below(prefix + name + ("/" if rest else ""), rest)
 
 
 def _literal(text: str) -> str:
@@ -411,7 +395,7 @@ class PossibleFiles:
             path = prefix + name
             if rest:
                 yield from self._below(path + "/", rest)
-            elif os.path.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
+            elif host_files.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
                 yield path
 
     def _names(self, prefix: str, part: list[tuple[str, bool]]) -> Iterator[str]:
@@ -427,17 +411,16 @@ class PossibleFiles:
         # Before bash 5.2, `.*` also matched these two.
         yield from (name for name in (".", "..") if hidden and matches(name))
         try:
-            entries = os.scandir(os.path.join(self._cwd, prefix or "."))  # noqa: PTH118
+            names = host_files.names(os.path.join(self._cwd, prefix or "."), MOST_ENTRIES + 1)  # noqa: PTH118
         except (OSError, ValueError):
             return
-        with entries:
-            for entry in entries:
-                self._entries += 1
-                if self._entries > MOST_ENTRIES:
-                    raise NotPlain(f"its patterns select from more than {MOST_ENTRIES:,} files")
-                matched = matches(entry.name) or of_bytes(os.fsencode(entry.name))
-                if matched and (hidden or not entry.name.startswith(".")):
-                    yield entry.name
+        for name in names:
+            self._entries += 1
+            if self._entries > MOST_ENTRIES:
+                raise NotPlain(f"its patterns select from more than {MOST_ENTRIES:,} files")
+            matched = matches(name) or of_bytes(os.fsencode(name))
+            if matched and (hidden or not name.startswith(".")):
+                yield name
 
 
 def literal_text(seen: CommandView, cwd: str) -> str | None:
@@ -445,7 +428,7 @@ def literal_text(seen: CommandView, cwd: str) -> str | None:
     if not seen.steps:
         return None
     try:
-        commands = expanded_commands(seen.steps, home_of_user(), PossibleFiles(cwd).of)
+        commands = expanded_commands(seen.steps, host_files.home_of_user(), PossibleFiles(cwd).of)
     except NotPlain:
         return None
     text = "; ".join(shlex.join(word.text for word in command) for command in commands)

@@ -18,7 +18,8 @@ from whisper_tui.supervisor.approvals.command_files import (
     own_shell_of,
     sensitive_files,
 )
-from whisper_tui.supervisor.approvals.expand import expand_command, find_program, is_directory, literal_text
+from whisper_tui.supervisor.approvals.expand import expand_command, find_program, literal_text
+from whisper_tui.system import host_files
 
 MOST_LINKS = 40
 """Limit of symbolic links in one path, the same as the kernel's."""
@@ -38,7 +39,7 @@ def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place,
     """
     if seen.plain is None:
         return ()
-    private = tuple(os.path.realpath(directory) for directory in own)
+    private = tuple(host_files.realpath(directory) for directory in own)
     found: list[Place] = []
     directories = [cwd]
     for at, command in enumerate(seen.commands):
@@ -52,7 +53,9 @@ def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place,
                 found.append(place)
         # `cd x && cat y` reads x/y, and `cd x; cat y` may read either.
         if command.name == "cd" and words and len(directories) < MOST_DIRECTORIES:
-            directories += [real for path in _paths(words[-1:], directories) if os.path.isdir(real := _real(path)[0])]  # noqa: PTH112
+            directories += [
+                real for path in _paths(words[-1:], directories) if host_files.is_directory(real := _real(path)[0])
+            ]
     return tuple(found)
 
 
@@ -76,7 +79,7 @@ def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
 
 def _kind(real: str, own: Sequence[str]) -> PlaceKind | None:
     try:
-        mode = os.stat(real).st_mode  # noqa: PTH116
+        mode = host_files.stat(real).st_mode
     except (OSError, ValueError):
         return None
     if any(real == directory or real.startswith(directory + "/") for directory in own):
@@ -105,7 +108,7 @@ def _real(path: str) -> tuple[str, bool]:
         if at in _NETWORK:
             continue
         try:
-            target = os.readlink(at)  # noqa: PTH115
+            target = host_files.readlink(at)
         except (OSError, ValueError):
             continue
         links += 1
@@ -134,7 +137,7 @@ def resolve(
     `own`: the directories of whisper_tui, which read-only commands must not read without approval; `root`: the
     workspace, where it is known; `shell`: the shell and the profile of its agent.
     """
-    cwd = os.path.realpath(spec.cwd) if is_directory(spec.cwd) else None
+    cwd = host_files.realpath(spec.cwd) if host_files.is_directory(spec.cwd) else None
     if isinstance(spec.command, CarriedOut):
         problem = None if cwd else f"the working directory {spec.cwd} does not exist"
         return Resolved(cwd=cwd, problem=problem, edits=_edits(spec, environment, own, root))
@@ -171,7 +174,7 @@ def _with_meaning(
         repository=repository,
         places=find_places(seen, cwd, own),
         helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
-        shell=os.path.basename(os.path.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
+        shell=os.path.basename(host_files.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
         variables=variables,
         commands=commands,
         more=more,
@@ -199,8 +202,8 @@ def _written_out(
 def _edits(spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str], root: str) -> tuple[EditedFile, ...]:
     if not isinstance(spec.command, FileEdits):
         return ()
-    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
-    return examine(spec.command.changes, (root or spec.cwd,), home, tuple(map(os.path.realpath, own)))
+    home = environment.get("HOME") or host_files.home()
+    return examine(spec.command.changes, (root or spec.cwd,), home, tuple(map(host_files.realpath, own)))
 
 
 def _problem(spec: CommandSpec, word: str, program: str | None, cwd: str | None) -> str | None:
@@ -208,6 +211,6 @@ def _problem(spec: CommandSpec, word: str, program: str | None, cwd: str | None)
         return f"the working directory {spec.cwd} does not exist"
     if program is None:
         return f"the program {word} was not found"
-    if is_directory(program) or not os.access(program, os.X_OK):
+    if host_files.is_directory(program) or not host_files.is_executable(program):
         return f"the program {word} may not be executed"
     return None

@@ -195,7 +195,10 @@ def remove(path: str) -> None:
 def stamp(path: str, *, follow_links: bool = True) -> str | None:
     """Identify a file and its version: device, inode, size and times. None: there is no file."""
     found = status(path, follow_links=follow_links)
-    if found is None:
-        return None
+    return None if found is None else stamp_of(found)
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """Return the identity and the version of a file by its status."""
     # With ctime: a command can set mtime back to hide a change, but not ctime.
     return f"{found.st_dev:x}.{found.st_ino:x}.{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ctime_ns:x}"

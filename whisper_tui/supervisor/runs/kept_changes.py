@@ -31,7 +31,7 @@ from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
 from whisper_tui.supervisor.runs.preview_changes import PreviewStore
-from whisper_tui.supervisor.runs.sandbox_profile import home_of_user
+from whisper_tui.system.host_files import home_of_user
 
 ReportedFact = Spawned | BackgroundSeen | Finished | Settled
 """A fact that a keeper has reported about a run."""

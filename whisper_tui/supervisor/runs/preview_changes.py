@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from whisper_tui.effects.changes import printable
 from whisper_tui.effects.edit_results import Content, shown_versions
-from whisper_tui.effects.file_view import read_regular
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
@@ -37,6 +36,7 @@ from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.undo_records import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
+from whisper_tui.system.host_files import read_regular
 
 REPORT = "report.json"
 EXECUTABLE = "it is executable"

@@ -4,7 +4,6 @@ The keeper sets the sandbox up and knows the rights that all sandboxes share; th
 """
 
 import os
-import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.supervisor.keeper import sandbox as keeper_sandbox
 from whisper_tui.supervisor.runs.executor import SandboxProfile
+from whisper_tui.system.host_files import home_of_user
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of unasked commands. An agent cannot write to any of these directories."""
@@ -101,16 +101,6 @@ def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None)
         "HOME": home_of_user(),
         "SHELL": "/bin/sh",
     }
-
-
-@cache
-def home_of_user() -> str:
-    """Return the home of this user according to the system."""
-    # An agent can set HOME.
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return "/"
 
 
 def secret_paths(home: str, workspaces: Iterable[str]) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.sandbox_profile import (
-    home_of_user,
     minimal_environment,
     readable_paths,
     sandbox_profile_of,
@@ -33,6 +32,7 @@ from whisper_tui.supervisor.runs.sandbox_profile import (
 )
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system.host_files import home_of_user
 
 PREVIEW_TIMEOUT_S = 300.0
 """Seconds after which a preview is ended."""
