@@ -207,14 +207,21 @@ def _holds_modules(index: str) -> bool | None:
         return None
     if about.st_size > _LARGEST_INDEX:
         return None
-    return _index_holds_modules(index, about.st_size, about.st_mtime_ns, about.st_ino, host_files.place())
+    # The cache is of this machine, and what is assumed of another one until it answers must not be remembered.
+    if host_files.place():
+        return _read_index_holds_modules(index, about.st_size)
+    return _index_holds_modules(index, about.st_size, about.st_mtime_ns, about.st_ino)
 
 
 @lru_cache(maxsize=64)
-def _index_holds_modules(index: str, size: int, changed_ns: int, inode: int, place: str) -> bool | None:
+def _index_holds_modules(index: str, size: int, changed_ns: int, inode: int) -> bool | None:
     """Return the same, cached for each version of the file."""
-    # These only belong to the key of the cache.
-    del changed_ns, inode, place
+    # These two only belong to the key of the cache.
+    del changed_ns, inode
+    return _read_index_holds_modules(index, size)
+
+
+def _read_index_holds_modules(index: str, size: int) -> bool | None:
     content, _ = host_files.read_regular(index, size, follow=True)
     if content is None:
         return None
