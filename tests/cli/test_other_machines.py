@@ -18,12 +18,13 @@ import psutil
 import pytest
 
 import whisper_tui
-from tests.cli.conftest import PROGRAM, Instance
+from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
 from tests.cli.terminal import Terminal
 from tests.outside import outside_only
 from tests.ssh_server import loopback_server, needs_sshd, other_machine
-from whisper_tui.cli.other_machines import SshHost, by_host, is_elsewhere
+from whisper_tui.cli.other_machines import SshHost, by_host, is_elsewhere, without_host
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.wire.light_client import light_client
 
 pytestmark = [outside_only, pytest.mark.skipif(sys.platform != "linux", reason="network namespaces")]
 SOURCE = str(Path(whisper_tui.__file__).parent.parent)
@@ -47,12 +48,18 @@ class Machine(Instance):
 
     def asks(self, command: str) -> "subprocess.Popen[str]":
         """An agent there asks for a shell command, which waits now."""
-        # Sockets of the file system belong to no network, but a supervisor started from here would be in ours.
-        assert self.run("status").returncode in {0, 3}
-        before = {row["id"] for row in self.rows("list")}
         process = self.start("call", "run_shell_command", json.dumps({"command": command}))
-        self.until(lambda: {row["id"] for row in self.rows("list") if row["state"] == "waiting"} - before)
+        self.until(lambda: command in self.waiting())
         return process
+
+    def waiting(self) -> list[str]:
+        """The commands that wait there. Starts no program, and no supervisor: it would be in our network."""
+        try:
+            with light_client(self.home, start=False) as supervisor:
+                rows = supervisor.ask("rows", kind="list")
+        except Unavailable:
+            return []
+        return [row["command"] for row in rows if row["state"] == "waiting"]
 
     @property
     def table(self) -> str:
@@ -143,12 +150,101 @@ def test_subcommands_list_and_decide_on_other_machines(near):
     assert listed.returncode == 3
     assert "machine away cannot be reached, so nothing is known of it. Try: ssh away true" in listed.stderr
     assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
-    assert '"exitCode": 0' in agent.communicate(timeout=60)[0]
+    assert '"exitCode": 0' in agent.communicate(timeout=ANSWER_S)[0]
     for words in (("history", "verify", "--json"), ("export", "--format", "jsonl")):
         answer = desk.run(*words, "--host", "gpu1")
         assert answer.returncode == 0 and json.loads(
             answer.stdout.splitlines()[0] if "jsonl" in words else answer.stdout
         )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Desk]]:
+    """Two machines that are reached without a network, and a desk that knows another one, too."""
+    found = []
+    for name in ("gpu1", "gpu2"):
+        found.append(Machine(tmp_path / name, SimpleNamespace(name=name, config=tmp_path / "ssh_config")))
+    found[0].ssh.config.touch()
+    desk = Desk(tmp_path / "desk", found, "[hosts.away]\n")
+    (desk.root / "bin" / "ssh").write_text(FAKE_SSH)
+    yield found[0], found[1], desk
+    for each in (desk, *found):
+        each.close()
+
+
+def two_hours_ahead(desk: Desk, name: str) -> None:
+    """Let the clock of a machine, and no other one, differ from ours."""
+    clock = desk.root / "wrong" / "date"
+    clock.parent.mkdir()
+    clock.write_text("#!/bin/sh\necho $(($(/bin/date +%s) + 7200))\n")
+    clock.chmod(0o755)
+    ssh = desk.root / "bin" / "ssh"
+    ssh.write_text(ssh.read_text().replace("shift 2\n", f'[ "$2" = {name} ] && PATH={clock.parent}:$PATH\nshift 2\n'))
+
+
+def test_the_history_of_all_machines_is_one_list_in_the_order_of_our_time(pair):
+    gpu1, gpu2, desk = pair
+    for machine, command in ((gpu1, "echo first"), (gpu2, "echo second"), (gpu1, "echo third")):
+        agent = machine.asks(command)
+        waiting = next(row["id"] for row in machine.rows("list"))
+        assert machine.run("approve", waiting).returncode == 0
+        agent.communicate(timeout=ANSWER_S)
+    listed = desk.run("history", "--host", "all", "--json")
+    assert (listed.returncode, "machine away cannot be reached" in listed.stderr) == (3, True)
+    told = [(row["host"], row["id"], row["command"]) for row in json.loads(listed.stdout)]
+    assert told == [("gpu1", "2", "echo third"), ("gpu2", "1", "echo second"), ("gpu1", "1", "echo first")]
+    table = desk.run("history", "--host", "all", "--limit", "2").stdout.splitlines()
+    assert [line.split()[0] for line in table] == ["ID", "gpu1:2", "gpu2:1"]
+    two_hours_ahead(desk, "gpu2")
+    rows = json.loads(desk.run("history", "--host", "all", "--json").stdout)
+    assert [row["host"] for row in rows] == ["gpu1", "gpu1", "gpu2"]
+    assert 7000 < rows[1]["submitted_at"] - rows[2]["submitted_at"] < 7300
+
+
+def test_calls_of_several_machines_are_exported_into_one_file_at_the_desk(pair):
+    gpu1, gpu2, desk = pair
+    for machine in (gpu1, gpu2):
+        machine.asks("touch made")
+    path = desk.workspace / "calls.jsonl"
+    answer = desk.run("export", "--format", "jsonl", "-o", path.name, "--host", "all")
+    assert (answer.returncode, "machine away cannot be reached" in answer.stderr) == (3, True)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(row["host"], row["id"]) for row in rows] == [("gpu1", "1"), ("gpu2", "1")]
+    assert path.stat().st_mode & 0o777 == 0o600
+    named = desk.run("export", "gpu2:1", "gpu1:1", "--format", "jsonl")
+    assert [json.loads(line)["host"] for line in named.stdout.splitlines()] == ["gpu1", "gpu2"]
+    report = desk.run("export", "--format", "markdown", "--session", "s1", "--host", "all").stdout
+    names = [line for line in report.splitlines() if line.startswith("# Machine")]
+    assert names == ["# Machine gpu1", "# Machine gpu2"]
+    recording = desk.run("export", "gpu1:1", "gpu2:1", "--format", "asciicast")
+    assert (recording.returncode, "is of one call" in recording.stderr) == (2, True)
+
+
+def test_rules_of_another_machine_are_changed_there(pair):
+    gpu1, gpu2, desk = pair
+    added = desk.run("rules", "add", "allow", "touch", "--host", "gpu1", "--sandbox", "off")
+    assert f"Added to {gpu1.root / 'config' / 'rules.toml'}: allow touch" in added.stdout, added.stderr
+    assert (
+        '"exitCode": 0'
+        in gpu1.start("call", "run_shell_command", '{"command": "touch made"}').communicate(timeout=ANSWER_S)[0]
+    )
+    gpu2.asks("touch made")
+    rows = json.loads(desk.run("rules", "list", "--json", "--host", "all").stdout)
+    assert [(row["machine"], row["name"]) for row in rows if row["name"] == "touch"] == [("gpu1", "touch")]
+    assert "Removed 1 rule" in desk.run("rules", "--host", "gpu1", "remove", "touch").stdout
+    gpu1.asks("touch made")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("rules add deny --host a -- curl --host b", "rules add deny -- curl --host b"),
+        ("rules --host=a list", "rules list"),
+        ("list --hos a", "list"),
+    ],
+)
+def test_the_option_alone_is_left_out_of_what_is_sent(given, sent):
+    assert without_host(given.split()) == sent.split()
 
 
 def test_a_number_without_a_machine_is_sent_to_none(near):
@@ -180,19 +276,21 @@ def test_other_words_name_no_machine(ids):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_subcommands_decide_over_real_ssh_on_the_machine_that_is_named(machines, desk):
     agents = [machine.asks(f"touch on-{machine.name}") for machine in machines]
     rows = desk.rows("list", "--host", "all")
     assert [(row["host"], row["command"]) for row in rows] == [("gpu1", "touch on-gpu1"), ("gpu2", "touch on-gpu2")]
     assert desk.run("deny", "gpu2:1", "not now").returncode == 0
-    assert "not now" in "".join(agents[1].communicate(timeout=60))
+    assert "not now" in "".join(agents[1].communicate(timeout=ANSWER_S))
     assert "Approved 1" in desk.run("approve", "gpu1:1").stdout
-    assert '"exitCode": 0' in agents[0].communicate(timeout=60)[0]
+    assert '"exitCode": 0' in agents[0].communicate(timeout=ANSWER_S)[0]
     assert (machines[0].workspace / "on-gpu1").exists()
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
     agents = [machines[0].asks("touch on-gpu1")]
@@ -202,7 +300,7 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
         terminal.shows(b"Call gpu1:1")
         terminal.types(b"a")
         terminal.shows(b"Call gpu1:1 is approved")
-        assert '"exitCode": 0' in agents[0].communicate(timeout=60)[0]
+        assert '"exitCode": 0' in agents[0].communicate(timeout=ANSWER_S)[0]
         agents.append(machines[1].asks("touch on-gpu2"))
         terminal.shows(b"touch on-gpu2")
         terminal.types(b"n")
@@ -221,7 +319,7 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
         terminal.shows(b"Call gpu2:1 is approved")
         terminal.types(b"q")
         assert terminal.ends() == 0
-    assert '"exitCode": 0' in agents[1].communicate(timeout=60)[0]
+    assert '"exitCode": 0' in agents[1].communicate(timeout=ANSWER_S)[0]
     decided = machines[1].rows("show", "1")
     assert "@" in json.dumps(decided)
 
@@ -244,6 +342,7 @@ def test_a_machine_with_another_host_key_is_unreachable(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_a_machine_without_whisper_tui_says_what_to_do(tmp_path):
     with loopback_server(tmp_path / "sshd", "bare") as ssh:

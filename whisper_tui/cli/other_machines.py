@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from heapq import merge
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from whisper_tui.cli.subcommand import (
     DONE,
@@ -69,12 +70,16 @@ def run_elsewhere(options: Options, given: Sequence[str]) -> int:
     check_outside(f"{options.verb} on another machine", home_of(options))
     wanted = load(home_of(options))
     words = without_home(given)
-    if (named := getattr(options, "at_host", None)) is not None:
-        words = _without_host(words)
-        if named == ALL:
-            return _on_all(options, wanted, words)
-        return _on(options, wanted, named, words)
-    return max(_on(options, wanted, host, own) for host, own in by_host(options, words).items())
+    named = getattr(options, "at_host", None)
+    if named == ALL:
+        words = without_host(words)
+        return _on_several(options, wanted, dict.fromkeys(dict.fromkeys((HERE, *wanted.hosts)), words))
+    if named is not None:
+        return _on(options, wanted, named, without_host(words))
+    commands = by_host(options, words)
+    if options.verb == "export" and len(commands) > 1:
+        return _on_several(options, wanted, commands)
+    return max(_on(options, wanted, host, own) for host, own in commands.items())
 
 
 def by_host(options: Options, words: Sequence[str]) -> dict[str, list[str]]:
@@ -112,51 +117,165 @@ def _on(options: Options, wanted: "Configuration", host: str, words: Sequence[st
     return code
 
 
-def _on_all(options: Options, wanted: "Configuration", words: Sequence[str]) -> int:
-    """Run a command line on all machines at once, and print what each says below its name, or as one JSON list."""
-    hosts = list(dict.fromkeys((HERE, *wanted.hosts)))
+class _Answer(NamedTuple):
+    """The output and the exit code of a command line on a machine."""
 
-    def run(host: str) -> "subprocess.CompletedProcess[str]":
-        command = _command(options, wanted, host, words, terminal=False)
-        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    code: int
+    text: str
+    said: str
+    """Its standard error."""
+    ahead_s: float = 0.0
+    """Seconds that its clock is ahead of ours."""
 
+
+SAME_CLOCK_S = 5.0
+"""Difference of two clocks that is not corrected: it may be the way of the answer."""
+_TIMES = ("since", "submitted_at", "decided_at", "started_at", "needs_input_since", "granted_at", "denied_at")
+"""The fields of rows that are times of the machine's clock."""
+
+
+def _on_several(options: Options, wanted: "Configuration", commands: Mapping[str, list[str]]) -> int:
+    """Run a command line on each machine, and print what all say: by the name of each, as one list, or in one file."""
+    whole = options.verb == "history" and options.action is None
+    if whole:
+        commands = {host: [*words, *([] if options.json else ["--json"])] for host, words in commands.items()}
+    if options.verb == "export":
+        if options.format not in {"jsonl", "markdown"}:
+            raise InvalidRequest(
+                f"an export as {options.format} is of one call", hint="whisper-tui export gpu1:7 --format asciicast"
+            )
+        commands = {host: _without_file(words) for host, words in commands.items()}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = dict(zip(hosts, pool.map(run, hosts), strict=True))
-    if getattr(options, "json", False):
-        rows = [row for host, answer in answers.items() for row in _rows(host, answer.stdout)]
+        asked = pool.map(lambda command: _answer(options, wanted, *command), commands.items())
+        answers = dict(zip(commands, asked, strict=True))
+    if whole:
+        _print_history(options, answers)
+    elif options.verb == "export":
+        _export(options, answers)
+    elif getattr(options, "json", False):
+        rows = [row for host, answer in answers.items() for row in _rows(host, answer)]
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+    else:
+        told = (f"{host}:\n{answer.text}" for host, answer in answers.items() if answer.code != SSH_FAILED)
+        sys.stdout.writelines(told)
     code = DONE
     for host, answer in answers.items():
-        if not getattr(options, "json", False) and answer.returncode != SSH_FAILED:
-            sys.stdout.write(f"{host}:\n{answer.stdout}")
-        for line in answer.stderr.splitlines():
+        for line in answer.said.splitlines():
             sys.stderr.write(f"{host}: {visible(line)}\n")
-        if answer.returncode == SSH_FAILED:
+        if answer.code == SSH_FAILED:
             # Standard error, and an exit code: an empty list would mean that nothing waits there.
             complain(f"the machine {host} cannot be reached, so nothing is known of it. Try: ssh {host} true")
-        code = max(code, UNAVAILABLE if answer.returncode == SSH_FAILED else answer.returncode)
+        code = max(code, UNAVAILABLE if answer.code == SSH_FAILED else answer.code)
     return code
 
 
-def _rows(host: str, text: str) -> Iterable[object]:
-    """Return the rows that a machine printed as JSON, each with its name."""
+def _answer(options: Options, wanted: "Configuration", host: str, words: Sequence[str]) -> _Answer:
+    """Run a command line on one machine, and compare its clock with ours."""
+    command = _command(options, wanted, host, words, terminal=False)
+    if host != HERE:
+        # Last, so that the answer is on its way no longer than ssh takes.
+        command[-1] += " && date +%s"
+    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    text, ahead_s = done.stdout, 0.0
+    if host != HERE and not done.returncode:
+        text, _, now = text.rstrip("\n").rpartition("\n")
+        text += "\n" if text else ""
+        ahead_s = float(now) - time.time() if now.isdecimal() else 0.0
+    return _Answer(done.returncode, text, done.stderr, ahead_s if abs(ahead_s) > SAME_CLOCK_S else 0.0)
+
+
+def _rows(host: str, answer: _Answer) -> list[Any]:
+    """Return the rows that a machine printed as JSON, each with its name and in our time."""
     try:
-        found = json.loads(text or "[]")
+        found = json.loads(answer.text or "[]")
     except ValueError:
         return []
     rows = found if isinstance(found, list) else [found]
-    return [{"host": host, **row} if isinstance(row, dict) else row for row in rows]
+    return [_row(host, row, answer.ahead_s) if isinstance(row, dict) else row for row in rows]
 
 
-def _without_host(words: Sequence[str]) -> list[str]:
+def _row(host: str, row: dict[str, Any], ahead_s: float) -> dict[str, Any]:
+    times = {name: row[name] - ahead_s for name in _TIMES if ahead_s and isinstance(row.get(name), int | float)}
+    # A rule has a host of its own: where from a fetch may be.
+    return {"machine" if "host" in row else "host": host, **row, **times}
+
+
+def _print_history(options: Options, answers: Mapping[str, _Answer]) -> None:
+    """Print the calls of all machines as one list, newest first."""
+    from whisper_tui.cli.commands.list_calls import print_history
+
+    rows = [row for host, answer in answers.items() for row in _rows(host, answer)]
+    rows.sort(key=lambda row: float(row["submitted_at"]), reverse=True)
+    print_history(options, rows[: options.limit])
+
+
+def _export(options: Options, answers: Mapping[str, _Answer]) -> None:
+    """Write one document about the calls of all machines, here."""
+    import asyncio
+    from pathlib import Path
+
+    from whisper_tui.export.document import save
+
+    texts = _lines(answers) if options.format == "jsonl" else _reports(answers)
+
+    async def pieces() -> AsyncIterator[str]:
+        for text in texts:
+            yield text
+
+    if options.output is None:
+        sys.stdout.writelines(texts)
+        return
+    size = asyncio.run(save(pieces(), Path(options.output)))
+    sys.stderr.write(f"whisper-tui: {size:,} bytes were written to {options.output}\n")
+
+
+def _lines(answers: Mapping[str, _Answer]) -> Iterator[str]:
+    """Yield the calls of all machines as JSON lines, oldest first."""
+
+    def rows(host: str, answer: _Answer) -> Iterator[dict[str, Any]]:
+        for line in answer.text.splitlines():
+            yield _row(host, json.loads(line), answer.ahead_s)
+
+    each = (rows(host, answer) for host, answer in answers.items() if not answer.code)
+    for row in merge(*each, key=lambda row: float(row["submitted_at"])):
+        yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _reports(answers: Mapping[str, _Answer]) -> Iterator[str]:
+    """Yield the reports of all machines below their names."""
+    for host, answer in answers.items():
+        if not answer.code and answer.text:
+            yield f"# Machine {host}\n\n{answer.text}\n"
+
+
+def without_host(words: Sequence[str]) -> list[str]:
     """Return a command line without `--host NAME`."""
     found = list(words)
     for at, word in enumerate(found):
-        if word == "--host":
+        if word == "--":
+            break
+        if word in _HOST_OPTIONS:
             del found[at : at + 2]
             break
-        if word.startswith("--host="):
+        if word.partition("=")[0] in _HOST_OPTIONS:
             del found[at]
+            break
+    return found
+
+
+_HOST_OPTIONS = ("--host", "--hos")
+"""The option as it may be written: a shorter beginning could be another one."""
+
+
+_FILE_OPTION = re.compile(r"(-o|--o[a-z]*)(?P<value>.+)?", re.DOTALL)
+
+
+def _without_file(words: Sequence[str]) -> list[str]:
+    """Return a command line of `export` without its file, which is written here."""
+    found = list(words)
+    for at, word in enumerate(found):
+        if (option := _FILE_OPTION.fullmatch(word)) is not None:
+            del found[at : at + (1 if option["value"] else 2)]
             break
     return found
 

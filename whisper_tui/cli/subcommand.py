@@ -82,9 +82,13 @@ GROUPS = {
 }
 """The subcommands by their headings in the help. The others are internal: they work, and are not listed."""
 
-ON_HOSTS = frozenset(["list", "ps", "history", "export", "story", "status", "pause", "resume", "approvals"])
+ON_HOSTS = frozenset(
+    ["list", "ps", "history", "export", "story", "status", "pause", "resume", "approvals", "rules", "doctor"]
+)
 """The subcommands that take `--host`."""
-WITH_IDS = frozenset(["show", "approve", "deny", "preview", "undo", "signal", "kill", "logs", "revoke", "revert"])
+WITH_IDS = frozenset(
+    ["show", "approve", "deny", "preview", "undo", "start", "signal", "kill", "logs", "revoke", "revert"]
+)
 """Those that take ids, which may have the name of a machine before them."""
 
 HERE = "here"
@@ -190,12 +194,7 @@ class Subcommands:
         parser = self._verbs.add_parser(name, help=sentence, description=text, epilog=EPILOG, formatter_class=_Help)
         add_directory_options(parser, default=argparse.SUPPRESS)
         if name in ON_HOSTS:
-            parser.add_argument(
-                "--host",
-                dest="at_host",
-                metavar="HOST",
-                help="on another machine, by ssh: a name from [hosts] or one that ssh knows, or `all`",
-            )
+            add_host_option(parser, default=None)
         parser.set_defaults(run=run)
         return parser
 
@@ -218,6 +217,17 @@ def add_directory_options(parser: argparse.ArgumentParser, default: object) -> N
     )
     # Hidden: `install` writes it into clients' files, so that a project's variables cannot move the directories.
     parser.add_argument("--directories", nargs=3, default=default, help=argparse.SUPPRESS)
+
+
+def add_host_option(parser: argparse.ArgumentParser, default: object) -> None:
+    """Declare the option that names another machine."""
+    parser.add_argument(
+        "--host",
+        dest="at_host",
+        metavar="HOST",
+        default=default,
+        help="on another machine, by ssh: a name from [hosts] or one that ssh knows, or `all`",
+    )
 
 
 def home_options(options: Options) -> list[str]:

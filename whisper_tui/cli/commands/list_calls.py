@@ -147,9 +147,17 @@ def _history(options: Options) -> int:
         from whisper_tui.cli.recorded_output import notices
 
         return notices(home_of(options), options.action, options.limit, as_json=options.json)
-    headings = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
     chosen = {"limit": options.limit, "session": options.session, "text": options.text}
-    return _show(options, headings, _past, kind="history", **chosen)
+    return _show(options, PAST, _past, kind="history", **chosen)
+
+
+PAST = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
+
+
+def print_history(options: Options, rows: list[Row]) -> int:
+    """Print past calls of several machines; the table has the name of its machine before each id."""
+    shown = rows if options.json else [row | {"id": f"{row['host']}:{row['id']}"} for row in rows]
+    return _print(options, PAST, _past, shown)
 
 
 def _show(options: Options, headings: tuple[str, ...], lines: Callable[[list[Row]], Lines], **query: Any) -> int:

@@ -20,6 +20,7 @@ from whisper_tui.cli.subcommand import (
     Run,
     Subcommands,
     add_directory_options,
+    add_host_option,
     home_of,
     supervisor_of,
 )
@@ -259,6 +260,7 @@ def _action(actions: Any, name: str, sentence: str, run: Run) -> argparse.Argume
         name, help=sentence, description=f"{sentence[:1].upper()}{sentence[1:]}."
     )
     add_directory_options(parser, default=argparse.SUPPRESS)
+    add_host_option(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
 
