@@ -128,3 +128,42 @@ def test_a_directory_instead_of_the_file_is_reported(home):
     (home.config / "config.toml").mkdir()
     with pytest.raises(BadConfiguration, match="cannot be read"):
         load(home)
+
+
+def test_places_are_read_with_the_options_of_their_engine(configured):
+    gpu1, jobs = configured(
+        """
+        [places.gpu1]
+        by = "ssh"
+        host = "me@gpu1.example"
+        workspace = "/data/project"
+        [places.jobs]
+        by = "slurm"
+        gpus = 2
+        """
+    ).places
+    assert (gpu1.name, gpu1.by, dict(gpu1.options), gpu1.workspace) == (
+        "gpu1",
+        "ssh",
+        {"host": "me@gpu1.example"},
+        "/data/project",
+    )
+    assert (jobs.name, jobs.by, dict(jobs.options)) == ("jobs", "slurm", {"gpus": "2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("places = 1", "'places' must be a table"),
+        ("[places]\ngpu1 = 'ssh'", "places.gpu1 must be a table"),
+        ("[places.here]\nby = 'ssh'", "names this machine"),
+        ("[places.gpu1]\nby = 'telnet'", "places.gpu1.by is 'telnet', which is unknown"),
+        ("[places.gpu1]\nby = 'ssh'\nhots = 'x'", "did you mean 'host'?"),
+    ],
+)
+def test_a_wrong_place_is_an_error_that_names_the_file_and_says_what_to_do(configured, home, text, said):
+    with pytest.raises(BadConfiguration) as refused:
+        configured(text)
+    assert str(refused.value).startswith(f"{home.config / 'config.toml'}: ")
+    assert said in str(refused.value)
+    assert refused.value.hint

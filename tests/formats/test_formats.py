@@ -22,7 +22,7 @@ from whisper_tui.system.state_directory import Directories
 HERE = Path(__file__).parent
 CONFIGURATIONS = sorted(HERE.glob("config-*.toml"))
 RULES = sorted(HERE.glob("rules-*.toml"))
-SET_BY_TABLES = {"hosts", "keys", "rules"}
+SET_BY_TABLES = {"hosts", "keys", "places", "rules"}
 """Tables whose keys are no fields."""
 
 

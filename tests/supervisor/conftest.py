@@ -1,7 +1,7 @@
 """A supervisor over an executor that the test leads by hand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello,
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.state import CallRecord
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -27,12 +28,13 @@ class Bench:
         self.workspace = directory / "workspace"
         self.workspace.mkdir(exist_ok=True)
         self.executor = HandExecutor()
+        self.places: Sequence[PlaceSettings] = ()
         self.supervisor: Supervisor
 
     async def open(self, rules: Rules = NO_RULES, workers: int = 4) -> None:
         self.executor = HandExecutor()
         settings = SupervisorSettings(workers=workers)
-        self.supervisor = Supervisor(self.home, self.executor, rules=rules, settings=settings)
+        self.supervisor = Supervisor(self.home, self.executor, rules=rules, settings=settings, places=self.places)
         await self.supervisor.open()
 
     async def restart(self, rules: Rules = NO_RULES) -> None:

@@ -149,6 +149,7 @@ async def _supervise(
         limits=configuration.limits,
         retention=configuration.retention,
         undo=configuration.undo,
+        places=configuration.places,
     )
     supervisor.settings_file = ConfigurationFile(home)
     rules.follow(supervisor.rule_trust)

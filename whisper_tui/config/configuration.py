@@ -17,6 +17,7 @@ from whisper_tui.model.value import Value
 from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
+from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place
 from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings, TakeBackSettings
 from whisper_tui.system.state_directory import Directories
 
@@ -97,6 +98,8 @@ class Configuration(Value):
     mcp: McpSettings = McpSettings()
     hosts: dict[Annotated[str, Field(pattern=HOST_NAME)], HostSettings] = Field(default_factory=dict)
     """Other machines, by the names that are put before their ids."""
+    places: tuple[PlaceSettings, ...] = ()
+    """The places where commands can run besides this machine."""
     rules: Rules = Rules()
     """The rules of the file, together with those from the lists of `tools`."""
 
@@ -127,6 +130,7 @@ def _configuration(path: Path, text: str) -> Configuration:
         tools=tools,
         mcp=_table(path, "mcp", document, McpSettings),
         hosts=_hosts(path, document),
+        places=_places(path, document),
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),
     )
 
@@ -173,6 +177,16 @@ def _hosts(path: Path, document: dict[str, Any]) -> dict[str, HostSettings]:
         return Configuration.model_validate({"hosts": document.get("hosts", {})}).hosts
     except ValidationError as error:
         raise BadConfiguration(f"{path}: {first_problem('', error)}", hint="Correct it, then try again") from error
+
+
+def _places(path: Path, document: dict[str, Any]) -> tuple[PlaceSettings, ...]:
+    content = document.get("places", {})
+    if not isinstance(content, dict):
+        raise BadConfiguration(f"{path}: 'places' must be a table", hint="Write [places.NAME] on a line of its own")
+    try:
+        return tuple(read_place(name, table) for name, table in content.items())
+    except BadConfiguration as error:
+        raise BadConfiguration(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterable[str]) -> None:

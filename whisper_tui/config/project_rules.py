@@ -13,7 +13,7 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.verdict import PROJECT_PREFIX
-from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rule import ONLY_ASKS, Rule, Rules
 from whisper_tui.policy.rules.rules_toml import read_rules
 from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.rule_book import RuleTrust
@@ -200,9 +200,9 @@ def _name(rule: Rule) -> str:
 
 
 def _told(rule: Rule) -> Rule:
-    """Return a rule whose reason cannot be mistaken for one of the user's, and which allows nothing by effects."""
+    """Return a rule whose reason cannot be mistaken for one of the user's, and which allows and moves nothing."""
     said = f"the project's rules say: {rule.justification}" if rule.justification else ""
-    return rule.model_copy(update={"name": _name(rule), "justification": said, "allow_if_preview": None})
+    return rule.model_copy(update={"name": _name(rule), "justification": said, **ONLY_ASKS})
 
 
 def _read(path: Path) -> _Read:

@@ -338,5 +338,6 @@ def _sandbox(effect: str, rule: Rule, rules: Rules) -> str:
 
 
 def _where(rule: Rule) -> str:
-    parts = [rule.directory or "", f"tool {rule.tool}" if rule.tool else "", ", ".join(rule.trust)]
+    at = f"run at {rule.run_at}" if rule.run_at else f"at {rule.place}" if rule.place else ""
+    parts = [rule.directory or "", at, f"tool {rule.tool}" if rule.tool else "", ", ".join(rule.trust)]
     return "; ".join(part for part in parts if part) or "everywhere"

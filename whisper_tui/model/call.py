@@ -260,6 +260,8 @@ PLACE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 # for programs of the version before stay the same.
 PlaceName = Annotated[str, Field(pattern=f"^({PLACE_NAME})?$", exclude_if=not_)]
 """The name of a place. Empty: this machine."""
+HERE = "here"
+"""Names this machine where a place is chosen: a call of a session whose commands run at a place can name it."""
 
 
 class CommandSpec(Value):
@@ -344,6 +346,8 @@ class SessionHello(Value):
     """True if the agent reads what is said to it in its session."""
     ends_with_connection: bool = False
     """True if the session is closed with the connection that has opened it: nobody else could go on with it."""
+    place: PlaceName = ""
+    """The place where its commands run if they name none. Empty: this machine."""
 
 
 class Session(Value):
@@ -361,6 +365,8 @@ class Session(Value):
     hears: bool = False
     edits: EditMode = "rules"
     """How its edits of files are judged."""
+    place: PlaceName = ""
+    """The place where its commands run if they name none."""
     opened_at: float
     """Seconds since the epoch."""
     closed_at: float | None = None

@@ -43,7 +43,7 @@ from whisper_tui.policy.rules.matching import (
     names_whole,
     reaches,
 )
-from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rule import Effect, Rule, Rules
 from whisper_tui.policy.shell.static_expansion import expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import ShellStep
@@ -60,8 +60,8 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     risks = risks_of(question)
     literal = _in_literal_words(question, seen)
 
-    def concerns(rule: Rule) -> bool:
-        return applies(rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))
+    def concerns(effect: Effect, rule: Rule) -> bool:
+        return applies(effect, rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))
 
     denied = denied_by_rule(rules, concerns, "command", risks)
     if denied is not None:
@@ -89,19 +89,21 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
 
 
-def denied_by_rule(
-    rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]
-) -> Verdict | None:
+Concerns = Callable[[Effect, Rule], bool]
+"""Returns True if a rule with an effect is about a call."""
+
+
+def denied_by_rule(rules: Rules, concerns: Concerns, noun: str, risks: tuple[Risk, ...]) -> Verdict | None:
     """Return the refusal of the first rule that denies this command or tool, or None."""
     for rule in rules.deny:
-        if concerns(rule):
+        if concerns("deny", rule):
             reason = rule.justification or f"the rule {rule.name!r} denies this {noun}"
             return Verdict(kind="refuse", reason=reason, rule=rule.name, risks=risks)
     return None
 
 
 def asked_anyway(
-    question: Question, rules: Rules, concerns: Callable[[Rule], bool], noun: str, risks: tuple[Risk, ...]
+    question: Question, rules: Rules, concerns: Concerns, noun: str, risks: tuple[Risk, ...]
 ) -> Verdict | None:
     """Return the verdict "ask" if the call is asked whatever any rule or memory allows, or None."""
     # a rule that denies may be the one that cannot be read, so nothing is allowed
@@ -112,23 +114,26 @@ def asked_anyway(
     if doubt:
         return Verdict(kind="ask", reason=doubt, risks=risks)
     for rule in rules.ask:
-        if concerns(rule):
+        if concerns("ask", rule):
             reason = rule.justification or f"the rule {rule.name!r} asks about this {noun}"
-            return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks, preview=rule.preview)
+            preview = None if question.spec.place else rule.preview
+            return Verdict(kind="ask", reason=reason, rule=rule.name, risks=risks, preview=preview)
     return None
 
 
 def _conditions(
-    question: Question, rules: Rules, concerns: Callable[[Rule], bool], seen: CommandView
+    question: Question, rules: Rules, concerns: Concerns, seen: CommandView
 ) -> tuple[PreviewCondition, ...]:
     """Return the conditions under which the effects of a call that rules ask about allow it. Empty: none do.
 
     Every rule that asks must have one, and they must name every command of the call: a rule asks wherever its words may
     run, but it allows only what was certainly read (decision 12).
     """
-    asking = tuple(rule for rule in rules.ask if concerns(rule))
-    # What an agent runs itself cannot be applied, and has an environment that nobody knows.
-    if question.by_agent or question.spec.environment or not asking or _mentioned(question, rules, seen):
+    asking = tuple(rule for rule in rules.ask if concerns("ask", rule))
+    # What an agent runs itself cannot be applied, and has an environment that nobody knows; views of the files are
+    # made on this machine alone.
+    elsewhere = question.by_agent or question.spec.place or question.spec.environment
+    if elsewhere or not asking or _mentioned(question, rules, seen):
         return ()
     conditions = tuple(rule.allow_if_preview for rule in asking if rule.allow_if_preview is not None)
     if len(conditions) < len(asking) or any(rule.preview == "never" for rule in asking):
@@ -140,6 +145,8 @@ def _conditions(
 
 
 def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
+    if question.place_problem:
+        return question.place_problem
     if question.resolved.problem:
         return question.resolved.problem
     own = question.resolved.own_shell
@@ -158,7 +165,7 @@ def _allowed(
     """Return the permission by a rule, a standing approval or the built-in read-only list, or None."""
     # a variable such as GIT_SSH changes what the same words run, so only an exact approval covers such a call
     additions = any(not is_own_variable(name) for name in question.spec.environment)
-    holding = () if additions else tuple(rule for rule in rules.allow if applies(rule, question))
+    holding = () if additions else tuple(rule for rule in rules.allow if applies("allow", rule, question))
     for rule in holding:
         # word for word: nothing is derived, so it needs no certainty about the words
         if rule.matches(question.spec.command):
@@ -174,11 +181,12 @@ def _allowed(
     if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
-    prefixes = tuple(rule for grant in remembered.values() if applies(rule := rule_of_grant(grant), question))
+    granted = (rule_of_grant(grant) for grant in remembered.values())
+    prefixes = tuple(rule for rule in granted if applies("allow", rule, question))
     allowing = Permissions(
         rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        # decision 8
-        read_only=bool(rules.read_only) and not _reads_too_far(question, seen),
+        # decisions 8 and 33
+        read_only=bool(rules.read_only) and not question.spec.place and not _reads_too_far(question, seen),
         git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
         git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
     )
@@ -211,8 +219,8 @@ def _read_only_with_expansions(
     Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
     """
     seen = view(literal.spec.command)
-    # an agent's own shell has no sandbox, and settings that nobody knows
-    if literal.by_agent or seen.plain is None or _doubt(literal, risks_of(literal)):
+    # an agent's own shell has no sandbox, and settings that nobody knows; nor is there a sandbox at a place
+    if literal.by_agent or literal.spec.place or seen.plain is None or _doubt(literal, risks_of(literal)):
         return None
     if not _harmless_whatever_matches(steps):
         return None
@@ -242,7 +250,9 @@ def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
     """Return the permission, or "ask" if it needs a sandbox that is missing or that blocked the command before."""
     if allowed.sandbox is None:
         return allowed
-    if question.sandbox_problem:
+    if place := question.spec.place:
+        because = f"it may run without asking only in a sandbox, and there is none at {place}"
+    elif question.sandbox_problem:
         because = f"it may run without asking only in a sandbox, and there is none here: {question.sandbox_problem}"
     elif question.was_blocked:
         because = "it was blocked in the sandbox before; if you approve it, it runs without one"
@@ -253,7 +263,7 @@ def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
 
 def _mentioned(question: Question, rules: Rules, seen: CommandView) -> str | None:
     """Why no rule may allow this: denied words stand where they could run, and nothing says that they do not."""
-    found = mentioned((rule for rule in rules.deny if applies(rule, question)), seen)
+    found = mentioned((rule for rule in rules.deny if applies("deny", rule, question)), seen)
     if found is None:
         return None
     rule, program, words = found
@@ -398,6 +408,8 @@ def undo_plan(question: Question, rules: Rules, verdict: Verdict, by_default: Un
     read_only = confined and verdict.sandbox is not None and verdict.sandbox.kind == "read-only"
     if not wanted or verdict.kind == "refuse" or question.by_agent or read_only:
         return None
+    if question.spec.place:
+        return UndoPlan(how="none", why=f"it runs at {question.spec.place}, and changes are kept on this machine only")
     seen = view(question.spec.command)
     if seen.problem or (seen.plain is None and not seen.steps and not seen.scripts):
         return UndoPlan(how="none", why="it cannot be read for certain")

@@ -43,15 +43,15 @@ def evaluate_carried_out(question: Question, command: CarriedOut, rules: Rules, 
     risks = (*risks_of(question), *_file_risks(question.resolved.edits))
     noun = "edit" if isinstance(command, FileEdits) else "tool"
 
-    def concerns(rule: Rule) -> bool:
-        return applies(rule, question, tools) and _reaches(rule, question, command)
+    def concerns(effect: Effect, rule: Rule) -> bool:
+        return applies(effect, rule, question, tools) and _reaches(rule, question, command)
 
     judged = denied_by_rule(rules, concerns, noun, risks) or asked_anyway(question, rules, concerns, noun, risks)
     if judged is not None:
         return judged
     if isinstance(command, FileEdits) and question.edit_mode == "ask":
         return Verdict(kind="ask", reason="every edit of this session is asked about", risks=risks)
-    holding = [rule for rule in rules.allow if applies(rule, question, tools)]
+    holding = [rule for rule in rules.allow if applies("allow", rule, question, tools)]
     allowed = _allowing(question, command, holding)
     if allowed:
         names = ", ".join(dict.fromkeys(rule.name for rule in allowed))
@@ -225,7 +225,7 @@ def scope_covers(scope: ToolScope, question: Question, command: CarriedOut) -> b
 
 def tool_rule_matches(effect: Effect, rule: Rule, question: Question, command: CarriedOut) -> bool:
     """True if a rule alone would decide about a call."""
-    if not applies(rule, question, tool_names(command)):
+    if not applies(effect, rule, question, tool_names(command)):
         return False
     return bool(_allowing(question, command, (rule,))) if effect == "allow" else _reaches(rule, question, command)
 

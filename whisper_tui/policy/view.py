@@ -18,16 +18,21 @@ from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_rea
 
 @dataclass(frozen=True)
 class Question:
-    """A call to be judged: the command, its session, and the meaning of its words on this machine."""
+    """A call to be judged: the command, its session, and the meaning of its words where it would run."""
 
     session_id: str
     session_root: str
+    """The workspace; of a command at a place, the directory there that stands for it."""
     spec: CommandSpec
     description: str
     resolved: Resolved
     tool: str = ""
     own_shell: bool = False
     """True for a shell tool of the agent itself, which is not bound to the contract of our tool of the same name."""
+    cwd_here: str = ""
+    """The directory on this machine for which the working directory at a place stands. Empty: there is none."""
+    place_problem: str = ""
+    """Why nobody knows what would run at its place, as a clause. Empty: it is known, or runs on this machine."""
     by_agent: bool = False
     """True if the agent runs the command itself, in its own shell and without a sandbox."""
     trust: Trust = "untrusted_external"
@@ -47,6 +52,12 @@ _SEPARATORS = re.compile(r"[\s;&|()<>`'\"\\$={}!,]+")
 
 _MOVERS = frozenset("cd pushd popd . source eval".split())
 """Commands that change the directory of their shell, or may contain one that does."""
+
+
+def is_below(path: str, directory: str) -> bool:
+    """True if a path is a directory or in it, as far as their texts say."""
+    return (path.rstrip("/") + "/").startswith(directory.rstrip("/") + "/")
+
 
 LONGEST_READ = 10_000
 """Characters beyond which a text is not parsed. Such a call is asked, and searched for denied words."""

@@ -26,6 +26,7 @@ from whisper_tui.supervisor.approvals.judge import ClientsRules, Judge
 from whisper_tui.supervisor.edit_history import EditHistory
 from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
 from whisper_tui.supervisor.runs.executor import Executor
@@ -139,26 +140,26 @@ def assemble(
     settings: SupervisorSettings,
     limits: Limits,
     retention: Retention,
+    placement: Placement,
     clock: Callable[[], float],
     rule_book: RuleBook | None,
     fail: Callable[[], None],
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
-    environments, own = Environments(Path(home.state) / "environments", os.environ), tuple(map(str, home))
-    judge = Judge(store.board, environments, rules, clock, clients_rules, own=own, undo=retention.undo.keep)
-    orders = StartOrders(store.board, environments, settings, limits, own)
+    environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
+    judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
-    requeue, stall_monitor = queue.requeue_for_approval, StallMonitor(store, executor)
-    unguarded, edits = UnguardedAgents(gaps, store.board, environments.of), EditHistory(str(Path(home.state) / "edits"))
+    orders, edits = StartOrders(store.board, environments, settings, limits, home), EditHistory(f"{home.state}/edits")
+    unguarded, stall_monitor = UnguardedAgents(gaps, store.board, environments.of), StallMonitor(store, executor)
     pool = _pool(store, executor, judge, orders, home=home, clock=clock, queue=queue, settings=settings, fail=fail)
     return Parts(
         store=store,
         executor=executor,
         judge=judge,
-        sessions=Sessions(store, environments, clock),
+        sessions=Sessions(store, environments, placement, clock),
         queue=queue,
-        tickets=Tickets(store, judge, environments, requeue, clock=clock, keep_edit=edits.keep),
-        caller_tools=CallerTools(store, judge, requeue, clock),
+        tickets=Tickets(store, judge, environments, queue.requeue_for_approval, clock=clock, keep_edit=edits.keep),
+        caller_tools=CallerTools(store, judge, queue.requeue_for_approval, clock),
         pool=pool,
         pause=Pause(store, executor, clock),
         retention=retention,

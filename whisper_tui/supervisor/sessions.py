@@ -30,6 +30,7 @@ from whisper_tui.policy.rules.grants import grant_is_over
 from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.system.processes import find_process
 
 MOST_COCKPITS = 64
@@ -207,8 +208,11 @@ CHECK_S = 5.0
 class Sessions:
     """Opens and closes the sessions of agents, and keeps the environment of their commands."""
 
-    def __init__(self, store: Store, environments: Environments, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, environments: Environments, placement: Placement, clock: Callable[[], float]
+    ) -> None:
         self._store = store
+        self._placement = placement
         self._environments = environments
         self._clock = clock
         opened = (session for session in store.board.sessions.values() if session.closed_at is None)
@@ -223,6 +227,7 @@ class Sessions:
         if not os.path.isabs(hello.root) or "\0" in hello.root:  # noqa: PTH117
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
         _check_environment(hello.environment)
+        place = self._placement.known(hello.place)
         # Hooks connect anew for every call, and are told apart by their client's own name of the session.
         resumed = hello.resume or self._of_key(hello.key)
         if resumed is not None and (session := self._resume(resumed, hello)) is not None:
@@ -238,6 +243,7 @@ class Sessions:
             key=hello.key,
             shell=hello.shell,
             hears=hello.hears,
+            place=place,
             opened_at=self._clock(),
         )
         check_storable(session)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.journal import Journal
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.parts import assemble
+from whisper_tui.supervisor.places.place_settings import Placement, PlaceSettings
 from whisper_tui.supervisor.queries import Queries
 from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations, RuleTrust
 from whisper_tui.supervisor.runs.executor import Executor, RunControl
@@ -82,6 +83,7 @@ class Supervisor:
         limits: Limits = NO_LIMITS,
         retention: RetentionSettings | None = None,
         undo: TakeBackSettings | None = None,
+        places: Iterable[PlaceSettings] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings or SupervisorSettings()
@@ -89,19 +91,18 @@ class Supervisor:
         """The rules, or a function from a workspace to its rules, called for every judgement: changes count at once."""
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
-        Path(home.state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        store = self._store = Store(Journal(Path(home.state) / "journal.sqlite"))
+        (state := Path(home.state)).mkdir(mode=0o700, parents=True, exist_ok=True)
+        store = self._store = Store(Journal(state / "journal.sqlite"))
         self._clock, self.rule_trust, self.presences = clock, RuleTrust(store, clock), CockpitPresences()
         parts = self._parts = assemble(
-            store,
-            executor,
-            home,
+            *(store, executor, home),
             rules=self._rules_now,
             clients_rules=clients_rules,
             gaps=gaps,
             settings=self._settings,
             limits=limits,
-            retention=Retention(Path(home.state) / "runs", retention, store.is_open, clock, undo),
+            retention=Retention(state / "runs", retention, store.is_open, clock, undo),
+            placement=Placement(places),
             clock=clock,
             rule_book=rule_book,
             fail=self.stopped.set,

@@ -132,7 +132,7 @@ EDITS_OF_FILES = (
     ),
     Mutation(
         "a human's result replaces only content that was judged",
-        "whisper_tui.supervisor.approvals.approval_queue._check_same_files",
+        "whisper_tui.supervisor.approvals.admission.check_same_files",
         "before.get(file.real, file.before) != file.before",
         "False",
         (MADE + "test_a_humans_result_is_refused_if_the_file_has_changed_since_it_was_judged",),

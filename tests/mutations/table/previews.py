@@ -169,16 +169,19 @@ PREVIEWS = (
     Mutation(
         "rules of clients permit no effects",
         "whisper_tui.policy.rules.rule.stricter",
-        '{"allow_if_preview": None}',
+        "ONLY_ASKS",
         "{}",
         (RULES + "test_rules_of_others_permit_no_effects",),
     ),
     Mutation(
         "rules of projects permit no effects",
         "whisper_tui.config.project_rules._told",
-        '{"name": _name(rule), "justification": said, "allow_if_preview": None}',
+        '{"name": _name(rule), "justification": said, **ONLY_ASKS}',
         '{"name": _name(rule), "justification": said}',
-        ("tests/config/test_project_rules.py::test_rules_of_a_project_permit_no_effects_even_if_trusted",),
+        (
+            "tests/config/test_project_rules.py::test_rules_of_a_project_permit_no_effects_even_if_trusted",
+            "tests/policy/test_rules_at_places.py::test_neither_a_project_nor_a_client_moves_a_call",
+        ),
     ),
     Mutation(
         "changes elsewhere are beyond a rule on effects",

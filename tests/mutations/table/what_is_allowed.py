@@ -3,7 +3,9 @@
 from tests.mutations.mutation import Mutation
 
 DENIALS = "tests/supervisor/test_session_denials.py::"
+CHOOSING = "tests/supervisor/places/test_choosing_places.py::"
 EVALUATE = "tests/policy/test_evaluate.py::"
+PLACES = "tests/policy/test_rules_at_places.py::"
 SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
 UNASKED = "tests/supervisor/engine/test_unasked.py::"
 READERS = "tests/mutations/test_two_readers.py::"
@@ -22,7 +24,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "deny beats allow",
         "whisper_tui.policy.evaluate.evaluate",
-        "applies(rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))",
+        "applies(effect, rule, question) and (reaches(rule, command, seen) or _reaches_literal(rule, literal))",
         "False",
         (EVALUATE + "test_deny_beats_allow_and_memory", "tests/policy/test_disguises.py::test_a_disguise_is_denied"),
     ),
@@ -97,6 +99,34 @@ WHAT_IS_ALLOWED = (
         "rule.disabled",
         "False",
         ("tests/config/test_rule_listing.py::test_a_changed_rule_holds_at_once_and_the_rest_of_the_file_stays",),
+    ),
+    Mutation(
+        "what is allowed here says nothing about another machine",
+        "whisper_tui.policy.rules.rule.Rule.is_about_place",
+        'effect != "allow" or not place',
+        "True",
+        (PLACES + "test_a_rule_allows_at_the_place_that_it_names_and_without_one_on_this_machine",),
+    ),
+    Mutation(
+        "the read-only list is for this machine",
+        "whisper_tui.policy.evaluate._allowed",
+        "not question.spec.place",
+        "True",
+        (PLACES + "test_nothing_runs_at_a_place_because_it_only_reads",),
+    ),
+    Mutation(
+        "an approval with a sandbox needs one",
+        "whisper_tui.policy.evaluate._unless_sandbox_fails",
+        "question.spec.place",
+        '""',
+        (PLACES + "test_a_permission_that_needs_a_sandbox_asks_at_a_place",),
+    ),
+    Mutation(
+        "what an agent runs itself is at no place",
+        "whisper_tui.supervisor.places.place_settings._carried_out_here",
+        "request.by_agent",
+        "False",
+        (CHOOSING + "test_a_call_that_the_agent_carries_out_itself_stays_here",),
     ),
     Mutation(
         "a setting as it was seen",

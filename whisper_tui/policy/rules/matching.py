@@ -13,18 +13,18 @@ from whisper_tui.policy.commands.read_only_programs import reads_submodules
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
-from whisper_tui.policy.rules.rule import Rule
+from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.strict_reader import PlainCommand
-from whisper_tui.policy.view import CommandView, Question, agreed
+from whisper_tui.policy.view import CommandView, Question, agreed, is_below, view
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})
 
 
-def applies(rule: Rule, question: Question, tools: Iterable[str] = ()) -> bool:
-    """True if a rule is enabled, and for this session, tool and directory. `tools`: further names of the tool."""
-    if rule.disabled:
+def applies(effect: Effect, rule: Rule, question: Question, tools: Iterable[str] = ()) -> bool:
+    """True if a rule is enabled, and for this session, tool, place and directory. `tools`: more names of the tool."""
+    if rule.disabled or not rule.is_about_place(effect, question.spec.place):
         return False
     if rule.tool is not None and not any(fnmatch.fnmatchcase(name, rule.tool) for name in (question.tool, *tools)):
         return False
@@ -34,8 +34,20 @@ def applies(rule: Rule, question: Question, tools: Iterable[str] = ()) -> bool:
         return False
     if rule.directory is None:
         return True
-    cwd = question.resolved.cwd or question.spec.cwd
-    return (cwd.rstrip("/") + "/").startswith(rule.directory.rstrip("/") + "/")
+    # The workspace may have another path at a place: rules about it hold there by its path here as well.
+    cwds = (question.resolved.cwd or question.spec.cwd, *filter(None, (question.cwd_here,)))
+    return any(is_below(cwd, rule.directory) for cwd in cwds)
+
+
+def place_by_rule(question: Question, rules: Rules) -> str:
+    """Return the place to which a rule moves a command that names none. Empty: it stays on this machine."""
+    command = question.spec.command
+    for effect, rule in by_effect(rules):
+        if rule.run_at is not None and effect != "deny" and not rules.broken:
+            there = replace(question, spec=question.spec.model_copy(update={"place": rule.run_at}))
+            if applies(effect, rule, there) and reaches(rule, command, view(command)):
+                return rule.run_at
+    return ""
 
 
 def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:

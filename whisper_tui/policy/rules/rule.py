@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust
+from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import PreviewCondition, PreviewRule
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 Effect = Literal["deny", "ask", "allow"]
+
+EVERYWHERE = "*"
+"""Stands for every place in a rule."""
 
 EFFECTS: tuple[Effect, ...] = ("deny", "ask", "allow")
 """The effects of rules, the one that beats the others first."""
@@ -55,6 +58,11 @@ class Rule(Value):
     tool: str | None = None
     """Only for calls of this tool; `*` stands for anything. `edit`, `web` and `subagent` name these kinds of tools of
     every client, `mcp__SERVER__TOOL` a tool of an MCP server. None: for all."""
+    place: str | None = None
+    """Only for commands that run at this place; `here` is this machine, and `*` stands for every place. None: an allow
+    rule is about this machine alone, and every other rule about all places."""
+    run_at: str | None = None
+    """Only of a rule that asks or allows: the place where its commands run, unless their call names another."""
     trust: tuple[Trust, ...] = ()
     """Only for sessions of these levels of trust. Empty: for all."""
     until: float | None = None
@@ -87,6 +95,14 @@ class Rule(Value):
         if isinstance(command, Argv):
             return self.argv is not None and self.argv == command.words()
         return isinstance(command, Shell) and self.text is not None and self.text == command.text
+
+    def is_about_place(self, effect: Effect, place: str) -> bool:
+        """True if the rule is about commands at a place. Empty: on this machine (decision 33)."""
+        said = self.place or (self.run_at if effect == "allow" else None)
+        if said is None:
+            # What a human allows here says nothing about another machine; what is denied here is denied there, too.
+            return effect != "allow" or not place
+        return said in {EVERYWHERE, place or HERE}
 
     def subject(self) -> str:
         """Return the subject in short, for lists."""
@@ -143,6 +159,9 @@ class Rules(Value):
 
 NO_RULES = Rules()
 
+ONLY_ASKS: dict[str, object] = {"allow_if_preview": None, "run_at": None}
+"""Taken from a rule that asks and that is not the user's own: it must neither allow nor move anything."""
+
 
 def by_effect(rules: Rules) -> Iterable[tuple[Effect, Rule]]:
     """Yield every rule with its effect, in the order in which they decide."""
@@ -158,8 +177,8 @@ def stricter(rules: Rules, added: Rules) -> Rules:
     return rules.model_copy(
         update={
             "deny": (*rules.deny, *added.deny),
-            # What the user's own file says about effects is a permission too.
-            "ask": (*rules.ask, *(rule.model_copy(update={"allow_if_preview": None}) for rule in added.ask)),
+            # What the user's own file says about effects, or about places, is a permission too.
+            "ask": (*rules.ask, *(rule.model_copy(update=ONLY_ASKS) for rule in added.ask)),
             "read_only": False if added.read_only is False else rules.read_only,
             "edits": "ask" if added.edits == "ask" else rules.edits,
             "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,

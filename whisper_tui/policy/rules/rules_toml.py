@@ -10,11 +10,20 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from whisper_tui.model.call import Shell
+from whisper_tui.model.call import HERE, PLACE_NAME, Shell
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.text import replace_hidden
 from whisper_tui.policy.rules.matching import Permissions, reaches
-from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect, host_problem, path_problem
+from whisper_tui.policy.rules.rule import (
+    EFFECTS,
+    EVERYWHERE,
+    Effect,
+    Rule,
+    Rules,
+    by_effect,
+    host_problem,
+    path_problem,
+)
 from whisper_tui.policy.view import view
 
 
@@ -144,6 +153,8 @@ def shape_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
         yield "undo", "says undo, but only the changes of commands are kept by it"
     if rule.allow_if_preview is not None:
         yield from _condition_problems(rule, effect)
+    if rule.place is not None or rule.run_at is not None:
+        yield from _place_problems(rule, effect)
     if rule.subjects() != 1:
         said = "needs one of argv, text, prefix, program, pattern, path, host and anything: exactly one of them"
         yield "subject", said
@@ -170,6 +181,29 @@ def _condition_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]
     for pattern in rule.allow_if_preview.writes_within if rule.allow_if_preview is not None else ():
         if problem := path_problem(pattern):
             yield "allow_if_preview", f"has a pattern in writes_within that {problem}"
+
+
+def _place_problems(rule: Rule, effect: Effect) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the place of a rule."""
+    if rule.place is not None and rule.place != EVERYWHERE and not re.fullmatch(PLACE_NAME, rule.place):
+        yield "place", f'needs the name of a place in place, "{HERE}" or "{EVERYWHERE}"'
+    if rule.run_at is not None and (rule.run_at == HERE or not re.fullmatch(PLACE_NAME, rule.run_at)):
+        yield "run_at", "needs the name of a place in run_at"
+    if rule.run_at is not None and effect == "deny":
+        yield "run_at", "says run_at, which a rule that denies cannot do"
+    if rule.run_at is not None and rule.place is not None:
+        yield "run_at", "says place and run_at, of which run_at alone is enough"
+    if rule.path is not None or rule.host is not None:
+        yield "place", "names a place, but edits and fetches are made by the agent itself, on this machine"
+    if {rule.place or rule.run_at} <= {HERE}:
+        return
+    if effect == "allow" and rule.sandbox is not False:
+        said = "there is no sandbox at a place, so what it allows runs there unasked and with all your rights"
+        yield "sandbox", f"needs sandbox = false: {said}"
+    if rule.place != EVERYWHERE and effect == "ask" and (rule.preview == "always" or rule.allow_if_preview is not None):
+        yield "preview", "names a place, but only commands on this machine can be previewed"
+    if rule.place != EVERYWHERE and rule.undo:
+        yield "undo", "names a place, but changes are kept on this machine only"
 
 
 def unknown_key(table: str, key: str, known: Iterable[str]) -> str:

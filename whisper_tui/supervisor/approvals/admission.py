@@ -1,14 +1,20 @@
-"""Admission of calls: the same call joins an open one (deduplication), and no agent fills the memory (capacity)."""
+"""Admission of calls: the same call joins an open one (deduplication), and no agent fills the memory (capacity).
+
+And of decisions: what a human approves has to be what was shown, and must work where it runs.
+"""
 
 from collections import Counter
 from collections.abc import Callable
 
-from whisper_tui.model.call import CallRequest, ToolCall, memory_weight
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, ToolCall, memory_weight
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Withdrawn
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.event import AgentGaveUp, AgentReturned, Claimed, Event, Finished, Started, Submitted
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.place_settings import Placement
 
 MOST_CALLS = 200_000
 """Limit of open calls of all sessions."""
@@ -173,3 +179,69 @@ def _drop(index: Index, call: ToolCall) -> None:
 
 def _is_withdrawn(record: CallRecord) -> bool:
     return isinstance(record.state, Ended) and isinstance(record.state.ending, Withdrawn)
+
+
+def check_preview(record: CallRecord, decision: Approve) -> Approve:
+    """Return a decision, complete if it is to apply a preview. Raises `Refused`, `ChangedSinceSeen`."""
+    preview = record.preview
+    if decision.undoable:
+        _check_undoable(record, decision)
+    if decision.preview is None:
+        return decision
+    if preview is None or not preview.can_be_applied or preview.report is None:
+        why = preview.report.problem if preview is not None and preview.report is not None else ""
+        message = f"call {record.id} has no preview that could be applied" + (f": {why}" if why else "")
+        raise Refused(message, hint=f"whisper-tui preview {record.id} makes one")
+    if preview.report.digest != decision.preview:
+        raise ChangedSinceSeen(f"the preview of call {record.id} is another one by now", hint="Look at it again")
+    if decision.edited is not None and decision.edited != preview.edited:
+        raise Refused("an edited command was not previewed", hint="Preview it, or approve it to run for real")
+    # What was previewed is what is approved: the command as it ran, and nothing that would run later.
+    return decision.model_copy(update={"edited": preview.edited, "undoable": False, "sandbox": None})
+
+
+def _check_undoable(record: CallRecord, decision: Approve) -> None:
+    """Raise `Refused` for a run that must not be in a view of the files."""
+    if decision.sandbox is not None:
+        raise Refused("a command runs in a sandbox, or reversibly, but not both", hint="Choose one of them")
+    if record.verdict is not None and record.verdict.preview == "never":
+        raise Refused("its rule forbids runs in a view of the files", hint="Approve it as it is, or change the rule")
+
+
+def check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
+    """Raise `Refused` for an edit that changes the tool, or turns a tool's call into a command or back."""
+    if edited is None:
+        return
+    tools = [
+        (spec.command.kind, spec.command.tool) if isinstance(spec.command, CarriedOut) else None
+        for spec in (asked, edited)
+    ]
+    if tools[0] != tools[1]:
+        raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
+
+
+def check_same_files(seen: Resolved | None, now: Resolved | None) -> None:
+    """Raise `ChangedSinceSeen` if a human's result would replace content that the human has not seen (decision 28)."""
+    before = {file.real: file.before for file in (seen.edits if seen is not None else ())}
+    for file in now.edits if now is not None else ():
+        if before.get(file.real, file.before) != file.before:
+            raise ChangedSinceSeen(
+                f"{file.path} has changed since the edit was judged, so nothing was approved",
+                hint="Approve the edit as it is: it is asked again, with the file as it is now",
+            )
+
+
+def check_place(call: ToolCall, decision: Approve, placement: Placement) -> Approve:
+    """Return an approval, edited only if it is. Raises `Refused` if it cannot hold where the command runs."""
+    edited = decision.edited and placement.check_moved(call, decision.edited)
+    decision = decision.model_copy(update={"edited": None if edited == call.spec else edited})
+    spec = decision.edited or call.spec
+    if not placement.known(spec.place):
+        return decision
+    # decision 33
+    if decision.sandbox is not None:
+        raise Refused(f"there is no sandbox at {spec.place}", hint="Approve it without one, or deny it")
+    if decision.undoable:
+        message = f"it runs at {spec.place}, and changes are kept on this machine only"
+        raise Refused(message, hint="Approve it as it is, or deny it")
+    return decision

@@ -8,8 +8,6 @@ from whisper_tui.model.call import (
     DENY_INSTEAD,
     NO_CHANGE,
     CallRequest,
-    CarriedOut,
-    CommandSpec,
     FileEdits,
     ToolCall,
 )
@@ -46,7 +44,14 @@ from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules
 from whisper_tui.policy.rules.rule import Rule
-from whisper_tui.supervisor.approvals.admission import Capacity, Deduplicator
+from whisper_tui.supervisor.approvals.admission import (
+    Capacity,
+    Deduplicator,
+    check_place,
+    check_preview,
+    check_same_files,
+    check_same_tool,
+)
 from whisper_tui.supervisor.approvals.judge import Examinations, Examined, Judge
 from whisper_tui.supervisor.approvals.session_grants import check_scope
 from whisper_tui.supervisor.journal.journal import check_storable
@@ -87,10 +92,11 @@ class ApprovalQueue:
         allowed call if a worker is free; `check_session` raises `Refused` if the session is not open.
         """
         check_session(request.session_id)
-        new: ToolCall | None = None
+        request, new = self._judge.placed(request), None
         # Before anything is read: a flood of calls must cost little (decision 15).
         if self._same_call(request) is None:
-            self._capacity.check(new := self._new_call(request))
+            new = self._new_call(request)
+            self._capacity.check(new)
         async with self._examinations.of(request.session_id, request.spec) as examined:
             check_session(request.session_id)
             return self._submit(request, new, examined, try_start_now)
@@ -196,11 +202,10 @@ class ApprovalQueue:
 
     def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
         now = self._clock()
-        if decision.edited == record.call.spec:
-            decision = decision.model_copy(update={"edited": None})
+        decision = check_place(record.call, decision, self._judge.placement)
         if decision.edited is not None and not record.call.takes_change:
             raise Refused(NO_CHANGE, hint=DENY_INSTEAD)
-        _check_same_tool(record.call.spec, decision.edited)
+        check_same_tool(record.call.spec, decision.edited)
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
         resolved = record.resolved
         if decision.edited is not None:
@@ -209,7 +214,7 @@ class ApprovalQueue:
                 raise Refused(
                     f"the edited command is denied: {judged.verdict.reason}", hint="Edit it again, or deny it"
                 )
-            _check_same_files(record.resolved, judged.resolved)
+            check_same_files(record.resolved, judged.resolved)
             allowed = judged.verdict.model_copy(update={"kind": "allow"})
             facts.append(judged.model_copy(update={"verdict": allowed}))
             resolved = judged.resolved
@@ -355,33 +360,6 @@ class ApprovalQueue:
         return record
 
 
-def check_preview(record: CallRecord, decision: Approve) -> Approve:
-    """Return a decision, complete if it is to apply a preview. Raises `Refused`, `ChangedSinceSeen`."""
-    preview = record.preview
-    if decision.undoable:
-        _check_undoable(record, decision)
-    if decision.preview is None:
-        return decision
-    if preview is None or not preview.can_be_applied or preview.report is None:
-        why = preview.report.problem if preview is not None and preview.report is not None else ""
-        message = f"call {record.id} has no preview that could be applied" + (f": {why}" if why else "")
-        raise Refused(message, hint=f"whisper-tui preview {record.id} makes one")
-    if preview.report.digest != decision.preview:
-        raise ChangedSinceSeen(f"the preview of call {record.id} is another one by now", hint="Look at it again")
-    if decision.edited is not None and decision.edited != preview.edited:
-        raise Refused("an edited command was not previewed", hint="Preview it, or approve it to run for real")
-    # What was previewed is what is approved: the command as it ran, and nothing that would run later.
-    return decision.model_copy(update={"edited": preview.edited, "undoable": False, "sandbox": None})
-
-
-def _check_undoable(record: CallRecord, decision: Approve) -> None:
-    """Raise `Refused` for a run that must not be in a view of the files."""
-    if decision.sandbox is not None:
-        raise Refused("a command runs in a sandbox, or reversibly, but not both", hint="Choose one of them")
-    if record.verdict is not None and record.verdict.preview == "never":
-        raise Refused("its rule forbids runs in a view of the files", hint="Approve it as it is, or change the rule")
-
-
 def _may_start_now(judged: Judged) -> bool:
     """True if an allowed call may start without its record: how its changes are kept is decided with that."""
     return judged.verdict.kind == "allow" and judged.verdict.undo is None
@@ -417,29 +395,6 @@ def _must_last(fact: Event) -> bool:
     if isinstance(fact, Decided):
         return fact.by.surface not in {"rule", "memory"}
     return isinstance(fact, Granted | GrantRevoked | DenialAdded | DenialLifted | Started)
-
-
-def _check_same_tool(asked: CommandSpec, edited: CommandSpec | None) -> None:
-    """Raise `Refused` for an edit that changes the tool, or turns a tool's call into a command or back."""
-    if edited is None:
-        return
-    tools = [
-        (spec.command.kind, spec.command.tool) if isinstance(spec.command, CarriedOut) else None
-        for spec in (asked, edited)
-    ]
-    if tools[0] != tools[1]:
-        raise Refused("a tool's call cannot be edited into another kind of call", hint="Deny it and say what to do")
-
-
-def _check_same_files(seen: Resolved | None, now: Resolved | None) -> None:
-    """Raise `ChangedSinceSeen` if a human's result would replace content that the human has not seen (decision 28)."""
-    before = {file.real: file.before for file in (seen.edits if seen is not None else ())}
-    for file in now.edits if now is not None else ():
-        if before.get(file.real, file.before) != file.before:
-            raise ChangedSinceSeen(
-                f"{file.path} has changed since the edit was judged, so nothing was approved",
-                hint="Approve the edit as it is: it is asked again, with the file as it is now",
-            )
 
 
 class SessionDenials:

@@ -4,17 +4,18 @@ import asyncio
 import logging
 import shlex
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import PurePath
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Unavailable, WhisperError
@@ -22,12 +23,14 @@ from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import OwnShell, Resolved, Risk, RunCode, Verdict
 from whisper_tui.policy.evaluate import UndoneBy, evaluate, undo_plan
+from whisper_tui.policy.rules.matching import place_by_rule
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.command_files import changed_files, changes_shell, what_changed
 from whisper_tui.supervisor.approvals.resolve import resolve
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
+from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.supervisor.sessions import Environments
 
@@ -142,20 +145,22 @@ class Judge:
         clock: Callable[[], float],
         clients_rules: ClientsRules | None = None,
         *,
-        own: Sequence[str] = (),
+        own: Iterable[str | PurePath] = (),
         undo: UndoneBy = "severe",
+        placement: Placement | None = None,
     ) -> None:
         """`own`: whisper_tui's directories, which no command may read without approval.
 
         `undo`: the commands whose changes are kept.
         """
+        self.placement = placement or Placement()
         self._undo: UndoneBy = undo
         self._board = board
         self._environments = environments
         self._rules = rules
         self._clients_rules = clients_rules
         self._clock = clock
-        self._own = tuple(own)
+        self._own = tuple(map(str, own))
         self._remembered = GrantIndex(board)
         self._sandbox_problem = sandbox_problem()
         self._blocked: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -176,15 +181,37 @@ class Judge:
         if len(self._blocked) > BLOCKED_KEPT:
             self._blocked.popitem(last=False)
 
+    def placed(self, request: CallRequest) -> CallRequest:
+        """Return a request with the place where its command runs. Raises `Refused`."""
+        session = self._board.sessions.get(request.session_id)
+        if session is None:
+            return request
+
+        def by_rule() -> str:
+            question = Question(
+                session_id=session.id,
+                session_root=session.root,
+                spec=request.spec,
+                description=request.description,
+                resolved=Resolved(),
+                tool=request.tool,
+                trust=session.trust,
+                now=self._clock(),
+            )
+            return place_by_rule(question, self._rules(session.root))
+
+        return self.placement.placed(request, session, by_rule)
+
     def examination(self, session_id: str, spec: CommandSpec, *, code: bool = True) -> Callable[[], Examined]:
         """Return a function that reads from the disk all that judging a command needs, and that any thread may call.
 
         `code`: also that of its scripts, which a human is shown.
         """
         session = self._board.sessions.get(session_id)
-        root, environment = session.root if session else "", dict(self._environments.of(session_id))
+        root, environment = self._root(session, spec), dict(self._environments.of(session_id))
         given = OwnShell(program=session.shell if session else "", profile=self._environments.profile_of(session_id))
-        shell = None if given == OwnShell() else given
+        # The agent's own shell, and what its profile defines, are on this machine.
+        shell = None if given == OwnShell() or spec.place else given
 
         def examine() -> Examined:
             resolved = resolve(spec, environment, self._own, root=root, shell=shell)
@@ -224,12 +251,14 @@ class Judge:
         root = session.root if session else ""
         question = Question(
             session_id=call.session_id,
-            session_root=root,
+            session_root=self._root(session, spec),
             spec=spec,
             description=call.description,
             resolved=resolved,
             tool=call.tool,
             own_shell=call.ticket is not None,
+            cwd_here=self.placement.here(spec.place, spec.cwd, root) if spec.place else "",
+            place_problem=self.placement.problem(spec.place),
             by_agent=call.by_agent,
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
@@ -239,7 +268,7 @@ class Judge:
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
-        rules = self._rules(question.session_root)
+        rules = self._rules(root)
         if session is not None and self._clients_rules is not None:
             # A client's own rules can only restrict: its allow list was not written for this program (decision 10).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
@@ -253,6 +282,11 @@ class Judge:
         # The last of all: the code of scripts counts as well.
         plan = undo_plan(replace(question, resolved=resolved), rules, verdict, self._undo)
         return verdict.model_copy(update={"undo": plan}), resolved
+
+    def _root(self, session: Session | None, spec: CommandSpec) -> str:
+        """Return the workspace of a session where a command runs."""
+        root = session.root if session is not None else ""
+        return self.placement.there(spec.place, root, root) if spec.place else root
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
         """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 11)."""
@@ -289,7 +323,7 @@ class Judge:
         if again is None:
             return None
         session, environment = self._board.sessions.get(record.call.session_id), self._environments
-        root, variables = session.root if session else "", environment.of(record.call.session_id)
+        root, variables = self._root(session, record.spec), environment.of(record.call.session_id)
         examined = Examined(again.resolved, found_code(again.resolved, record.spec, root, variables))
         verdict, resolved = with_code(again.verdict, examined)
         return again.model_copy(update={"verdict": verdict, "resolved": resolved})

@@ -154,7 +154,7 @@ def rule_coverage(effect: Effect, rule: Rule, past: Iterable[PastCall]) -> Cover
         elif effect == "allow":
             matched = evaluate(question, rules, ()).kind == "allow"
         else:
-            matched = applies(rule, question) and reaches(rule, command, view(command))
+            matched = applies(effect, rule, question) and reaches(rule, command, view(command))
         if matched:
             found.append(record.id)
     return Coverage(looked_at=looked_at, calls=tuple(found))

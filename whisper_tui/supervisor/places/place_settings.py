@@ -1,13 +1,14 @@
-"""Settings of the places where commands can run besides this machine, as the configuration names them."""
+"""The places where commands can run besides this machine: their settings, and which call runs at which."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from whisper_tui.model.call import PLACE_NAME
-from whisper_tui.model.errors import BadConfiguration
+from whisper_tui.model.call import HERE, PLACE_NAME, CallRequest, CarriedOut, CommandSpec, Session, ToolCall
+from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.policy.rules.rules_toml import unknown_key
+from whisper_tui.policy.view import is_below
 
 Engine = Literal["ssh", "docker", "podman", "systemd", "slurm", "kubernetes", "ray"]
 """The program that starts the far host of a place, and connects to it."""
@@ -54,6 +55,8 @@ def read_place(name: str, table: object) -> PlaceSettings:
         raise BadConfiguration(
             f"{where}: a place has a name of letters, digits, dots, dashes and underscores", hint="Give it another name"
         )
+    if name == HERE:
+        raise BadConfiguration(f"{where}: {HERE!r} names this machine", hint="Give the place another name")
     if not isinstance(table, Mapping):
         raise BadConfiguration(f"{where} must be a table", hint=f"Write [{where}] on a line of its own")
     by = _engine(where, table.get("by"))
@@ -90,3 +93,79 @@ def _text(where: str, key: str, value: object) -> str:
     if text.startswith("-") or not text.isprintable():
         raise BadConfiguration(f"{where}.{key} may not be {text!r}", hint="Name it without control characters or dash")
     return text
+
+
+NO_WAY_THERE = "The place is chosen for commands that the supervisor starts: run_shell_command, whisper-tui call"
+
+
+class Placement:
+    """Says where each call runs, and which directories there stand for those of this machine (decision 33)."""
+
+    def __init__(self, places: Iterable[PlaceSettings] = ()) -> None:
+        self._places = {place.name: place for place in places}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all places, in the order of the configuration."""
+        return tuple(self._places)
+
+    def known(self, name: str) -> str:
+        """Return the place that is meant, empty for this machine. Raises `Refused` if there is none of that name."""
+        if name in {"", HERE}:
+            return ""
+        if name not in self._places:
+            there = f"There are {', '.join(self._places)}" if self._places else "The configuration names none"
+            raise Refused(f"there is no place {name!r}", hint=f'{there}; "{HERE}" is this machine')
+        return name
+
+    def problem(self, name: str) -> str:
+        """Return why nothing can be known of a place, as a clause. Empty: it is configured, or is this machine."""
+        return f"there is no place {name} in the configuration any more" if name and name not in self._places else ""
+
+    def there(self, name: str, directory: str, root: str) -> str:
+        """Return the directory at a place that stands for one here: that of the workspace, or the same path."""
+        place = self._places.get(name)
+        if place is None or not place.workspace or not root or not is_below(directory, root):
+            return directory
+        return place.workspace.rstrip("/") + directory[len(root.rstrip("/")) :] or "/"
+
+    def here(self, name: str, directory: str, root: str) -> str:
+        """Return the directory of the workspace here for which one at a place stands. Empty: there is none."""
+        place = self._places.get(name)
+        workspace = place.workspace.rstrip("/") if place is not None else ""
+        if not workspace or not root or not is_below(directory, workspace):
+            return ""
+        return root.rstrip("/") + directory[len(workspace) :] or "/"
+
+    def placed(self, request: CallRequest, session: Session, by_rule: Callable[[], str]) -> CallRequest:
+        """Return a request with the place where its command runs. Raises `Refused`.
+
+        The call itself may name the place, or its session, or a rule; the agent's own tools stay on this machine.
+        """
+        spec, own = request.spec, _carried_out_here(request)
+        if own:
+            if self.known(spec.place):
+                raise Refused(f"{own}, so it runs on this machine and not at {spec.place}", hint=NO_WAY_THERE)
+            return request
+        place = self.known(spec.place or session.place or by_rule())
+        if not place and not spec.place:
+            return request
+        cwd = self.there(place, spec.cwd, session.root)
+        # The agent's own shell is on this machine, and goes to no directory of another one.
+        follows = request.follows and not place
+        placed = spec.model_copy(update={"place": place, "cwd": cwd})
+        return request.model_copy(update={"spec": placed, "follows": follows})
+
+    def check_moved(self, call: ToolCall, edited: CommandSpec) -> CommandSpec:
+        """Return the command of a call as a human has edited it, at a place that there is. Raises `Refused`."""
+        place = self.known(edited.place)
+        if place and (own := _carried_out_here(call)):
+            raise Refused(f"{own}, so it cannot run at {place}", hint="Leave it on this machine, or deny it")
+        return edited if place == edited.place else edited.model_copy(update={"place": place})
+
+
+def _carried_out_here(request: CallRequest | ToolCall) -> str:
+    """Return why a call cannot run elsewhere, as a clause. Empty: it can."""
+    if isinstance(request.spec.command, CarriedOut):
+        return f"{request.tool} is carried out by the agent itself"
+    return "the agent runs this command itself" if request.by_agent else ""

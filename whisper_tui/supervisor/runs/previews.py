@@ -130,9 +130,9 @@ class Previews:
 
     async def start(self, call_id: str, by: Decider, edited: CommandSpec | None) -> int:
         """Start a preview of a waiting call. Returns its attempt. Raises `Refused`."""
-        self._previewable(call_id)
+        self._previewable(call_id, edited)
         support = await asyncio.shield(self._begin_probe())
-        record = self._previewable(call_id)
+        record = self._previewable(call_id, edited)
         if edited == record.call.spec:
             edited = None
         spec, resolved = edited or record.call.spec, self._resolved(record, edited)
@@ -151,7 +151,7 @@ class Previews:
             self._ended(call_id, attempt, not_started(spec, error.sentence()))
         return attempt
 
-    def _previewable(self, call_id: str) -> CallRecord:
+    def _previewable(self, call_id: str, edited: CommandSpec | None) -> CallRecord:
         record = self._store.call(call_id)
         if not isinstance(record.state, Waiting):
             hint = f"whisper-tui show {call_id} prints what became of it"
@@ -159,6 +159,9 @@ class Previews:
         if isinstance(record.call.spec.command, CarriedOut):
             problem = f"call {call_id} is no command: its agent runs it itself"
             raise Refused(problem, hint="Only commands can be previewed")
+        if place := record.call.spec.place or (edited.place if edited is not None else ""):
+            problem = f"call {call_id} runs at {place}, and views of the files are made on this machine only"
+            raise Refused(problem, hint="Approve it to run for real, or deny it")
         if record.verdict is not None and record.verdict.preview == "never":
             rule = record.verdict.rule or "that asks about it"
             raise Refused(f"the rule {rule!r} says that call {call_id} is never previewed", hint="Change the rule")

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import isinf
+from pathlib import PurePath
 
 from whisper_tui.effects import effects_of
 from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
@@ -52,7 +53,7 @@ class StartOrders:
         environments: Environments,
         settings: SupervisorSettings,
         limits: Limits,
-        private: tuple[str, ...],
+        private: Iterable[str | PurePath],
     ) -> None:
         """`private`: directories that no sandbox opens."""
         self.limits = limits
@@ -60,7 +61,7 @@ class StartOrders:
         self._board = board
         self._environments = environments
         self._settings = settings
-        self._private = private
+        self._private = tuple(map(str, private))
 
     def of(self, record: CallRecord) -> StartOrder:
         """Return the order to start a call, in the environment and the workspace of its session."""
@@ -183,7 +184,9 @@ def start_order(
 
 def _reports_directory(record: CallRecord) -> bool:
     """True if the agent's shell goes to the directory in which the command has ended."""
-    return record.claim is not None and record.claim.follows and may_change_directory(record.spec.command)
+    # The agent's shell is on this machine, and so are the directories that it can go to.
+    follows = record.claim is not None and record.claim.follows and not record.spec.place
+    return follows and may_change_directory(record.spec.command)
 
 
 def _as_claimed(session: Mapping[str, str], claim: Claim) -> dict[str, str]:

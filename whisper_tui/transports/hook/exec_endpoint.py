@@ -69,7 +69,7 @@ class ShellDirectory:
         if not isinstance(record.state, Ended) or record.state.ending != Exited(code=0) or not self.applies(record):
             return ""
         home = record.call.spec.cwd
-        last = self._last_directory(record.id)
+        last = None if record.spec.place else self._last_directory(record.id)
         began = os.path.realpath(record.spec.cwd)
         # A human may have chosen another directory. The agent's shell only follows if the command has changed it again.
         there = last if last is not None and last != began and Path(last).is_dir() else home
