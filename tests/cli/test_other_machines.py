@@ -298,6 +298,8 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
     with Terminal(program, desk.environment, desk.workspace) as terminal:
         terminal.shows("● 2 machines".encode())
         terminal.shows(b"Call gpu1:1")
+        (address,) = machines[0].rows("status")["desks"]
+        assert address in machines[0].run("doctor").stdout
         terminal.types(b"a")
         terminal.shows(b"Call gpu1:1 is approved")
         assert '"exitCode": 0' in agents[0].communicate(timeout=ANSWER_S)[0]
@@ -320,8 +322,47 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
         terminal.types(b"q")
         assert terminal.ends() == 0
     assert '"exitCode": 0' in agents[1].communicate(timeout=ANSWER_S)[0]
+    machines[0].until(lambda: not machines[0].rows("status")["desks"])
     decided = machines[1].rows("show", "1")
     assert "@" in json.dumps(decided)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@needs_sshd
+def test_an_agent_is_set_up_by_ssh_and_asks_the_supervisor_of_its_own_machine(tmp_path, agent_process):
+    home = tmp_path / "there"
+    home.mkdir()
+    with other_machine(tmp_path / "sshd", "gpu1", f"HOME={home}") as server:
+        machine = Machine(tmp_path / "gpu1", *server)
+        desk = Desk(tmp_path / "desk", [machine])
+        there = f"env PYTHONPATH={SOURCE} {shlex.join(PROGRAM)} --home {machine.root} install claude"
+        with Terminal(["ssh", "-t", "gpu1", there], desk.environment, desk.workspace) as terminal:
+            terminal.shows(b"Write this? [y/N]")
+            terminal.types(b"y\r")
+            terminal.shows(b"Wrote ")
+            assert terminal.ends() == 0
+        hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
+        question = {"session_id": "agent-1", "cwd": str(machine.workspace), "hook_event_name": "PreToolUse"}
+        question |= {"tool_name": "Bash", "tool_input": {"command": "touch made"}, "tool_use_id": "toolu_1"}
+        how: dict[str, Any] = {"stdout": subprocess.PIPE, "cwd": machine.workspace, "text": True}
+        words = (*machine.inside, "env", f"HOME={home}", "/bin/sh", "-c")
+        hook = agent_process.starts(*words, hooks[0]["hooks"][0]["command"])
+        asking = subprocess.Popen(hook, stdin=subprocess.PIPE, **how)
+        asking.stdin.write(json.dumps(question))
+        asking.stdin.close()
+        asking.stdin = None
+        machine.until(lambda: "touch made" in machine.waiting())
+        assert desk.run("approve", "gpu1:1").returncode == 0
+        answer = json.loads(asking.communicate(timeout=ANSWER_S)[0])
+        ticket = answer["hookSpecificOutput"]["updatedInput"]["command"]
+        subprocess.run(agent_process.starts(*words, ticket), check=True, timeout=ANSWER_S, **how)
+        assert (machine.workspace / "made").exists()
+        examined = json.loads(desk.run("doctor", "claude", "--json", "--host", "gpu1").stdout)
+        about = machine.rows("status")
+        assert (examined["supervisor"]["pid"], examined["supervisor"]["home"]) == (about["pid"], about["home"])
+        for each in (desk, machine):
+            each.close()
 
 
 @needs_sshd

@@ -111,6 +111,8 @@ class SupervisorStatus(Value):
     """Why the last notification failed, as a clause. Empty: it did not."""
     unguarded: tuple[str, ...] = ()
     """Connected agents whose hooks hold nothing: which, where and why, one sentence each."""
+    desks: tuple[str, ...] = ()
+    """Addresses of other machines from which somebody watches it, by ssh."""
     now: float | None = None
     """The time by its clock, in seconds since the epoch. None: not reported."""
     hosts: tuple[HostState, ...] = ()

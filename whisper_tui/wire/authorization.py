@@ -16,7 +16,7 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.system.processes import command_of
 from whisper_tui.wire.operations import Operation
-from whisper_tui.wire.peers import ancestry, has_ended, read_process, supervised_call, why_supervised
+from whisper_tui.wire.peers import ancestry, has_ended, read_process, ssh_client, supervised_call, why_supervised
 from whisper_tui.wire.rendezvous import peer_process
 from whisper_tui.wire.server_state import ServerState
 
@@ -83,6 +83,8 @@ class PeerAuthorizer:
         self._sessions: set[str] = set()
         self._calls: set[str] = set()
         self._start: str | None = None
+        self.ssh_client = ""
+        """The address from which the peer has come by ssh, as its session says. Empty: from none."""
         # The first result stays valid, because a supervised command could lose its keeper after connecting.
         self._first_check = asyncio.create_task(self._find_objection())
 
@@ -142,6 +144,7 @@ class PeerAuthorizer:
         problem = await asyncio.to_thread(why_supervised, line, keepers, self._state.agents())
         if problem is not None or line is None:
             return _Objection(problem or "the requesting process is gone", supervised_call(line, keepers))
+        self.ssh_client = ssh_client(line)
         # A pid can be reused between two checks. The start time distinguishes the processes.
         if self._start is None:
             self._start = line[0].start

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from whisper_tui.model.api import Supervision
+from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
@@ -71,7 +71,9 @@ class ApiEndpoint:
         authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._state, self._refusals)
         await authorizer.examined()
         writer.write(line_of(answer))
-        connection = _Connection(self._supervision, self._rows, authorizer, writer, self._owners)
+        connection = _Connection(
+            self._supervision, self._rows, authorizer, writer, state=self._state, owners=self._owners
+        )
         supervisor_stops = False
         try:
             await connection.read(reader)
@@ -107,10 +109,13 @@ class _Connection:
         rows: Rows,
         authorizer: PeerAuthorizer,
         writer: asyncio.StreamWriter,
+        *,
+        state: ServerState,
         owners: dict[str, "_Connection"],
     ) -> None:
         self._supervision = supervision
         self._rows = rows
+        self._state = state
         self._authorizer = authorizer
         self._writer = writer
         self._owners = owners
@@ -198,9 +203,12 @@ class _Connection:
         method = getattr(source, operation.name)
         await self._wait_until_read()
         if operation.streams:
-            await self._stream(operation, request_id, method(**given))
+            with self._state.watched_from(self._authorizer.ssh_client):
+                await self._stream(operation, request_id, method(**given))
             return
         result = await method(**given)
+        if isinstance(result, SupervisorStatus):
+            result = self._state.with_desks(result)
         self._authorizer.remember(operation, result)
         if isinstance(hello := given.get("hello"), SessionHello) and hello.ends_with_connection:
             self._owners[result.id] = self

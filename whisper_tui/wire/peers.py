@@ -341,6 +341,13 @@ def why_refused_over_ssh(
     return _why_refused(client, server, connections)
 
 
+def ssh_client(line: tuple[ProcessSeen, ...]) -> str:
+    """Return the address from which a peer with these ancestors has come by ssh. Empty: from none, or it is unknown."""
+    at = next((index for index, seen in enumerate(line) if seen.ssh_server), 0)
+    client, _ = _ends_of_ssh(line[at - 1].ssh_connection) if at else (None, None)
+    return str(client.address) if client is not None else ""
+
+
 def _why_refused(client: TcpEnd, server: TcpEnd, connections: Collection[TcpConnection]) -> str | None:
     ends = {(seen.local, seen.remote) for seen in connections}
     # A command may have changed the variable, so its word counts only where the kernel confirms it.

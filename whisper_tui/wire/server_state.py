@@ -2,12 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from whisper_tui.model.api import HistoryQuery, Page, Supervision, output_was_removed
+from whisper_tui.model.api import HistoryQuery, Page, Supervision, SupervisorStatus, output_was_removed
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
 from whisper_tui.model.call_rows import (
@@ -93,6 +95,8 @@ class ServerState:
         self._came: asyncio.Queue[str] = asyncio.Queue()
         """Ids of sessions whose agents have not been examined yet."""
         self._task: asyncio.Task[None] | None = None
+        self._watching: Counter[str] = Counter()
+        """The connections that follow the events, by the address from which they have come by ssh."""
 
     @property
     def board(self) -> Board:
@@ -121,6 +125,20 @@ class ServerState:
     def agents(self) -> Mapping[tuple[int, str], str]:
         """The names of the agents' programs, by pid and start."""
         return self._agents.known
+
+    @contextmanager
+    def watched_from(self, address: str) -> Iterator[None]:
+        """Count a connection that follows the events from another machine. Empty: it is one of this machine."""
+        self._watching[address] += 1
+        try:
+            yield
+        finally:
+            self._watching[address] -= 1
+
+    def with_desks(self, status: SupervisorStatus) -> SupervisorStatus:
+        """Add the addresses of other machines from which somebody watches."""
+        desks = sorted(address for address, number in self._watching.items() if address and number)
+        return status.model_copy(update={"desks": tuple(desks)}) if desks else status
 
     def _notice(self, event: Event) -> None:
         if self._task is not None and isinstance(event, SessionOpened | SessionDescribed | SessionResumed):

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.cli.commands.supervisor_control import watched_from
 from whisper_tui.cli.output_format import cannot_work, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
+from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import home_options
 
 if TYPE_CHECKING:
@@ -210,16 +212,18 @@ def _examine(options: Options) -> int:
         reports.append(report)
         if not options.json:
             _print(report)
-    status = _status(options)
+    status, socket = _status(options), str(Path(home_of(options).runtime) / SOCKET)
     problem = status["problem"] if status else None
     previews = _previews(options)
     if not options.json:
-        _print_supervisor(status)
+        _print_supervisor(status, socket)
         _print_previews(previews)
     proved = problem is None and all(report.proved for report in reports)
     if options.json:
         clients = [report.as_json() for report in reports]
         about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
+        about |= {"supervisor": status and {"pid": status["pid"], "home": status["home"], "socket": socket}}
+        about |= {"desks": (status or {}).get("desks", [])}
         about |= {"previews": previews.words if previews.ways else None}
         about |= {"previews_problem": None if previews.ways else "; ".join(previews.reasons)}
         print_json({"proved": proved, "problem": problem, **about, "clients": clients})
@@ -254,11 +258,16 @@ def _status(options: Options) -> dict[str, Any] | None:
     return status
 
 
-def _print_supervisor(status: dict[str, Any] | None) -> None:
+def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
     sys.stdout.write("Supervisor\n")
+    asks = "the hooks, relays and commands of agents on this machine ask"
     if status is None:
         sys.stdout.write(f"  {SIGNS['note']}  none runs: whether runs have control groups is known once one does\n")
+        sys.stdout.write(f"     {asks} the one that they start, at {visible(socket)}\n")
         return
+    sys.stdout.write(f"  {SIGNS['good']}  {asks} this one: pid {status['pid']}, at {visible(socket)}\n")
+    if status.get("desks"):
+        sys.stdout.write(f"  {SIGNS['good']}  {watched_from(status['desks'])}\n")
     if status["problem"] is not None:
         sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
     sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]

@@ -119,10 +119,17 @@ def _status(options: Options) -> int:
         sys.stdout.write(f"{visible(status['notify_problem'])}\n")
     for sentence in status["unguarded"]:
         sys.stdout.write(f"{visible(sentence)}\n")
+    if status.get("desks"):  # An older supervisor does not say.
+        sys.stdout.write(f"{watched_from(status['desks'])}\n")
     if status["paused_since"] is not None:
         since, who = age(time.time() - status["paused_since"]), visible(status["paused_by"]["who"])
         sys.stdout.write(f"Everything is paused for {since}, by {who}: whisper-tui resume continues it\n")
     return 0
+
+
+def watched_from(desks: list[str]) -> str:
+    """Return the other machines from which somebody watches a supervisor, as a sentence."""
+    return f"A cockpit on another machine is attached, from {visible(', '.join(desks))}"
 
 
 def step_down(home: "Directories", *, end_runs: bool = False) -> int | None:
