@@ -208,15 +208,12 @@ async def test_a_program_swapped_after_the_approval_is_asked_again(bench: Bench)
         (bench.workspace / name / "tool").write_text("#!/bin/sh\n")
         (bench.workspace / name / "tool").chmod(0o755)
     (bench.workspace / "bin").symlink_to(bench.workspace / "old")
-    fill = [await bench.submit(session, "/bin/true") for _ in range(4)]
-    for call_id in fill:
-        await bench.approve(call_id)
-        await bench.ordered(call_id)
     call_id = await bench.submit(session, "tool")
+    await bench.supervisor.pause(HUMAN)
     await bench.approve(call_id)
     assert (await bench.record(call_id)).state.kind == "queued"
     (bench.workspace / "old" / "tool").unlink()
-    bench.executor.finish(await bench.ordered(fill[0]))
+    await bench.supervisor.resume(HUMAN)
     record = await bench.state(call_id, "waiting")
     assert "changed" in (record.state.returned_because or "")  # type: ignore[union-attr]
 

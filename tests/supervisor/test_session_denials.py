@@ -90,15 +90,11 @@ async def test_all_calls_that_wait_are_denied_in_the_name_of_the_human(bench: Be
 
 
 async def test_an_approved_call_that_has_not_started_is_denied_before_its_start(bench: Bench) -> None:
-    await bench.supervisor.close()
-    await bench.open(workers=1)
     session = await bench.session()
-    await bench.approve(first := await bench.submit(session, "make"))
-    key = await bench.ordered(first)
+    await bench.supervisor.pause(HUMAN)
     await bench.approve(queued := await bench.submit(session, *PUBLISH))
     await deny(bench, session)
-    bench.executor.spawn(key)
-    bench.executor.finish(key)
+    await bench.supervisor.resume(HUMAN)
     assert denied(await bench.state(queued, "ended")).for_session == PUBLISH
 
 

@@ -153,6 +153,8 @@ async def _supervise(
     )
     supervisor.settings_file = ConfigurationFile(home)
     rules.follow(supervisor.rule_trust)
+    # A call leaves some ten thousand objects, which would be fifteen collections. None of them is in a cycle.
+    gc.set_threshold(20_000, 10, 100)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.stopped.set)

@@ -146,6 +146,7 @@ def assemble(
     fail: Callable[[], None],
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
+    store.fail = fail
     environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
     judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)

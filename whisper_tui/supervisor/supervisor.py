@@ -238,6 +238,7 @@ class Supervisor:
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call."""
         self._parts.queue.decide(call_id, decision, by, seen)
+        await self._store.flushed()
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:
         """Start a queued call whatever the limits say."""
@@ -285,14 +286,18 @@ class Supervisor:
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""
         self._parts.queue.revoke(grant_id, by)
+        await self._store.flushed()
 
     async def deny_for_session(self, session_id: str, words: tuple[str, ...], reason: str, by: Decider) -> str:
         """Deny every call of a session that begins with these words."""
-        return self._parts.queue.denials.add(session_id, words, reason, by)
+        denial_id = self._parts.queue.denials.add(session_id, words, reason, by)
+        await self._store.flushed()
+        return denial_id
 
     async def lift_denial(self, denial_id: str, by: Decider) -> None:
         """Deny nothing by it any more."""
         self._parts.queue.denials.lift(denial_id, by)
+        await self._store.flushed()
 
     async def rule_list(self, roots: tuple[str, ...] = ()) -> RuleList:
         """Return the rules of the user, and those of these workspaces."""

@@ -99,7 +99,9 @@ class ApprovalQueue:
             self._capacity.check(new)
         async with self._examinations.of(request.session_id, request.spec) as examined:
             check_session(request.session_id)
-            return self._submit(request, new, examined, try_start_now)
+            call_id = self._submit(request, new, examined, try_start_now)
+        await self._store.flushed()  # Out of turn, so that the next call of this session can share the flush.
+        return call_id
 
     def close(self) -> None:
         """End the threads that examine commands, once they have nothing to do."""
@@ -371,12 +373,9 @@ def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:
 
 
 def record_facts(store: Store, *facts: Event) -> None:
-    """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 1).
-
-    What a rule decides is flushed with the start that follows: lost before that, nothing has run, and nobody's word
-    is lost.
-    """
-    store.record(*facts, durable=any(map(_must_last, facts)))
+    """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 1)."""
+    # What a rule decides is flushed with the start: if it is lost before that, nothing has run and no word is lost.
+    (store.record_and_flush if any(map(_must_last, facts)) else store.record)(*facts)
 
 
 def denial_facts(

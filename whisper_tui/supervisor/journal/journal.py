@@ -1,5 +1,6 @@
 """The journal: every fact in SQLite, checked and written before its effect; what is on disk is what happened."""
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -57,6 +58,10 @@ class Journal:
         self.checkpoints = Checkpoints(path)
         self._index = WordIndex(path)
         self._durable = False
+        self._log = -1
+        """The file with the newest events, SQLite's write-ahead log, once it was flushed."""
+        self._is_doubtful = False
+        """True after a failed flush: then no end is a clean one."""
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
         self._read_numbers()
@@ -113,6 +118,21 @@ class Journal:
         self._index.reached(self.last_call)
         self.sizes = tuple(map(len, bodies))
         return numbered
+
+    def flush(self) -> None:
+        """Wait until all that was written survives a power cut: what SQLite does in a durable write, for many at once.
+
+        Raises `OSError`. Then nobody knows what is on the disk.
+        """
+        if self._log < 0:
+            # It has this name as long as the journal is open. SQLite locks the journal, and not this file: so closing
+            # it releases nothing.
+            self._log = os.open(f"{self._path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._log)
+        except OSError:
+            self._is_doubtful = True
+            raise
 
     def call_with_key(self, session_id: str, key: str) -> str | None:
         """The call that was submitted with this key in this session."""
@@ -194,7 +214,12 @@ class Journal:
         """Finish checkpoints, note the clean end, and close the file."""
         self.checkpoints.close()
         self._index.close()
+        if self._log >= 0:
+            os.close(self._log)
+            self._log = -1
         self._db.close()
+        if self._is_doubtful:
+            return
         with suppress(OSError):  # Without the note, approved calls are asked about again.
             run_files.write_whole(str(self._path.with_suffix(".end")), Head(self.last_seq, self._link).text().encode())
 

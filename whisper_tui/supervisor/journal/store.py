@@ -131,6 +131,10 @@ class Store:
         self._unknown: deque[tuple[Event, int]] = deque()
         """Events that are on the disk and not yet on the board, with their sizes."""
         self._telling = False
+        self.pending_flush: asyncio.Event | None = None
+        """Set once everything that was written up to now is flushed. None: it is."""
+        self.fail: Callable[[], None] = lambda: None
+        """Stops the supervisor, after a failed flush. Set by whoever runs it."""
         self.health = Health()
         """Health of the journal."""
         self._closed = False
@@ -151,6 +155,35 @@ class Store:
         # A listener may record facts itself; they are announced after the present one, in their order.
         if not self._telling:
             self._make_known()
+
+    def record_and_flush(self, *events: Event) -> None:
+        """Write facts and make them known, and have them flushed with those of others (group commit, decision 1).
+
+        Whoever wrote them waits for `flushed` before anything follows from them. Raises `JournalFailed`, as `record`.
+        """
+        if self.pending_flush is None:
+            # Called before anything that the facts wake up, because callbacks are called in their order.
+            self.pending_flush = asyncio.Event()
+            asyncio.get_running_loop().call_soon(self._flush_now, self.pending_flush)
+        self.record(*events)
+
+    async def flushed(self) -> None:
+        """Wait until everything that was written up to now survives a power cut."""
+        if self.pending_flush is not None:
+            await self.pending_flush.wait()
+
+    def _flush_now(self, done: asyncio.Event) -> None:
+        try:
+            self.journal.flush()
+        except OSError as error:
+            # What the system could not write it may have dropped, so that a second flush proves nothing. Whoever
+            # waits never goes on, and the next supervisor judges by what is on the disk.
+            hint = "Look for errors of the disk in the log of the system; the supervisor stops"
+            self.health.note(JournalFailed(f"the journal cannot be flushed: {error}", hint=hint))
+            self.fail()
+            return
+        self.pending_flush = None
+        done.set()
 
     def retry_until_journaled(self, consequence: Callable[[], None]) -> None:
         """Do a consequence of facts now, or as soon as the journal accepts it (decision 1).
@@ -218,6 +251,7 @@ class Store:
         """Return the record of a call as soon as `reached` holds for it."""
         while not reached(record := self.call(call_id)):
             await self.change(call_id)
+        await self.flushed()
         return record
 
     def is_open(self, call_id: str) -> bool:
@@ -274,6 +308,7 @@ class Store:
             news = self._news
             if ready := self._after(after):
                 after = ready[0][-1].seq
+                await self.flushed()
                 yield ready.pop()
             else:
                 await news.wait()

@@ -223,6 +223,10 @@ class KeptChanges:
         """Return why the changes of a run cannot be taken back although they should have been kept."""
         if key.call_id in self._plain:
             return self._plain[key.call_id]
+        # Most runs keep nothing, and no file has to be looked for.
+        record = self._store.board.calls.get(key.call_id)
+        if record is not None and not record.undoable:
+            return ""
         with suppress(OSError):
             return Path(self.directory(key), UNKEPT).read_text(encoding="utf-8")
         return ""

@@ -140,8 +140,8 @@ class Pool:
         self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
         self._queue = StartQueue(store.board, self.workers, lambda: self._starting)
         self.queue_reasons = self._queue.reasons
-        self._undispatched: deque[str] = deque()
-        """Ids of the calls whose start is journaled but not yet ordered from the executor."""
+        self._undispatched: deque[tuple[str, asyncio.Event | None]] = deque()
+        """Ids of the calls whose start is journaled but not yet ordered from the executor, and the flush of it."""
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
@@ -213,12 +213,13 @@ class Pool:
         record = self._store.board.calls[call_id]
         if record.function is None:
             self.workers.take(record)
-            self._undispatched.append(call_id)
+            self._undispatched.append((call_id, self._store.pending_flush))
 
     def on_over(self, call_id: str) -> None:
         """Free the worker of a command that ended."""
         self.workers.free(call_id)
-        self._wake.set()
+        if len(self._queue):
+            self._wake.set()
 
     def on_resumed(self) -> None:
         """Start the postponed commands after a pause."""
@@ -276,19 +277,23 @@ class Pool:
         if not records:
             return
         started = (self._next_start(record) for record in records)
-        self._store.record(*started, durable=True)
+        self._store.record_and_flush(*started)
         await self.dispatch_started()
 
     async def dispatch_started(self) -> None:
-        """Order all journaled starts from the executor. Whoever journals a start calls this."""
+        """Order all journaled starts from the executor, once they are flushed. Whoever journals a start calls this."""
         while self._undispatched:
-            call_id = self._undispatched.popleft()
+            call_id, flush = self._undispatched[0]
+            if flush is not None and not flush.is_set():
+                await flush.wait()
+                continue
+            self._undispatched.popleft()
             try:
                 await self._dispatch(self._store.board.record(call_id))
             except BaseException:
                 # The calling request may be cancelled at any await, but its start is journaled. The pool's own
                 # task orders it then.
-                self._undispatched.appendleft(call_id)
+                self._undispatched.appendleft((call_id, flush))
                 self._wake.set()
                 raise
 

@@ -73,7 +73,7 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
         return None
     resolved = record.resolved
     cwd = (resolved.cwd if resolved else None) or record.spec.cwd
-    closed = {os.path.realpath(path) for path in (*private, *_private_in_home())}
+    closed = _real_paths((*private, *_private_in_home()))
     inside = tuple(_without(os.path.realpath(root or cwd), closed))
     repository = tuple(path for path in _repository(cwd) if path not in closed) if _runs(record, {"git"}) else ()
     writes = sandbox.kind == "workspace"
@@ -114,6 +114,22 @@ def secret_paths(home: str, workspaces: Iterable[str]) -> tuple[str, ...]:
 def _private_in_home() -> Iterator[str]:
     homes = {home_of_user(), os.environ.get("HOME") or home_of_user()}
     return (f"{home.rstrip('/')}/{name}" for home in homes for name in _PRIVATE_IN_HOME)
+
+
+def _real_paths(paths: Iterable[str]) -> set[str]:
+    """Return the real paths of these; their directories, which most of them share, are looked up once."""
+    directories: dict[str, str] = {}
+    found = set()
+    for path in paths:
+        above, _, name = path.rpartition("/")
+        if not path.startswith("/") or name in {"", ".", ".."}:
+            found.add(os.path.realpath(path))
+            continue
+        if above not in directories:
+            directories[above] = os.path.realpath(above or "/")
+        real = f"{directories[above].rstrip('/')}/{name}"
+        found.add(os.path.realpath(real) if os.path.islink(real) else real)  # noqa: PTH114 (called for each start)
+    return found
 
 
 def _without(top: str, closed: set[str]) -> Iterator[str]:
