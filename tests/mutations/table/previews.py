@@ -25,7 +25,7 @@ PREVIEWS = (
     ),
     Mutation(
         "a parent is the directory that was checked",
-        "whisper_tui.supervisor.preview.change_steps.RealPaths._parent",
+        "whisper_tui.supervisor.preview.real_paths.RealPaths._parent",
         "self._inodes.get(directory) not in (None, os.fstat(fd).st_ino)",
         "False",
         (TRANSITION + "test_another_directory_in_place_of_a_parent_is_a_conflict",),
@@ -35,10 +35,14 @@ PREVIEWS = (
         "whisper_tui.supervisor.preview.file_trees.open_file",
         "flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK",
         "flags |= os.O_CLOEXEC",
-        (
-            TRANSITION + "test_a_file_that_becomes_a_symbolic_link_is_not_written_through",
-            TREES + "test_a_symbolic_link_in_place_of_a_file_is_neither_opened_nor_changed",
-        ),
+        (TREES + "test_a_symbolic_link_in_place_of_a_file_is_neither_opened_nor_changed",),
+    ),
+    Mutation(
+        "a file that is written in place is the one that was checked",
+        "whisper_tui.supervisor.preview.real_paths.WrittenFile.__init__",
+        "self.found.inode != inode or not self.found.is_file",
+        "False",
+        (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written[apply-to_other]",),
     ),
     Mutation(
         "trees are walked without links",
@@ -57,14 +61,14 @@ PREVIEWS = (
     Mutation(
         "changes of others before a preview is applied",
         "whisper_tui.supervisor.preview.transition.conflicts",
-        "differs(stamp(change.path), change.before)",
+        "differs(real.stamp(change.path), change.before)",
         "False",
         (OVER,),
     ),
     Mutation(
         "changes of others in a directory to remove",
         "whisper_tui.supervisor.preview.transition.conflicts",
-        "differences(change.path, change.old_inside)",
+        "_differences(change.path, change.old_inside)",
         "[]",
         (OVER,),
     ),
@@ -85,14 +89,14 @@ PREVIEWS = (
     Mutation(
         "later work before an undo",
         "whisper_tui.supervisor.preview.transition._undo_conflicts",
-        "differs(stamp(change.path), result.found)",
+        "differs(real.stamp(change.path), result.found)",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
     Mutation(
         "later work in a new directory",
         "whisper_tui.supervisor.preview.transition._undo_conflicts",
-        "differences(change.path, result.inside)",
+        "_differences(change.path, result.inside)",
         "[]",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
@@ -140,8 +144,8 @@ PREVIEWS = (
     ),
     Mutation(
         "modes that a move needs are restored after a kill",
-        "whisper_tui.supervisor.preview.change_steps._restore_mode",
-        "found is not None and found.mode != wanted.mode",
+        "whisper_tui.supervisor.preview.real_paths.restore_mode",
+        "found is not None and found.is_directory and found.mode != wanted.mode",
         "False",
         (KILLS + "test_killed_as_an_ordinary_user",),
     ),

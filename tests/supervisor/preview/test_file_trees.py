@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.keeper.syscalls import RENAME_EXCHANGE, RENAME_NOREPLACE, rename
+from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, rename
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import (
     PreviewTooLarge,
@@ -222,7 +222,8 @@ def test_a_file_gets_exactly_the_attributes_of_another(tmp_path):
 def test_renames_replace_nothing_or_exchange_both(tmp_path):
     (tmp_path / "one").write_text("1")
     (tmp_path / "two").write_text("2")
+    one, two = ((AT_FDCWD, str(tmp_path / name)) for name in ("one", "two"))
     with pytest.raises(FileExistsError):
-        rename(str(tmp_path / "one"), str(tmp_path / "two"), RENAME_NOREPLACE)
-    rename(str(tmp_path / "one"), str(tmp_path / "two"), RENAME_EXCHANGE)
+        rename(one, two, RENAME_NOREPLACE)
+    rename(one, two, RENAME_EXCHANGE)
     assert ((tmp_path / "one").read_text(), (tmp_path / "two").read_text()) == ("2", "1")

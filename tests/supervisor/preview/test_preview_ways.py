@@ -23,7 +23,7 @@ from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_ways, transition
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.overlay_diff import Plan, read_changes
-from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
+from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart
 from whisper_tui.supervisor.preview.preview_ways import BUBBLEWRAP, COPY, OVERLAY, READ_ONLY, start
 
@@ -458,6 +458,19 @@ def test_files_on_overlayfs_as_in_containers_are_previewed_applied_and_taken_bac
 
 def mount_memory(place: Path) -> None:
     syscalls.call("mount", b"tmpfs", os.fsencode(place), b"tmpfs", NOSUID, None)
+
+
+@needs_overlays
+def test_a_name_of_a_namespace_below_the_workspace_prevents_no_preview() -> None:
+    """Container engines mount such names on files, which nobody can read."""
+
+    def work(bench: Bench) -> None:
+        bench.files("echo one > a; touch name")
+        syscalls.call("mount", b"/proc/self/ns/uts", os.fsencode(bench.workspace / "name"), None, BIND, None)
+        bench.preview("echo two > a", OVERLAY)
+        assert set(bench.paths()) == {"a"}
+
+    with_mounts(work)
 
 
 @pytest.mark.parametrize("way", [OVERLAY, COPY])

@@ -17,9 +17,10 @@ from tests.supervisor.preview.kills import LARGE, Scene, change_all_kinds, make_
 from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.preview import change_steps, transition
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, Conflict
-from whisper_tui.supervisor.preview.overlay_diff import FileChange
+from whisper_tui.supervisor.preview import change_steps, real_paths, transition
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps
+from whisper_tui.supervisor.preview.overlay_diff import FileChange, save_plan
+from whisper_tui.supervisor.preview.real_paths import Conflict
 from whisper_tui.supervisor.preview.transition import (
     TransitionFailed,
     apply,
@@ -219,7 +220,7 @@ def test_other_files_of_the_same_directories_may_change(scene):
 
 def test_a_plan_that_is_a_conflict_from_the_start_is_never_applied(near):
     plan = load_plan(near.store)
-    transition.save_plan(near.store, plan._replace(meanwhile=(f"{near.top}/elsewhere",)))
+    save_plan(near.store, plan._replace(meanwhile=(f"{near.top}/elsewhere",)))
     assert conflicts(load_plan(near.store)) == [f"{near.top}/elsewhere"]
     untouched(near, apply, Conflict, "elsewhere")
 
@@ -283,7 +284,7 @@ def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, re
 def test_a_failed_step_says_what_failed_and_that_nothing_was_changed(near, monkeypatch):
     pour = change_steps.pour
 
-    def full(source: str, target: str) -> None:
+    def full(source: str, target: int) -> None:
         monkeypatch.setattr(change_steps, "pour", pour)
         raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
 
@@ -370,21 +371,43 @@ def test_another_directory_in_place_of_a_parent_is_a_conflict(near, monkeypatch)
     assert (near.top / "removed").exists()
 
 
-def test_a_file_that_becomes_a_symbolic_link_is_not_written_through(near, monkeypatch):
-    victim = near.top / "mine"
-    victim.write_text("mine")
-    pour = change_steps.pour
+def to_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("mine")
 
-    def poured(source: str, target: str) -> None:
-        if target.endswith("/written") and not (near.top / "written").is_symlink():
-            (near.top / "written").unlink()
-            (near.top / "written").symlink_to("mine")
-        pour(source, target)
 
-    monkeypatch.setattr(change_steps, "pour", poured)
-    with pytest.raises((Conflict, TransitionFailed)):
+def to_other(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+    path.write_text("other")
+
+
+def to_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("become", [to_link, to_other, to_fifo, Path.unlink])
+@pytest.mark.parametrize("direction", [apply, undo])
+def test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written(near, monkeypatch, become, direction):
+    (near.top / "mine").write_text("mine")
+    written = near.top / "written"
+    if direction is undo:
         apply(near.store)
-    assert victim.read_text() == "mine"
+    open_file, swapped = real_paths.open_file, []
+
+    def opened(path: str, flags: int, directory: int | None = None) -> int:
+        if path == "written" and flags & os.O_WRONLY and not swapped:
+            become(written)
+            swapped.append(described(near.top, inodes=True))
+        return open_file(path, flags, directory)
+
+    monkeypatch.setattr(real_paths, "open_file", opened)
+    # The steps before are taken back; an undo stops there, and says so.
+    with pytest.raises(Conflict if direction is apply else TransitionFailed, match="written"):
+        direction(near.store)
+    found = described(near.top, inodes=True)
+    assert all(found.get(name) == swapped[0].get(name) for name in ("written", "mine", "moved"))
+    assert (near.top / "mine").read_text() == "mine"
 
 
 # Files that are written in place

@@ -11,7 +11,8 @@ import sys
 from typing import NamedTuple
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
-_AT_FDCWD = -100
+AT_FDCWD = -100
+"""In place of an opened directory: the path begins where this process is, or is absolute."""
 _RESOLVE_NO_SYMLINKS = 4
 LINUX = sys.platform == "linux"
 MACHINE = os.uname().machine
@@ -80,6 +81,7 @@ NEW_LISTENER = 8
 RET_ALLOW, RET_ERRNO, RET_USER_NOTIF = 0x7FFF0000, 0x00050000, 0x7FC00000
 
 _libc = ctypes.CDLL(None, use_errno=True) if LINUX else None
+_NAMES = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
 class Instruction(NamedTuple):
@@ -154,9 +156,13 @@ def drop_capabilities() -> None:
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24))
 
 
-def rename(source: str, target: str, flags: int) -> None:
+Place = tuple[int, str]
+"""An opened directory, or `AT_FDCWD`, and a path that begins there."""
+
+
+def rename(source: Place, target: Place, flags: int) -> None:
     """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
-    call("renameat2", _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
+    call("renameat2", source[0], source[1].encode(*_NAMES), target[0], target[1].encode(*_NAMES), flags)
 
 
 def open_directory(path: str) -> int:
@@ -164,7 +170,7 @@ def open_directory(path: str) -> int:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
     try:
-        return call("openat2", _AT_FDCWD, os.fsencode(path), how, len(how))
+        return call("openat2", AT_FDCWD, os.fsencode(path), how, len(how))
     except OSError as error:
         raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
 

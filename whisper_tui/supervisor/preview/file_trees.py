@@ -21,7 +21,7 @@ MOST_ENTRIES = 200_000
 
 T = TypeVar("T")
 _FICLONE = 0x40049409
-_CHUNK = 1 << 20
+_LEAST, _CHUNK = 1 << 12, 1 << 20
 _SMALL = 1 << 16
 """Bytes up to which a file is read and written faster than it shares blocks."""
 
@@ -57,7 +57,8 @@ class Stamp(NamedTuple):
         return stat.S_ISREG(self.mode)
 
 
-def _stamp_of(found: os.stat_result) -> Stamp:
+def stamp_of(found: os.stat_result) -> Stamp:
+    """Return the facts of a file that was looked at."""
     return Stamp._make(_FACTS(found))
 
 
@@ -67,7 +68,7 @@ def stamp(path: str, directory: int | None = None) -> Stamp | None:
     `directory`: the opened directory in which the path begins.
     """
     try:
-        return _stamp_of(os.stat(path, dir_fd=directory, follow_symlinks=False))
+        return stamp_of(os.stat(path, dir_fd=directory, follow_symlinks=False))
     except OSError:
         return None
 
@@ -185,7 +186,7 @@ def stamps_inside(top: str, *, forced: bool = False) -> dict[str, Stamp]:
                 status = os.stat(name, dir_fd=walker.fd, follow_symlinks=False)
             except (FileNotFoundError, PermissionError):
                 continue
-            found["/".join((*walker.names, name))] = _stamp_of(status)
+            found["/".join((*walker.names, name))] = stamp_of(status)
             if len(found) > MOST_ENTRIES:
                 raise PreviewTooLarge(f"more than {MOST_ENTRIES:,} files and directories are below {top}")
             if is_directory:
@@ -281,9 +282,9 @@ def with_permission(path: str, work: Callable[[], T]) -> T:
             change_mode(path, stat.S_IMODE(mode))
 
 
-def change_mode(path: str, mode: int) -> None:
+def change_mode(path: str, mode: int, directory: int | None = None) -> None:
     """Set the permissions of a file. Raises `OSError` for a symbolic link instead of following it."""
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         # chmod(2) always follows links, and fchmod(2) takes no such descriptor; the link in /proc leads to the file.
         os.chmod(f"/proc/self/fd/{fd}", mode)
@@ -291,19 +292,19 @@ def change_mode(path: str, mode: int) -> None:
         os.close(fd)
 
 
-def open_file(path: str, flags: int) -> int:
+def open_file(path: str, flags: int, directory: int | None = None) -> int:
     """Open a file, also if its owner has no permission to. Its mode stays the same. Follows no symbolic link."""
     # A fifo in its place must not keep us waiting.
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        return os.open(path, flags)
+        return os.open(path, flags, dir_fd=directory)
     except PermissionError:
-        mode = stat.S_IMODE(os.lstat(path).st_mode)
-        change_mode(path, mode | 0o600)
+        mode = stat.S_IMODE(os.stat(path, dir_fd=directory, follow_symlinks=False).st_mode)
+        change_mode(path, mode | 0o600, directory)
         try:
-            return os.open(path, flags)
+            return os.open(path, flags, dir_fd=directory)
         finally:
-            change_mode(path, mode)
+            change_mode(path, mode, directory)
 
 
 def dress(path: str, wanted: Stamp, extended: dict[str, bytes], *, marks: bool = False) -> None:
@@ -332,8 +333,6 @@ def _change_owner(path: str, uid: int, gid: int) -> None:
 def copy_content(source: int, target: int) -> None:
     """Copy an open file to the beginning of another one, with shared blocks where the file system can."""
     rest = os.fstat(source).st_size
-    # A large buffer is mapped and unmapped for every read, which costs more than to read a small file.
-    chunk = _CHUNK if rest > _SMALL else _SMALL
     if rest > _SMALL:
         with suppress(OSError):
             fcntl.ioctl(target, _FICLONE, source)
@@ -346,10 +345,15 @@ def copy_content(source: int, target: int) -> None:
             # Older kernels do not copy between file systems.
             os.lseek(source, 0, os.SEEK_SET)
             os.lseek(target, 0, os.SEEK_SET)
+    # A large buffer is mapped and unmapped for every read, which costs more than to read a small file.
+    chunk = min(max(rest, _LEAST), _CHUNK) + 1
     while piece := os.read(source, chunk):
+        rest -= len(piece)
         view = memoryview(piece)
         while view:
             view = view[os.write(target, view) :]
+        if rest <= 0 and len(piece) < chunk:
+            return
 
 
 Links = dict[tuple[int, int], str]
@@ -373,7 +377,7 @@ def copy_node(source: str, target: str, links: Links | None = None, lasting: str
     else:
         # No access for others before the owner is right: fifos, sockets and devices.
         os.mknod(target, kind | 0o600, status.st_rdev)
-    dress(target, _stamp_of(status), attributes(source, marks=marks, forced=True), marks=marks)
+    dress(target, stamp_of(status), attributes(source, marks=marks, forced=True), marks=marks)
     if links is not None and key is not None:
         links.setdefault(key, lasting or target)
 
@@ -466,7 +470,7 @@ def make_alike(
 
 
 def _dress_as(source: str, target: str, *, forced: bool, marks: bool) -> None:
-    dress(target, _stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=forced), marks=marks)
+    dress(target, stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=forced), marks=marks)
 
 
 def remove_tree(path: str) -> None:

@@ -19,14 +19,13 @@ from whisper_tui.supervisor.preview.file_trees import (
     Stamp,
     attributes,
     change_mode,
-    differs,
     open_file,
     overlay_mark,
     stamp,
     stamps_inside,
 )
 
-LAYERS, PLAN, STATE = "layers.json", "plan.json", "state.json"
+LAYERS, PLAN, RENEWED, STATE = "layers.json", "plan.json", "renewed.json", "state.json"
 MEMORY = "t"
 """The directory of a store on which a tmpfs is mounted, if upper directories are in memory."""
 
@@ -72,6 +71,8 @@ class FileChange(NamedTuple):
     """
     acl: bool = False
     """True if the file loses an access control list."""
+    unmarked: bool = False
+    """True if a new file is known to bear no records of overlayfs."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not at their defaults."""
@@ -112,8 +113,10 @@ def load_plan(store: str) -> Plan:
     """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
     found = run_files.read_json(os.path.join(store, PLAN))
     progress = load_state(store)
+    for number, fields in load_renewed(store).items():
+        found["changes"][number].update(fields)
     return Plan(
-        tuple(_change(each) for each in found["changes"]),
+        tuple([_change(each) for each in found["changes"]]),
         tuple(DirectoryState(*each) for each in found["directories"]),
         tuple(found["meanwhile"]),
         progress["state"],
@@ -125,6 +128,14 @@ def save_plan(store: str, plan: Plan) -> None:
     """Write the plan, durably. Its state is not part of it."""
     data = json.dumps(plan.as_json(), separators=(",", ":")).encode()
     run_files.write_whole(os.path.join(store, PLAN), data, durable=True)
+
+
+def load_renewed(store: str) -> dict[int, dict[str, Any]]:
+    """Return the fields of changes that are others since an undo, by the number of the change."""
+    try:
+        return dict(run_files.read_json(os.path.join(store, RENEWED)))
+    except FileNotFoundError:
+        return {}
 
 
 def load_state(store: str) -> dict[str, Any]:
@@ -143,8 +154,8 @@ def save_state(store: str, state: str, **more: Any) -> None:
 
 def _change(found: dict[str, Any]) -> FileChange:
     for name in ("before", "after"):
-        if name in found:
-            found[name] = Stamp(*found[name])
+        if row := found.get(name):
+            found[name] = Stamp._make(row)
     for name in ("old_inside", "new_inside", "targets"):
         if name in found:
             found[name] = {path: Stamp(*each) for path, each in found[name].items()}
@@ -282,13 +293,14 @@ class ChangeReader:
     def _file(self, new: str, real: str, before: Stamp | None, after: Stamp, *, copied_up: bool | None = None) -> None:
         """Note anything that is neither a whiteout nor a directory over a directory. `copied_up`: it is no new file."""
         if before is None:
-            self._add(FileChange(ADD, real, None, after, new))
+            self._add(FileChange(ADD, real, None, after, new, unmarked=_is_unmarked(new)))
             return
         if stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
             self._add(FileChange(REPLACE, real, before, after, new))
             return
+        unmarked = _is_unmarked(new)
         if copied_up is None:
-            copied_up = overlay_mark(new, "origin") is not None
+            copied_up = not unmarked and overlay_mark(new, "origin") is not None
         equal = _equal(new, real, after, before, copied_up=copied_up)
         # A file that was moved over another one bears the mark as well. Hard links of the real file are not written.
         written = after.is_file and copied_up and not equal and before.links == 1
@@ -302,7 +314,7 @@ class ChangeReader:
         old = _old_attributes(real, extended)
         if not equal and not written:
             acl = _ACCESS_LIST in old and _ACCESS_LIST not in extended
-            self._add(FileChange(REPLACE, real, before, after, new, acl=acl))
+            self._add(FileChange(REPLACE, real, before, after, new, acl=acl, unmarked=unmarked))
         elif written or before[:3] != after[:3] or before.mtime != after.mtime or old != extended:
             change = FileChange(WRITE if written else ATTRIBUTES, real, before, after, new)
             self._add(change._replace(old_attributes=text_of(old), new_attributes=text_of(extended)))
@@ -421,6 +433,14 @@ def _unchanged(path: str, found: Stamp) -> DirectoryState:
     return DirectoryState(path, found.inode, found.mode, found.mtime, found.mode, found.mtime)
 
 
+def _is_unmarked(path: str) -> bool:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return not any(name.startswith(file_trees.OVERLAY_MARKS) for name in names)
+
+
 def _old_attributes(real: str, new: dict[str, bytes]) -> dict[str, bytes]:
     """Return the extended attributes of a real file; those that must not be read have the value of its copy."""
     found = attributes(real)
@@ -473,14 +493,3 @@ def _changed_since(changes: Iterable[FileChange], began: int) -> list[str]:
             if old.ctime > began:
                 found.append(os.path.join(change.path, name))
     return found
-
-
-def differences(top: str, wanted: Inside) -> list[str]:
-    """Return the paths below a directory that are not as these stamps say."""
-    try:
-        found = stamps_inside(top)
-    except OSError:
-        return [top]
-    return [
-        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
-    ]

@@ -4,6 +4,7 @@ The layers are planned by the keeper's child before it makes namespaces, and mou
 lists what the view leaves out.
 """
 
+import errno
 import json
 import os
 import re
@@ -176,8 +177,10 @@ def _fill(store: str, path: str, upper: str, held: dict[str, int | None]) -> lis
                 elif entry.is_file():
                     os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
                     held[entry.name] = -1
-            except (PermissionError, FileNotFoundError):
-                # Closed to this user, or just removed by somebody else, as happens in /tmp.
+            except OSError as error:
+                # Closed to this user, just removed by somebody else, as happens in /tmp, or a name of a namespace.
+                if error.errno not in (errno.EACCES, errno.EPERM, errno.ENOENT, errno.EINVAL):
+                    raise
                 held[entry.name] = 0
     return below
 

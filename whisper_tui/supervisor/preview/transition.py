@@ -5,22 +5,16 @@ recognizes by inodes if it is still due, so that `resume` repeats all steps of t
 takes back the steps before it: decision 16.
 """
 
-import errno
 import fcntl
 import gc
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
-from whisper_tui.supervisor.preview.change_steps import (
-    ChangeSteps,
-    Conflict,
-    RealPaths,
-    is_alike,
-)
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
 from whisper_tui.supervisor.preview.overlay_diff import (
     ADD,
@@ -37,18 +31,18 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     FileChange,
     Inside,
     Plan,
-    differences,
     load_plan,
     load_state,
-    save_plan,
     save_state,
 )
+from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
 from whisper_tui.supervisor.preview.undo_records import (
     KEPT,
     Result,
     has_names,
     load_results,
     result_of,
+    save_renewed,
     save_results,
 )
 
@@ -66,15 +60,16 @@ def conflicts(plan: Plan) -> list[str]:
         if present is None or (present.inode, present.mode) != identity or not _is_plain(directory.path):
             found.append(directory.path)
     deleted = {change.path for change in plan.changes if change.op == DELETE}
-    for change in plan.changes:
-        if change.op == LINK:
-            if change.path not in deleted and stamp(change.path) is not None:
+    with RealPaths("", plan.directories) as real:
+        for change in plan.changes:
+            if change.op == LINK:
+                if change.path not in deleted and real.stamp(change.path) is not None:
+                    found.append(change.path)
+            elif differs(real.stamp(change.path), change.before):
                 found.append(change.path)
-        elif differs(stamp(change.path), change.before):
-            found.append(change.path)
-        elif change.old_inside is not None:
-            found += differences(change.path, change.old_inside)
-        found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
+            elif change.old_inside is not None:
+                found += _differences(change.path, change.old_inside)
+            found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
     return list(dict.fromkeys(found))
 
 
@@ -161,7 +156,8 @@ def _locked(store: str) -> Iterator[None]:
 
 
 def _apply(store: str, plan: Plan) -> Plan:
-    if plan.state != APPLYING:
+    resumed = plan.state == APPLYING
+    if not resumed:
         found = conflicts(plan)
         if found:
             raise Conflict(found)
@@ -171,13 +167,13 @@ def _apply(store: str, plan: Plan) -> Plan:
     try:
         with RealPaths(store, plan.directories) as real:
             _open_for_writing(plan.directories, real)
-            steps = ChangeSteps(store, real)
-            for number, change in enumerate(plan.changes):
-                steps.make_real(number, change)
+            steps = ChangeSteps(store, real, resumed=resumed)
+            made = [steps.make_real(number, change) for number, change in enumerate(plan.changes)]
             _settle(plan.directories, real, untimed, applied=True)
     except (OSError, Conflict) as error:
         _roll_back(store, plan, untimed, error)
-    save_results(store, {number: result_of(change) for number, change in enumerate(plan.changes)})
+    results = (Result(known) if known else result_of(change) for known, change in zip(made, plan.changes, strict=True))
+    save_results(store, dict(enumerate(results)))
     _flush(store, plan)
     save_state(store, APPLIED, untimed=sorted(untimed))
     return plan._replace(state=APPLIED)
@@ -223,7 +219,13 @@ def _result_of_part(store: str, number: int, change: FileChange) -> Result:
     if change.op == LINK:
         target = stamp(change.target)
         return Result(found if target is not None and target.inode == found.inode else None)
+    if change.op == WRITE:
+        return Result(found if found.is_file and found.inode in _inodes(change) else None)
     return Result(found)
+
+
+def _inodes(change: FileChange) -> list[int]:
+    return [each.inode for each in (change.before, change.after) if each is not None]
 
 
 # Taking back
@@ -249,21 +251,23 @@ def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
     with RealPaths(store, plan.directories) as real:
         _open_for_writing(plan.directories, real)
         steps = ChangeSteps(store, real)
+        restored: dict[int, Stamp | None] = {}
         for number in reversed(chosen):
             try:
-                steps.take_back(number, plan.changes[number], results[number].found)
+                restored[number] = steps.take_back(number, plan.changes[number], results[number].found)
             except Conflict as error:
                 raise TransitionFailed(
                     f"{error.paths[0]}: replaced meanwhile. Some changes are still applied."
                 ) from error
         _settle(directories, real, untimed, applied=False)
     if is_all:
-        plan = plan._replace(changes=tuple(_stamped_anew(change) for change in plan.changes), meanwhile=())
-        save_plan(store, plan)
+        anew = {number: _renewed(change, restored.get(number)) for number, change in enumerate(plan.changes)}
+        save_renewed(store, anew)
         _flush(store, plan)
         save_state(store, UNDONE)
         remove_tree(os.path.join(store, KEPT))
-        return plan._replace(state=UNDONE, undone=frozenset())
+        changes = tuple(change._replace(**anew[number]) for number, change in enumerate(plan.changes))
+        return plan._replace(changes=changes, state=UNDONE, undone=frozenset())
     save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
     save_state(store, APPLIED, undone=sorted(undone))
@@ -307,16 +311,17 @@ def _is_below(path: str, directory: str) -> bool:
 def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> list[str]:
     found = []
     renewed = {change.path for change in plan.changes if change.op in (ADD, LINK)}
-    for number in chosen:
-        change, result = plan.changes[number], results[number]
-        if change.op == DELETE:
-            if change.path not in renewed and stamp(change.path) is not None:
+    with RealPaths("", plan.directories) as real:
+        for number in chosen:
+            change, result = plan.changes[number], results[number]
+            if change.op == DELETE:
+                if change.path not in renewed and real.stamp(change.path) is not None:
+                    found.append(change.path)
+            elif differs(real.stamp(change.path), result.found):
                 found.append(change.path)
-        elif differs(stamp(change.path), result.found):
-            found.append(change.path)
-        elif result.inside is not None:
-            found += differences(change.path, result.inside)
-    parents = {os.path.dirname(plan.changes[number].path) for number in chosen}
+            elif result.inside is not None:
+                found += _differences(change.path, result.inside)
+    parents = {plan.changes[number].path.rpartition("/")[0] or "/" for number in chosen}
     for directory in plan.directories:
         present = stamp(directory.path)
         if directory.path in parents and (
@@ -337,34 +342,33 @@ def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
         yield each._replace(old_mode=mode, old_mtime=mtime)
 
 
-def _stamped_anew(change: FileChange) -> FileChange:
-    """Return a change that was taken back with the stamps that its files have now, to apply it again."""
-    path, old_inside, new_inside = change.path, change.old_inside, change.new_inside
-    present = stamp(path)
-    before = _renewed(present, change.before)
-    if old_inside is None and new_inside is None and change.targets is None:
-        return change if before == change.before else change._replace(before=before)
-    if old_inside is not None and not differs(present, change.before, copied=True):
-        old_inside = _all_renewed(stamps_inside(path), old_inside)
-    if new_inside is not None:
+def _renewed(change: FileChange, present: Stamp | None) -> dict[str, Any]:
+    """Return the stamps that the files of a change have now that it was taken back, to apply it again.
+
+    `present`: its file, if that is known.
+    """
+    found: dict[str, Any] = {}
+    if change.before is not None:
+        present = present or stamp(change.path)
+        found["before"] = _newer(present, change.before)
+    if change.targets:
+        found["targets"] = _all_newer({path: stamp(path) for path in change.targets}, change.targets)
+    if change.old_inside is not None and not differs(present, change.before, copied=True):
+        found["old_inside"] = _all_newer(stamps_inside(change.path), change.old_inside)
+    if change.new_inside is not None:
         # Further names of real files have become files of their own. The rest stays as the command left it.
-        found = stamps_inside(change.content, forced=True)
-        new_inside = {name: found.get(name, old)._replace(mode=old.mode) for name, old in new_inside.items()}
-    return change._replace(
-        before=before,
-        targets=_all_renewed({path: stamp(path) for path in change.targets or {}}, change.targets),
-        old_inside=old_inside,
-        new_inside=new_inside,
-    )
+        inside, old = stamps_inside(change.content, forced=True), change.new_inside
+        found["new_inside"] = {name: inside.get(name, each)._replace(mode=each.mode) for name, each in old.items()}
+    return found
 
 
-def _all_renewed(found: Mapping[str, Stamp | None], old: Inside | None) -> Inside | None:
-    return {name: _renewed(found.get(name), each) or each for name, each in old.items()} if old is not None else None
+def _all_newer(found: Mapping[str, Stamp | None], old: Inside) -> Inside:
+    return {name: _newer(found.get(name), each) for name, each in old.items()}
 
 
-def _renewed(found: Stamp | None, old: Stamp | None) -> Stamp | None:
+def _newer(found: Stamp | None, old: Stamp) -> Stamp:
     """Return the new stamp of a file that was restored; the old one if somebody else has changed it since."""
-    return old if differs(found, old, copied=True) else found
+    return old if found is None or differs(found, old, copied=True) else found
 
 
 def _stamped_results(plan: Plan, results: dict[int, Result], undone: frozenset[int]) -> dict[int, Result]:
@@ -386,6 +390,17 @@ def _but_for_names(found: Stamp | None, old: Stamp) -> Stamp:
     if found is None or not has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
         return old
     return found
+
+
+def _differences(top: str, wanted: Inside) -> list[str]:
+    """Return the paths below a directory that are not as these stamps say."""
+    try:
+        found = stamps_inside(top)
+    except OSError:
+        return [top]
+    return [
+        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
+    ]
 
 
 # Directories
@@ -442,7 +457,7 @@ def _is_plain(directory: str) -> bool:
     try:
         os.close(open_directory(directory))
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+        if error.errno not in OUT_OF_REACH:
             raise
         return False
     return True

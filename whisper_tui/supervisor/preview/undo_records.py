@@ -5,22 +5,34 @@ in a single file of the store. Others are files of their own there, under the nu
 """
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.syscalls import Place
 from whisper_tui.supervisor.preview.file_trees import (
     Stamp,
+    attributes,
     copy_content,
     copy_tree,
+    dress,
     open_file,
+    set_attributes,
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.overlay_diff import DELETE, FileChange, Inside
+from whisper_tui.supervisor.preview.overlay_diff import (
+    DELETE,
+    RENEWED,
+    Attributes,
+    FileChange,
+    Inside,
+    load_renewed,
+)
 
 RESULTS = "results.json"
 """The stamps of everything that was made real, by the number of the change: what `undo` must find."""
@@ -28,6 +40,8 @@ KEPT = "kept"
 """The directory of the store with what was there before, by the number of the change."""
 SMALL_BYTES = 1 << 20
 """Larger files are kept as files of their own, which share blocks with the original where the file system can."""
+LARGE_BYTES = 1 << 20
+"""Larger files are exchanged instead of written in place, if nobody has them open."""
 
 _CONTENTS, _SPANS = "contents", "contents.json"
 _CHUNK = 4 << 20
@@ -65,19 +79,20 @@ class KeptContents:
         self.make_directory()
         copy_tree(path, self.path(number))
 
-    def add_content(self, number: int, path: str, size: int) -> None:
-        """Keep the content of a regular file of this size. Raises `OSError`. It is in the store once `save` returns."""
-        if size > SMALL_BYTES:
-            self.add_tree(number, path)
-            return
-        reading = open_file(path, os.O_RDONLY)
+    def add_content(self, number: int, at: Place, size: int) -> None:
+        """Keep the content of a regular file of this size. Raises `OSError`. It is in the store once `save` returns.
+
+        The size is at most `SMALL_BYTES`.
+        """
+        directory, name = at
+        reading = open_file(name, os.O_RDONLY, directory)
         try:
             content = os.read(reading, size + 1)
         finally:
             os.close(reading)
         if len(content) != size:
             # Nothing is overwritten of which only a part would be kept.
-            raise OSError(errno.ESTALE, "it changes just now", path)
+            raise OSError(errno.ESTALE, "it changes just now", name)
         self._loaded()[number] = (self._end, len(content))
         self._end += len(content)
         self._pending.append(content)
@@ -105,18 +120,13 @@ class KeptContents:
             raise OSError(errno.EIO, "it is shorter than when it was written", os.path.join(self._directory, _CONTENTS))
         return content
 
-    def restore(self, number: int, target: str) -> None:
-        """Replace the content of a file, which stays the same file, by what is kept. Raises `OSError`."""
+    def restore(self, number: int, target: int) -> None:
+        """Replace the beginning of an open file by what is kept. Raises `OSError`."""
         content = self.content(number)
         if content is None:
             pour(self.path(number), target)
-            return
-        writing = open_file(target, os.O_WRONLY)
-        try:
-            run_files.write_all(writing, content)
-            os.ftruncate(writing, len(content))
-        finally:
-            os.close(writing)
+        else:
+            run_files.write_all(target, content)
 
     def _read_until(self, end: int) -> None:
         """Read the part of the common file before an offset: undo goes from its end to its beginning."""
@@ -148,19 +158,47 @@ class KeptContents:
         return self._spans
 
 
-def pour(source: str, target: str) -> None:
-    """Replace the content of a file, which stays the same file, by that of another. Raises `OSError`."""
+def pour(source: str, target: int) -> None:
+    """Replace the beginning of an open file by the content of another. Raises `OSError`."""
     reading = open_file(source, os.O_RDONLY)
     try:
-        writing = open_file(target, os.O_WRONLY)
-        try:
-            copy_content(reading, writing)
-            # Not emptied before: ext4 would write it to the disk at once.
-            os.ftruncate(writing, os.fstat(reading).st_size)
-        finally:
-            os.close(writing)
+        copy_content(reading, target)
     finally:
         os.close(reading)
+
+
+def finish(path: str, wanted: Stamp, extended: Attributes | None) -> None:
+    """Give a file its owner, mode, extended attributes and time; those of a directory but its mode and time."""
+    values = {name: bytes.fromhex(value) for name, value in (extended or {}).items()}
+    if not wanted.is_directory:
+        dress(path, wanted, values)
+        return
+    found = os.lstat(path)
+    if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
+        os.chown(path, wanted.uid, wanted.gid, follow_symlinks=False)
+    set_attributes(path, values)
+
+
+def may_exchange(at: Place, path: str, change: FileChange) -> bool:
+    """True if a large file may be replaced instead of written: nobody has it open, and no access list is lost.
+
+    `path` leads to the same file, for calls that know no directory descriptors.
+    """
+    old, new = change.before, change.after
+    if old is None or new is None or old.size <= LARGE_BYTES or (old.uid, old.gid) != (new.uid, new.gid):
+        return False
+    if attributes(path).keys() - (change.new_attributes or {}).keys():
+        return False
+    with suppress(OSError):
+        fd = os.open(at[1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=at[0])
+        try:
+            # The kernel gives a write lease only on a file that is open nowhere else.
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return True
+        finally:
+            os.close(fd)
+    return False
 
 
 class Result(NamedTuple):
@@ -199,3 +237,13 @@ def load_results(store: str) -> dict[int, Result]:
         stamps = {name: Stamp(*each) for name, each in inside.items()} if inside is not None else None
         found[number] = Result(Stamp(*present) if present is not None else None, stamps)
     return found
+
+
+def save_renewed(store: str, changed: Mapping[int, dict[str, Any]]) -> None:
+    """Write the fields of changes that are others since an undo: a fraction of the plan."""
+    renewed = load_renewed(store)
+    for number, fields in changed.items():
+        if fields:
+            renewed[number] = renewed.get(number, {}) | fields
+    data = json.dumps(list(renewed.items()), separators=(",", ":")).encode()
+    run_files.write_whole(os.path.join(store, RENEWED), data)

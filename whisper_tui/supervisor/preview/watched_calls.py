@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.keeper.syscalls import RENAME_NOREPLACE, Filter, Instruction, rename
+from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_NOREPLACE, Filter, Instruction, rename
 from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -25,7 +25,6 @@ _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
-_AT_FDCWD = -100
 _NO_SUCH_FAMILY = syscalls.RET_ERRNO | errno.EAFNOSUPPORT
 _FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: the families of sockets that a network namespace confines, or the view."""
@@ -181,7 +180,7 @@ class CallWatcher:
             case "sendto":
                 self._targets.note_address(_memory(pid, arguments[4], min(arguments[5], _LONGEST_ADDRESS)))
             case "rename":
-                return _renamed(pid, (_AT_FDCWD, arguments[0]), (_AT_FDCWD, arguments[1]), 0)
+                return _renamed(pid, (AT_FDCWD, arguments[0]), (AT_FDCWD, arguments[1]), 0)
             case "renameat" | "renameat2":
                 flags = arguments[4] if name == "renameat2" else 0
                 return _renamed(pid, (arguments[0], arguments[1]), (arguments[2], arguments[3]), flags)
@@ -211,7 +210,7 @@ def _path(pid: int, directory: int, address: int) -> str:
     if path.startswith("/"):
         return path
     number = ctypes.c_int(directory & 0xFFFFFFFF).value
-    base = f"/proc/{pid}/cwd" if number == _AT_FDCWD else f"/proc/{pid}/fd/{number}"
+    base = f"/proc/{pid}/cwd" if number == AT_FDCWD else f"/proc/{pid}/fd/{number}"
     return os.path.join(os.readlink(base), path)
 
 
@@ -223,7 +222,7 @@ def _renamed(pid: int, old: tuple[int, int], new: tuple[int, int], flags: int) -
     if not stat.S_ISDIR(os.lstat(source).st_mode):
         return None
     try:
-        rename(source, target, flags)
+        rename((AT_FDCWD, source), (AT_FDCWD, target), flags)
     except OSError as error:
         if error.errno != errno.EXDEV:
             return -(error.errno or errno.EIO)
@@ -249,7 +248,7 @@ def _copy_over(source: str, part: str, target: str) -> None:
     if os.path.lexists(target):
         os.rmdir(target)
     copy_tree(source, part)
-    rename(part, target, 0)
+    rename((AT_FDCWD, part), (AT_FDCWD, target), 0)
     remove_tree(source)
 
 

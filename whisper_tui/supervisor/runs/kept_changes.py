@@ -23,10 +23,10 @@ from whisper_tui.policy.view import may_change_directory
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview import pre_images, transition
-from whisper_tui.supervisor.preview.change_steps import Conflict
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.pre_images import NotKept, Root
+from whisper_tui.supervisor.preview.real_paths import Conflict
 from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey

@@ -1,0 +1,212 @@
+"""Real files, reached through parents that no symbolic link redirects: to look at, to move and to write in place.
+
+Calls begin in an opened directory where they can: a path through `/proc` takes longer than most of them.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from whisper_tui.supervisor.keeper.syscalls import (
+    RENAME_EXCHANGE,
+    RENAME_NOREPLACE,
+    Place,
+    open_directory,
+    rename,
+)
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, open_file, remove_tree, stamp, stamp_of
+from whisper_tui.supervisor.preview.overlay_diff import DirectoryState
+
+MOST_OPEN = 128
+"""Directories that are open at once."""
+OUT_OF_REACH = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+"""Errors of opening a directory that is no more, or is reached by a symbolic link."""
+_OTHER_KIND = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
+"""Errors of opening what is no regular file any more."""
+
+
+class Conflict(Exception):
+    """Somebody else changed these paths: nothing was done."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = list(dict.fromkeys(paths))
+        named = ", ".join(self.paths[:3]) + (", …" if len(self.paths) > 3 else "")
+        super().__init__(f"changed by someone else meanwhile: {named}. Nothing was done; run the preview again.")
+
+
+class RealPaths:
+    """Opened parents of real files, the last used of them; a symbolic link on the way is an error."""
+
+    def __init__(self, store: str, directories: Iterable[DirectoryState]) -> None:
+        self._inodes = {each.path: each.inode for each in directories}
+        self._open: dict[str, int] = {}
+        self._newest: tuple[str | None, int] = (None, -1)
+        self._elsewhere: dict[int, bool] = {}
+        """True for descriptors between whose directories and the store the kernel does not rename files."""
+        self._store = store
+        self._mount: tuple[int, bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()
+        self._elsewhere.clear()
+        self._newest = (None, -1)
+
+    def find(self, path: str) -> Place:
+        """Return the opened parent of a file, and its name there: valid for the next hundred parents.
+
+        Raises `OSError` if the parent is out of reach, or `Conflict` if it is another directory than expected.
+        """
+        directory, _, name = path.rpartition("/")
+        newest, fd = self._newest
+        return fd if directory == newest else self._parent(directory or "/"), name
+
+    def at(self, path: str) -> str:
+        """Return such a place as a path, for calls that know no directory descriptors; they take longer."""
+        fd, name = self.find(path)
+        return f"/proc/self/fd/{fd}/{name}"
+
+    def stamp(self, path: str) -> Stamp | None:
+        """Return the stamp of a file. None: it is not there, or its parent is out of reach or another one."""
+        try:
+            fd, name = self.find(path)
+        except Conflict:
+            return None
+        except OSError as error:
+            if error.errno not in OUT_OF_REACH:
+                raise
+            return None
+        return stamp(name, fd)
+
+    def is_elsewhere(self, at: Place) -> bool:
+        """True if the kernel does not rename files between the store and this place."""
+        found = self._elsewhere.get(at[0])
+        if found is None:
+            self._mount = self._mount or self._mount_of_store()
+            found = self._elsewhere[at[0]] = _mount_of(at[0]) != self._mount
+        return found
+
+    def _parent(self, directory: str) -> int:
+        fd = self._open.pop(directory, None)
+        if fd is None:
+            if len(self._open) >= MOST_OPEN:
+                oldest = self._open.pop(next(iter(self._open)))
+                self._elsewhere.pop(oldest, None)
+                os.close(oldest)
+            fd = open_directory(directory)
+            if self._inodes.get(directory) not in (None, os.fstat(fd).st_ino):
+                os.close(fd)
+                raise Conflict([directory])
+        self._open[directory] = fd
+        self._newest = (directory, fd)
+        return fd
+
+    def _mount_of_store(self) -> tuple[int, bytes]:
+        fd = os.open(self._store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return _mount_of(fd)
+        finally:
+            os.close(fd)
+
+
+def _mount_of(fd: int) -> tuple[int, bytes]:
+    """Identify the file system and the mount: a rename between two mounts fails even on the same file system."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        mount = next(line for line in file if line.startswith(b"mnt_id:"))
+    return os.fstat(fd).st_dev, mount
+
+
+class WrittenFile:
+    """A regular file that is written in place: the same file as before, or it is a conflict."""
+
+    def __init__(self, at: Place, path: str, inode: int) -> None:
+        try:
+            self.fd = open_file(at[1], os.O_WRONLY, at[0])
+        except OSError as error:
+            if error.errno in _OTHER_KIND:
+                raise Conflict([path]) from error
+            raise
+        status = os.fstat(self.fd)
+        self.found = stamp_of(status)
+        """The file as it was when it was opened."""
+        self._atime = status.st_atime_ns
+        if self.found.inode != inode or not self.found.is_file:
+            os.close(self.fd)
+            raise Conflict([path])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.fd)
+
+    def finish(self, wanted: Stamp, *, has_attributes: bool) -> Stamp | None:
+        """Give it its size and time. Returns the file as it is then. None: mode, owner or attributes may differ."""
+        if self.found.size > wanted.size:
+            # Only now: ext4 writes a file to the disk at once that is emptied and written again.
+            os.ftruncate(self.fd, wanted.size)
+        os.utime(self.fd, ns=(self._atime, wanted.mtime))
+        found = stamp_of(os.fstat(self.fd))
+        return found if found[:5] == wanted[:5] and not has_attributes else None
+
+
+def path_to(at: Place) -> str:
+    """Return such a place as a path, for calls that know no directory descriptors."""
+    return f"/proc/self/fd/{at[0]}/{at[1]}"
+
+
+def remove_at(at: Place) -> None:
+    """Remove a file or a whole tree, if it exists."""
+    remove_tree(path_to(at))
+
+
+def move(source: Place, target: Place) -> None:
+    """Rename to a free name. A directory that its owner may not write is opened for the move."""
+    try:
+        rename(source, target, RENAME_NOREPLACE)
+    except PermissionError:
+        # Its own entry `..` changes.
+        if not _open_directories(source):
+            raise
+        rename(source, target, RENAME_NOREPLACE)
+
+
+def exchange(one: Place, other: Place) -> None:
+    """Exchange two files or directories, also directories that their owner may not write."""
+    try:
+        rename(one, other, RENAME_EXCHANGE)
+    except PermissionError:
+        if not _open_directories(one, other):
+            raise
+        rename(one, other, RENAME_EXCHANGE)
+
+
+def _open_directories(*places: Place) -> bool:
+    """Let the owner write in those of these that are directories. False: that was so before."""
+    changed = False
+    for directory, name in places:
+        mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
+            change_mode(name, stat.S_IMODE(mode) | 0o700, directory)
+            changed = True
+    return changed
+
+
+def restore_mode(at: Place, wanted: Stamp) -> None:
+    """Give a directory that was opened for a move its mode again, also after a crash."""
+    if not wanted.is_directory:
+        return
+    found = stamp(at[1], at[0])
+    if found is not None and found.is_directory and found.mode != wanted.mode:
+        change_mode(at[1], stat.S_IMODE(wanted.mode), at[0])
