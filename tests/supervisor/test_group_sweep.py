@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.runs.executor import RunKey
-from whisper_tui.supervisor.runs.local_executor import Cgroups, LocalExecutor
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
 async def test_the_groups_of_runs_that_are_over_go_when_a_supervisor_opens(tmp_path: Path) -> None:

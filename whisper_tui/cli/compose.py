@@ -27,7 +27,8 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.journal.sqlite_file import check_format
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.runs.local_executor import Cgroups, LocalExecutor
+from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.peers import descends, starter_words, why_supervised_here

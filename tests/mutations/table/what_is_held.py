@@ -7,21 +7,21 @@ GROUPS = "tests/supervisor/engine/test_control_groups.py::"
 WHAT_IS_HELD = (
     Mutation(
         "control groups: killing what lost its keeper",
-        "whisper_tui.supervisor.runs.monitor.OrphanedRun.execute",
+        "whisper_tui.supervisor.keeper.attempt_files.OrphanedRun.execute",
         "self._group.kill()",
         "pass",
         (GROUPS + "test_a_killed_keepers_run_is_lost_and_still_seen_and_killed",),
     ),
     Mutation(
         "control groups: seeing what lost its keeper",
-        "whisper_tui.supervisor.runs.monitor.OrphanedRun.alive",
+        "whisper_tui.supervisor.keeper.attempt_files.OrphanedRun.alive",
         "self._group.populated()",
         "False",
         (GROUPS + "test_a_killed_keepers_run_is_ended_gently_after_a_restart",),
     ),
     Mutation(
         "control groups: thawing what lost its keeper",
-        "whisper_tui.supervisor.runs.monitor.OrphanedRun.execute",
+        "whisper_tui.supervisor.keeper.attempt_files.OrphanedRun.execute",
         '"thaw"',
         '"nothing"',
         (GROUPS + "test_a_frozen_run_without_a_keeper_is_continued_after_a_restart",),

@@ -15,6 +15,7 @@ import pytest
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.errors import NotRunning
+from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.runs.executor import (
     HasBackground,
     HasEnded,
@@ -25,7 +26,7 @@ from whisper_tui.supervisor.runs.executor import (
     RunKey,
     StartOrder,
 )
-from whisper_tui.supervisor.runs.local_executor import Cgroups, LocalExecutor
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.system.processes import children_of, is_stopped
 
 PATIENCE_S = 45.0

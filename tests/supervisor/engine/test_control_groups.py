@@ -15,9 +15,9 @@ from tests.supervisor.engine.conftest import Engine, alive, until, working
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.model.run import ControlGroup, Limits
+from whisper_tui.supervisor.keeper.base_cgroup import Cgroups, own_group
 from whisper_tui.supervisor.keeper.run_cgroup import TASKS_PER_PROCESS, RunCgroup
 from whisper_tui.supervisor.runs.executor import HasBackground, RunKey
-from whisper_tui.supervisor.runs.local_executor import Cgroups, own_group
 from whisper_tui.system.processes import children_of, is_stopped
 
 MIB = 1024 * 1024
@@ -283,7 +283,7 @@ import os, pathlib, subprocess, sys
 group = pathlib.Path(sys.argv[1])
 (group / "cgroup.procs").write_text("0")
 other = subprocess.Popen(["sleep", "1000"]) if "accompanied" in sys.argv else None
-from whisper_tui.supervisor.runs.local_executor import Cgroups, own_group
+from whisper_tui.supervisor.keeper.base_cgroup import Cgroups, own_group
 found = Cgroups.find()
 print(found.base == group, own_group().name, *found.counts)
 if other: other.kill(); other.wait()

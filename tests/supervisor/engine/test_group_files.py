@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from whisper_tui.supervisor.keeper.base_cgroup import own_group
 from whisper_tui.supervisor.keeper.run_cgroup import TASKS_PER_PROCESS, RunCgroup
-from whisper_tui.supervisor.runs.local_executor import own_group
 
 LIMITS = ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max")
 ORDER = {"cpu": 60, "memory": 1 << 27, "processes": 20}

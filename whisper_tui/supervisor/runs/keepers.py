@@ -4,10 +4,8 @@ import asyncio
 import errno
 import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +15,7 @@ import whisper_tui
 from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.channels import pack
+from whisper_tui.supervisor.keeper.zygote_start import start_zygote
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.system.processes import is_stopped
 
@@ -75,7 +74,7 @@ async def send_order(monitor: RunMonitor, order: dict[str, Any], look: Callable[
         look()
         if monitor.orphan is None or monitor.over:
             raise
-        monitor.orphan.execute(order)
+        monitor.orphan.execute(order, asyncio.get_running_loop().call_later)
         return
     process = monitor.process
     if process is not None and is_stopped(process.keeper_pid):
@@ -117,17 +116,6 @@ class WakeupListener:
             self._listener(name)
 
 
-LOG = "keepers.log"
-"""File beside the attempts: the error messages of keepers."""
-SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
-_PROGRAM = """
-import sys
-sys.path.append(sys.argv[1])
-from whisper_tui.supervisor.keeper.zygote import main
-main(int(sys.argv[2]), sys.argv[3])
-"""
-
-
 class Keepers:
     """Hands jobs to waiting keepers. Busy keepers outlive this object and its process."""
 
@@ -139,35 +127,11 @@ class Keepers:
 
     def open(self) -> None:
         """Start the zygote. Raises `Unavailable`."""
-        shutil.rmtree(self._runs / run_files.WARM_UP, ignore_errors=True)
         try:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
-            with theirs, os.fdopen(_open_log(self._runs / LOG), "ab") as log:
-                self._zygote = subprocess.Popen(
-                    # Isolated and without site-packages: the keepers only need the standard library, and neither the
-                    # environment nor a file of the user may add code to them.
-                    [
-                        sys.executable,
-                        "-I",
-                        "-S",
-                        "-X",
-                        "utf8",
-                        "-c",
-                        _PROGRAM,
-                        _parent_of_package(),
-                        str(theirs.fileno()),
-                        str(self._runs.resolve()),
-                    ],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
+            self._zygote, ours = start_zygote(str(self._runs.resolve()), _parent_of_package())
         except OSError as error:
             message = f"the process that starts commands cannot be started: {error.strerror}"
             raise Unavailable(message, hint="Check free memory, free disk and the limit of open files.") from None
-        ours.setblocking(False)
         self._jobs = ours
 
     @property
@@ -218,7 +182,3 @@ class Keepers:
 
 def _parent_of_package() -> str:
     return str(Path(whisper_tui.__file__).resolve().parent.parent)
-
-
-def _open_log(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

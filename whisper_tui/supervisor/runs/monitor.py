@@ -1,8 +1,5 @@
 """Monitoring of a run: its files become reports in order, even after its keeper was killed."""
 
-import asyncio
-import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +14,7 @@ from whisper_tui.model.run import (
     Usage,
 )
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.run_records import entry_of, is_still_there
+from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START, OrphanedRun, why_lost
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
 from whisper_tui.supervisor.runs.executor import (
     HasBackground,
@@ -29,57 +26,6 @@ from whisper_tui.supervisor.runs.executor import (
     Report,
 )
 from whisper_tui.supervisor.runs.output_files import OutputFiles
-from whisper_tui.system.processes import find_process, send_to_all
-
-
-class OrphanedRun:
-    """A run whose keeper is gone. Its control group is used to find, signal and kill its processes."""
-
-    def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
-        self._group = attempt.group()
-
-    @property
-    def alive(self) -> bool:
-        """True while any process is left."""
-        return self._group.populated()
-
-    def update_background(self, boot: str) -> dict[str, Any]:
-        """Return the list of background processes, and write its file if it has changed. `boot`: this boot's id."""
-        before = self._attempt.read(run_files.BACKGROUND) or {"look": 0, "boot": boot, "processes": []}
-        # Pids of an earlier boot belong to other processes by now.
-        if before["boot"] != boot:
-            return before
-        rows = {(each["pid"], each["start"]): each for each in before["processes"]}
-        rows = {key: each | {"alive": each["alive"] and is_still_there(*key)} for key, each in rows.items()}
-        rows |= {(seen.pid, seen.start): entry_of(seen) for seen in self._group.members()}
-        now = list(rows.values())
-        if now == before["processes"]:
-            return before
-        snapshot = {"look": before["look"] + 1, "boot": boot, "processes": now}
-        with suppress(OSError):
-            run_files.write_json(self._attempt.path(run_files.BACKGROUND), snapshot)
-        return snapshot
-
-    def remove(self) -> None:
-        """Remove the control group, once no process is left."""
-        self._group.remove()
-
-    def execute(self, order: dict[str, Any]) -> None:
-        """Execute an order instead of the keeper. Input and terminal are lost with the keeper."""
-        match order:
-            case {"do": "signal", "number": signal.SIGKILL, "target": "tree"}:
-                self._group.kill()
-            case {"do": "signal", "number": number}:
-                send_to_all(self._group.members(), number)
-            case {"do": "end", "grace": grace}:
-                self._group.thaw()
-                send_to_all(self._group.members(), signal.SIGTERM, signal.SIGCONT)
-                asyncio.get_running_loop().call_later(grace, self._group.kill)
-            case {"do": "freeze"}:
-                self._group.freeze()
-            case {"do": "thaw"}:
-                self._group.thaw()
 
 
 class _FileContents(NamedTuple):
@@ -111,6 +57,8 @@ class RunMonitor:
         """Executes orders after the keeper is gone."""
         self.over = False
         """True after the last report."""
+        self._record: dict[str, Any] | None = None
+        """The process as its keeper recorded it."""
         self._look = 0
         self._background_version: str | None = None
         self._foreign_orders = 0
@@ -137,7 +85,7 @@ class RunMonitor:
         spec = self.attempt.read(run_files.SPEC)
         # A power failure may lose the claim of a command that has started. Such an attempt is never repeated.
         if (str(spec["boot"]) if spec is not None else boot.before) not in {boot.now, ""}:
-            return self.on_uncertain("the machine restarted when it was being started; it may have run")
+            return self.on_uncertain(RESTARTED_AT_START)
         if not Path(self.attempt.directory).is_dir():
             if asked or self.process is not None:
                 return self.on_uncertain("its files were removed while it was starting or running; it may have run")
@@ -163,7 +111,7 @@ class RunMonitor:
             return news
         self.orphan = self.orphan or OrphanedRun(self.attempt)
         left = self.orphan.alive
-        why = None if self.end_reported else self._why_lost(boot, spec.get("boot"), held=left)
+        why = None if self.end_reported else why_lost(self._record, boot, spec.get("boot"), held=left)
         if why is not None:
             news += self._ended(Lost(why=why), sizes, None)
         news += self._background(self.orphan.update_background(boot))
@@ -185,7 +133,7 @@ class RunMonitor:
         if not told:
             return []
         leader = ProcessIdentity(pid=told["pid"], start_time=told["start"], boot_id=told["boot"])
-        self.process = _process(leader, told)
+        self.process, self._record = _process(leader, told), told
         return [HasSpawned(self.attempt.key, self.process)]
 
     def _read(self) -> _FileContents:
@@ -235,21 +183,6 @@ class RunMonitor:
             return []
         self._foreign_orders = told["count"]
         return [HasForeignOrders(self.attempt.key, told["count"], told["line"], told["at"])]
-
-    def _why_lost(self, boot: str, started_in: str | None, *, held: bool) -> str:
-        if self.process is None:
-            if started_in != boot:
-                return "the machine restarted when it was being started; it may have run"
-            return "its keeper was gone before it could record whether the command was started; it may have run"
-        leader = self.process.leader
-        if leader.boot_id != boot:
-            return "the machine restarted while it ran"
-        seen = find_process(leader.pid)
-        why = f"its keeper (pid {self.process.keeper_pid}) was ended from outside while it ran"
-        if seen is not None and seen.start == leader.start_time:
-            since = "its output is lost since" if held else "unsupervised"
-            return f"{why}; the command itself is still alive as pid {leader.pid}, {since}"
-        return why
 
 
 def _ending(told: dict[str, Any]) -> Ending:

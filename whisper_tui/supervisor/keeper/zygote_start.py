@@ -1,0 +1,48 @@
+"""The start of the zygote by whoever orders runs: its interpreter, its job socket, its lifeline and its log."""
+
+import os
+import socket
+import subprocess
+import sys
+
+from whisper_tui.supervisor.keeper import run_files
+
+LOG = "keepers.log"
+"""File beside the attempts: the error messages of keepers."""
+SOCKET = socket.SOCK_DGRAM if sys.platform == "darwin" else socket.SOCK_SEQPACKET
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv[1])
+from whisper_tui.supervisor.keeper.zygote import main
+main(int(sys.argv[2]), sys.argv[3])
+"""
+
+
+def start_zygote(runs: str, package: str) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start the zygote of a runs directory, and return it and the socket for jobs. Raises `OSError`.
+
+    `package`: the directory or the archive in which `whisper_tui` is found.
+    """
+    run_files.remove_tree(os.path.join(runs, run_files.WARM_UP))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
+    try:
+        with theirs, os.fdopen(_open_log(os.path.join(runs, LOG)), "ab") as log:
+            zygote = subprocess.Popen(
+                # Isolated and without site-packages: the keepers only need the standard library, and neither the
+                # environment nor a file of the user may add code to them.
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, package, str(theirs.fileno()), runs],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+    except OSError:
+        ours.close()
+        raise
+    ours.setblocking(False)
+    return zygote, ours
+
+
+def _open_log(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
