@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
-from whisper_tui.supervisor.runs.executor import RunKey
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
@@ -14,7 +13,7 @@ async def test_the_groups_of_runs_that_are_over_go_when_a_supervisor_opens(tmp_p
     groups = Cgroups(base, ())
 
     def group(call_id: str, *files: str, directory: bool = True) -> Path:
-        made = Path(groups.group_order(str(runs), RunKey(call_id, 1))["path"])
+        made = Path(groups.group_order(str(runs / f"{call_id}.1"))["path"])
         made.mkdir()
         if directory:
             (runs / f"{call_id}.1").mkdir()
@@ -24,7 +23,7 @@ async def test_the_groups_of_runs_that_are_over_go_when_a_supervisor_opens(tmp_p
 
     over, gone, open_ = group("1", "spec", "done"), group("2", directory=False), group("3", "spec")
     (over / "made by the run").mkdir()
-    others = Path(groups.group_order(str(tmp_path / "another"), RunKey("1", 1))["path"])
+    others = Path(groups.group_order(str(tmp_path / "another" / "1.1"))["path"])
     others.mkdir()
     executor = LocalExecutor(runs, groups)
     await executor.open()

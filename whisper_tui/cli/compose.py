@@ -28,6 +28,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.supervisor.journal.sqlite_file import check_format
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
+from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
@@ -139,10 +140,11 @@ def _keep_others_out() -> None:
 async def _supervise(
     home: Directories, configuration: Configuration, occupation: StateDirectoryLock, ready: Callable[[], None]
 ) -> None:
-    rules = RuleFiles(home, configuration.rules)
+    rules, runs = RuleFiles(home, configuration.rules), Path(home.state) / "runs"
+    here = LocalExecutor(runs, Cgroups.find())
     supervisor = Supervisor(
         home,
-        LocalExecutor(Path(home.state) / "runs", Cgroups.find()),
+        PlacedExecutors(here, configuration.places, runs) if configuration.places else here,
         clients_rules=ClientRules(Path.home()).of,
         gaps=_gaps,
         rule_book=rules,

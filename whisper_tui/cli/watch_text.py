@@ -181,7 +181,7 @@ def queue_sentences(board: Board, reasons: QueueReasons, said: set[str]) -> Iter
     said &= board.queued.keys()
     for call_id in board.queued.keys() - said:
         record = board.calls[call_id]
-        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human)
+        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human, place=record.spec.place)
         if record.function is None and reason is not None:
             said.add(call_id)
             yield f"Call {record.id} of {session_name(record, board)} is queued: {visible(reason.words())}."

@@ -23,7 +23,7 @@ from whisper_tui.model.run import (
     UsageSample,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord, Claim, Ended, HostState, ShellReport
+from whisper_tui.model.state import CallRecord, Claim, Ended, HostState, PlaceState, ShellReport
 from whisper_tui.model.value import Count, Value, Whole
 
 LARGEST_PAGE = 10_000
@@ -117,6 +117,8 @@ class SupervisorStatus(Value):
     """The time by its clock, in seconds since the epoch. None: not reported."""
     hosts: tuple[HostState, ...] = ()
     """The machines whose supervisors this is made of. Empty: it is one supervisor."""
+    places: tuple[PlaceState, ...] = ()
+    """The places where it runs commands besides its own machine."""
 
 
 PRESENCE_LASTS_S = 6.0

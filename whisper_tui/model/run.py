@@ -191,9 +191,13 @@ class QueueReasons(Value):
     sessions: dict[str, QueueReason] = Field(default_factory=dict)
     """Sessions that run so many commands unasked that no more of them may start."""
 
-    def of(self, session_id: str, *, by_human: bool) -> QueueReason | None:
+    places: dict[str, QueueReason] = Field(default_factory=dict)
+    """Places that are not reached, so that nothing starts there."""
+
+    def of(self, session_id: str, *, by_human: bool, place: str = "") -> QueueReason | None:
         """Return why a queued call of this session waits; None: it starts. `by_human`: a human approved it."""
-        return self.approved if by_human else self.unasked or self.sessions.get(session_id)
+        there = self.places.get(place)
+        return there or (self.approved if by_human else self.unasked or self.sessions.get(session_id))
 
 
 NOT_QUEUED = QueueReasons()

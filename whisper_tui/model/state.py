@@ -321,6 +321,23 @@ class HostState(Value):
     """Why it is not reached, and what to do, as sentences. Empty: it is, or the first attempt goes on."""
 
 
+class PlaceState(Value):
+    """A place where commands of this machine's agents run, as its supervisor reaches it."""
+
+    name: str
+    way: str
+    """How it is reached, in a few words: `ssh me@gpu1`."""
+    reached: bool = False
+    since: float
+    """When that began, in seconds since the epoch."""
+    problem: str = ""
+    """Why it is not reached, as a clause. Empty: it is."""
+    host: str = ""
+    """The name that it has for itself. Empty: not known yet."""
+    running: int = 0
+    """Runs there that are not over, as far as is known."""
+
+
 KEPT_WHOLE = 1200
 """Records that are not packed: those that were asked for or changed last.
 

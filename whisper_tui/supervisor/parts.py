@@ -27,6 +27,7 @@ from whisper_tui.supervisor.edit_history import EditHistory
 from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.places.place_settings import Placement
+from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
 from whisper_tui.supervisor.runs.executor import Executor
@@ -205,5 +206,14 @@ def _pool(
         previews=previews,
         clock=clock,
         requeue=requeue,
+        problem_at=_problems(executor, store),
         fail=fail,
     )
+
+
+def _problems(executor: Executor, store: Store) -> Callable[[str], str | None]:
+    """Return the function that says why nothing can be started at a place, and let the executor know the calls."""
+    if not isinstance(executor, PlacedExecutors):
+        return lambda _place: None
+    executor.board = store.board
+    return executor.problem_at

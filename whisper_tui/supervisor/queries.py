@@ -28,6 +28,7 @@ from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall,
 from whisper_tui.supervisor.edit_history import EditHistory, current_versions
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.executor import Executor, run_key
 from whisper_tui.supervisor.runs.live_runs import StallMonitor, echo_of, is_alive
 from whisper_tui.supervisor.runs.pool import Pool
@@ -356,4 +357,5 @@ class StatusReport:
             notify_problem=notify_problem,
             unguarded=self.unguarded.sentences(),
             now=time.time(),
+            places=self.executor.states() if isinstance(self.executor, PlacedExecutors) else (),
         )

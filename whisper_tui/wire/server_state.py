@@ -120,7 +120,8 @@ class ServerState:
     def keepers(self) -> Mapping[int, str]:
         """Return the calls with living processes, by the pids of their keepers."""
         records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
-        return {record.process.keeper_pid: record.id for record in records if record and record.process}
+        # A pid at a place may be that of any process here.
+        return {each.process.keeper_pid: each.id for each in records if each and each.process and not each.spec.place}
 
     def agents(self) -> Mapping[tuple[int, str], str]:
         """The names of the agents' programs, by pid and start."""
@@ -282,5 +283,5 @@ def _whole(record: CallRecord) -> CallRecord:
 def _say_why_queued(row: Row, record: CallRecord, reasons: QueueReasons) -> None:
     """Set the reason in the row of a call that is queued for a worker."""
     if isinstance(record.state, Queued) and record.function is None:
-        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human)
+        reason = reasons.of(record.call.session_id, by_human=record.decided_by_human, place=record.spec.place)
         row["reason"] = reason.words() if reason is not None else None

@@ -160,7 +160,7 @@ def _sync_directory(path: str) -> None:
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """Write all of the data, with several writes if necessary."""
     rest = memoryview(data)
     while rest:

@@ -126,11 +126,11 @@ class Pool:
         clock: Callable[[], float],
         previews: Previews,
         requeue: Callable[[CallRecord, Judged], None],
+        problem_at: Callable[[str], str | None],
         fail: Callable[[], None],
     ) -> None:
-        """`fail` stops the supervisor, so that the next one recovers the runs."""
-        self._store = store
-        self._executor = executor
+        """`fail` stops the supervisor, so that the next one recovers the runs. `problem_at`: why no place starts it."""
+        self._store, self._executor = store, executor
         self._judge = judge
         self._orders = orders
         self.previews = previews
@@ -138,7 +138,7 @@ class Pool:
         self._requeue_for_approval = requeue
         self._fail = fail
         self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
-        self._queue = StartQueue(store.board, self.workers, lambda: self._starting)
+        self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at)
         self.queue_reasons = self._queue.reasons
         self._undispatched: deque[tuple[str, asyncio.Event | None]] = deque()
         """Ids of the calls whose start is journaled but not yet ordered from the executor, and the flush of it."""
@@ -190,7 +190,7 @@ class Pool:
         """
         if call.ticket is not None or isinstance(call.spec.command, CarriedOut):
             return None
-        if not self._queue.has_room(call.session_id):
+        if not self._queue.has_room(call.session_id, call.spec.place):
             return None
         board = self._store.board
         # A call must not overtake calls that are already queued.

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import inf
 from typing import NamedTuple
@@ -267,11 +267,14 @@ def _mebibytes(size: int) -> str:
 class StartQueue:
     """The calls that may start once nothing keeps them: one queue for human approvals, one for all others."""
 
-    def __init__(self, board: Board, workers: Workers, is_open: Callable[[], bool]) -> None:
-        """`is_open`: returns False once nothing may start any more."""
+    def __init__(
+        self, board: Board, workers: Workers, is_open: Callable[[], bool], problem_at: Callable[[str], str | None]
+    ) -> None:
+        """`is_open`: returns False once nothing may start any more. `problem_at`: why nothing starts at a place."""
         self._board = board
         self._workers = workers
         self._is_open = is_open
+        self._problem_at = problem_at
         self._approved = FairQueue()
         self._unasked = FairQueue()
 
@@ -286,6 +289,7 @@ class StartQueue:
     def take_ready(self) -> list[CallRecord]:
         """Remove and return all calls that may start now. Each of them has its worker already."""
         ready: list[CallRecord] = []
+        away: list[CallRecord] = []
         for queue, asked in ((self._approved, True), (self._unasked, False)):
             while self._obstacle(asked=asked) is None:
                 call_id = queue.take(lambda _session_id: True) if asked else queue.take(self._may_start)
@@ -293,9 +297,15 @@ class StartQueue:
                     break
                 record = self._board.calls.get(call_id)
                 # It may have been withdrawn, or returned to the human, since it was queued.
-                if record is not None and isinstance(record.state, Queued):
-                    self._workers.take(record)
-                    ready.append(record)
+                if record is None or not isinstance(record.state, Queued):
+                    continue
+                if record.spec.place and self._problem_at(record.spec.place):
+                    away.append(record)
+                    continue
+                self._workers.take(record)
+                ready.append(record)
+        for record in away:
+            self.add(record)
         return ready
 
     def closed(self) -> str:
@@ -304,8 +314,10 @@ class StartQueue:
             return "the supervisor ends all runs"
         return "everything is paused" if self._board.paused is not None else ""
 
-    def has_room(self, session_id: str) -> bool:
-        """True if an unasked command of this session may start now, ahead of nobody."""
+    def has_room(self, session_id: str, place: str) -> bool:
+        """True if an unasked command of this session may start now at a place, ahead of nobody."""
+        if place and self._problem_at(place):
+            return False
         return self._obstacle(asked=False) is None and self._may_start(session_id)
 
     def reasons(self) -> QueueReasons:
@@ -316,7 +328,15 @@ class StartQueue:
             approved=self._workers.reason(approved) if approved else None,
             unasked=self._workers.reason(unasked) if unasked else None,
             sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions.items()},
+            places={place: QueueReason(why=problem) for place, problem in self._away()},
         )
+
+    def _away(self) -> Iterator[tuple[str, str]]:
+        """Yield the places of queued calls where nothing can start now, each with the reason."""
+        calls = (self._board.calls[call_id] for call_id in self._board.queued)
+        for place in {record.spec.place for record in calls} - {""}:
+            if problem := self._problem_at(place):
+                yield place, problem
 
     def _obstacle(self, *, asked: bool) -> _Obstacle | None:
         closed = self.closed()

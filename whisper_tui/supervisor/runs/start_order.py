@@ -225,6 +225,9 @@ def _timeout_and_output_limit(record: CallRecord, settings: SupervisorSettings) 
 
 def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a command inherits from the environment of its session."""
+    if record.spec.place:
+        # Those of this machine mean nothing there. The place adds what a login shell of the user there sets.
+        return {}
     if not _is_unasked(record):
         return dict(environment)
     rules = _rules_of(record)

@@ -340,8 +340,9 @@ class _RunConnection:
         try:
             done, _ = await asyncio.wait({started}, timeout=QUEUED_S)
             if not done:
-                queue, session_id = (await self._supervision.status()).queue, self._record.call.session_id
-                reason = queue.of(session_id, by_human=self._record.decided_by_human)
+                record = self._record
+                queue, place = (await self._supervision.status()).queue, record.spec.place
+                reason = queue.of(record.call.session_id, by_human=record.decided_by_human, place=place)
                 why = f": {reason.words_for_agents()}" if reason is not None else ""
                 note = f"queued, and not running yet{why}"
                 self._writer.write(frame(NOTE, note.encode()))

@@ -103,7 +103,7 @@ class ProgressReporter:
     async def _why_queued(self, otherwise: CallRecord) -> str:
         record = self._board.calls.get(otherwise.id) or otherwise
         queue = (await self._supervision.status()).queue
-        reason = queue.of(record.call.session_id, by_human=record.decided_by_human)
+        reason = queue.of(record.call.session_id, by_human=record.decided_by_human, place=record.spec.place)
         return f"queued: {reason.words_for_agents()}" if reason is not None else ""
 
     def _ahead(self, call_id: str) -> int:

@@ -163,7 +163,7 @@ class StallWatch:
         """Return why a call is queued, as a clause. Empty: it is not, or the supervisor has not said it yet."""
         if not isinstance(record.state, Queued) or record.function is not None:
             return ""
-        reason = self._queue.of(record.call.session_id, by_human=record.decided_by_human)
+        reason = self._queue.of(record.call.session_id, by_human=record.decided_by_human, place=record.spec.place)
         return reason.words() if reason is not None else ""
 
     def look(self) -> None:

@@ -1,0 +1,431 @@
+"""The host process at a place: it starts keepers, answers one near end at a time, and outlives every connection.
+
+It runs there from an archive of this package, with nothing but Python.
+"""
+
+import fcntl
+import json
+import os
+import pwd
+import secrets
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.places.far_news import POLL_S, FileWatch, NewsOfRun
+from whisper_tui.supervisor.places.far_runs import Failed, FarLoop, FarRuns
+from whisper_tui.supervisor.places.frames import BadFrame, Frame, FrameReader, encoded
+from whisper_tui.system.processes import LINUX, boot_id, kernel_file, mark_in_limits
+
+PROTOCOL = 1
+LOCK, SOCKET, INSTANCE, RUNS = "host.lock", "host.sock", "instance", "runs"
+LOCKED = 75
+"""The exit code if there is another host process for the directory."""
+IDLE_S = 600.0
+"""Seconds without a connection and without a run after which the host ends."""
+SILENCE_S = 90.0
+"""Seconds after which a connection is closed over which nothing comes. The near end speaks every few seconds."""
+LOGIN_S = 10.0
+"""Seconds that the login shell of the user has to say its environment."""
+AHEAD = 1 << 19
+"""Bytes of frames that wait for a slow connection before no more pieces are read."""
+_MARK = "whisper-tui-environment:"
+_NOT_INHERITED = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+_DUMP = f"import os,sys,json;sys.stdout.write('{_MARK}'+json.dumps(dict(os.environ)))"
+ANSWERERS = {"files": ("whisper_tui.supervisor.places.far_files", "answer")}
+"""The functions that answer a request in a thread, bytes for bytes, and their modules, which are loaded when asked."""
+
+
+class LoginEnvironment:
+    """The variables that a login shell of this user sets. They are kept in memory, and written nowhere."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, str] | None = None
+        """None: the shell has not said them yet."""
+        threading.Thread(target=self._ask, daemon=True).start()
+
+    def _ask(self) -> None:
+        shell = os.environ.get("SHELL") or _login_shell()
+        command = f'exec "{sys.executable}" -I -S -c "{_DUMP}"'
+        found = dict(os.environ)
+        with suppress(OSError, subprocess.SubprocessError, ValueError, TypeError):
+            told = subprocess.run(
+                [shell, "-lc", command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=LOGIN_S,
+                start_new_session=True,
+                check=False,
+            ).stdout.decode("utf-8", "surrogateescape")
+            found = {str(name): str(value) for name, value in json.loads(told.rpartition(_MARK)[2]).items()}
+        self.variables = {name: value for name, value in found.items() if name not in _NOT_INHERITED}
+
+
+def _login_shell() -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_shell
+    return "/bin/sh"
+
+
+class NearEnd:
+    """The connection to the near end, through a bridge."""
+
+    def __init__(self, host: "FarHost", connection: socket.socket) -> None:
+        self._host = host
+        self._socket = connection
+        self._reader = FrameReader()
+        self._out: deque[memoryview] = deque()
+        self._waiting = 0
+        """Bytes in `_out`."""
+        self._news: dict[str, NewsOfRun] = {}
+        self._dirty: dict[str, None] = {}
+        """Names of the runs that have news, the one with the oldest first."""
+        self._frames: dict[str, Iterator[bytes]] = {}
+        """News that are being sent."""
+        self._heard_at = time.monotonic()
+        self._writing = False
+        self.closed = False
+        connection.setblocking(False)
+        host.loop.watch(connection.fileno(), selectors.EVENT_READ, self._ready)
+
+    @property
+    def is_silent(self) -> bool:
+        """True if nothing has come for so long that nobody is there."""
+        return time.monotonic() - self._heard_at > SILENCE_S
+
+    def send(self, data: bytes) -> None:
+        """Send a frame, after those that wait."""
+        if self.closed:
+            return
+        self._out.append(memoryview(data))
+        self._waiting += len(data)
+
+    def follow(self, name: str, directory: str, has: dict[str, Any]) -> None:
+        """Send the news of a run from now on."""
+        self._news[name] = NewsOfRun(name, directory, has)
+        self._frames.pop(name, None)
+        self._host.files.add(name, directory)
+        self.note(name)
+
+    def unfollow(self, name: str) -> None:
+        """Send nothing about a run any more."""
+        self._news.pop(name, None)
+        self._dirty.pop(name, None)
+        self._frames.pop(name, None)
+        self._host.files.remove(name)
+
+    def note(self, name: str) -> None:
+        """Have the news of a run sent."""
+        if name in self._news:
+            self._dirty[name] = None
+
+    def flush(self) -> None:
+        """Send what there is, as far as the connection takes it."""
+        if self.closed:
+            return
+        try:
+            while True:
+                self._gather()
+                if not self._out:
+                    break
+                count = self._socket.sendmsg(list(self._out)[:64])
+                self._forget_sent(count)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        if self._writing != bool(self._out):
+            self._writing = bool(self._out)
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
+            self._host.loop.watch(self._socket.fileno(), events, self._ready)
+
+    def close(self) -> None:
+        """Close it. What it has not read is void."""
+        if self.closed:
+            return
+        self.closed = True
+        self._host.loop.watch(self._socket.fileno(), 0, self._ready)
+        self._socket.close()
+        for name in tuple(self._news):
+            self.unfollow(name)
+        self._host.on_closed(self)
+
+    def _gather(self) -> None:
+        """Take pieces of the news of each run in turn, until enough of them wait."""
+        while self._waiting < AHEAD and (self._frames or self._dirty):
+            for name in tuple(self._dirty):
+                if name not in self._frames:
+                    del self._dirty[name]
+                    self._frames[name] = self._news[name].frames()
+            for name, frames in tuple(self._frames.items()):
+                piece = next(frames, None)
+                if piece is not None:
+                    self.send(piece)
+                    continue
+                del self._frames[name]
+                if self._news[name].over:
+                    self.unfollow(name)
+
+    def _forget_sent(self, count: int) -> None:
+        self._waiting -= count
+        while count:
+            first = self._out.popleft()
+            if len(first) > count:
+                self._out.appendleft(first[count:])
+                return
+            count -= len(first)
+
+    def _ready(self) -> None:
+        try:
+            data = self._socket.recv(1 << 18)
+            if not data:
+                self.close()
+                return
+            self._heard_at = time.monotonic()
+            for frame in self._reader.feed(data):
+                self._host.on_frame(self, frame)
+                if self.closed:
+                    return
+        except BlockingIOError:
+            pass
+        except (OSError, BadFrame):
+            self.close()
+
+
+class FarHost:
+    """The host process of one directory."""
+
+    def __init__(self, directory: str, package: str, lock: int) -> None:
+        """`package`: the archive that this runs from. `lock`: the descriptor of the locked file."""
+        self.loop = FarLoop()
+        self.files = FileWatch()
+        self._lock = lock
+        self._package = package
+        self._life = secrets.token_hex(8)
+        self._boot = boot_id()
+        self._instance = _instance(directory)
+        self._login = LoginEnvironment()
+        self._connection: NearEnd | None = None
+        self._last_used = time.monotonic()
+        self._answers: deque[Callable[[], None]] = deque()
+        self._wake, self._wake_in = os.pipe()
+        self.runs = FarRuns(os.path.join(directory, RUNS), package, self.loop, self._on_changed)
+        self._listener = _listen()
+        self._ended = False
+
+    def serve(self) -> None:
+        """Serve until nobody has needed this for `IDLE_S`."""
+        os.set_blocking(self._wake, False)
+        self.loop.watch(self._wake, selectors.EVENT_READ, self._on_answers)
+        self.loop.watch(self._listener.fileno(), selectors.EVENT_READ, self._on_connection)
+        if self.files.fd >= 0:
+            self.loop.watch(self.files.fd, selectors.EVENT_READ, self._on_files)
+        self.runs.open()
+        self.loop.later(POLL_S, self._poll)
+        self.loop.later(1.0, self._check)
+        while not self._ended:
+            self.loop.run_once()
+            if self._connection is not None:
+                self._connection.flush()
+        self._listener.close()
+        run_files.remove(SOCKET)
+        self.runs.close()
+
+    def on_frame(self, connection: NearEnd, frame: Frame) -> None:
+        """Carry out a request."""
+        header = frame.header
+        number, name = header.get("id"), str(header.get("of", ""))
+
+        def reply(answer: dict[str, Any], payload: bytes = b"") -> None:
+            connection.send(encoded({"re": number, **answer}, payload))
+            if connection is self._connection:
+                connection.flush()
+
+        try:
+            match header.get("do"):
+                case "start":
+                    self._start(connection, name, json.loads(frame.payload))
+                    reply({})
+                case "attach":
+                    answer = self.runs.attach(name)
+                    connection.follow(name, f"{self.runs.directory}/{name}", dict(header["has"]))
+                    reply(answer)
+                case "order":
+                    self.runs.order(name, json.loads(frame.payload), reply)
+                case "input":
+                    self.runs.write(name, int(header["at"]), frame.payload, reply)
+                case "forget":
+                    connection.unfollow(name)
+                    self.runs.forget(name)
+                    reply({})
+                case "ping":
+                    reply({})
+                case "renew":
+                    self._renew(json.loads(frame.payload))
+                case str(what) if what in ANSWERERS:
+                    self._answer_in_thread(what, frame.payload, reply)
+                case what:
+                    raise Failed("invalid_request", f"the host process there does not know {what!r}")
+        except Failed as failed:
+            reply(failed.answer)
+        except (KeyError, TypeError, ValueError) as error:
+            reply(Failed("invalid_request", f"a request is wrong: {error!r}").answer)
+
+    def on_closed(self, connection: NearEnd) -> None:
+        """Forget a connection that was closed."""
+        if connection is self._connection:
+            self._connection = None
+            self._last_used = time.monotonic()
+            self.runs.drop_inputs()
+
+    def _start(self, connection: NearEnd, name: str, order: dict[str, Any]) -> None:
+        environment = {**(self._login.variables or {}), **order["environment"]}
+        self.runs.start(name, order["spec"], environment)
+        connection.follow(name, f"{self.runs.directory}/{name}", {})
+
+    def _on_connection(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        if not _may_connect(connection):
+            connection.close()
+            return
+        # The older one is half dead, or its near end was restarted. What it has not read must not start anything.
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = NearEnd(self, connection)
+        self._greet(self._connection, time.monotonic() + LOGIN_S)
+
+    def _greet(self, connection: NearEnd, deadline: float) -> None:
+        """Say who this is, once the environment is known."""
+        if connection.closed:
+            return
+        if self._login.variables is None and time.monotonic() < deadline:
+            self.loop.later(POLL_S, lambda: self._greet(connection, deadline))
+            return
+        hello = {
+            "hello": PROTOCOL,
+            "package": os.path.basename(self._package),
+            "life": self._life,
+            "instance": self._instance,
+            "boot": self._boot,
+            "now": time.time(),
+            "host": os.uname().nodename,
+            "uid": os.geteuid(),
+            "home": os.path.expanduser("~"),
+            "python": sys.version.split()[0],
+            "counts": self.runs.counts,
+        }
+        connection.send(encoded(hello, json.dumps(self._login.variables or dict(os.environ)).encode()))
+        connection.flush()
+
+    def _answer_in_thread(self, what: str, question: bytes, reply: Callable[[dict[str, Any], bytes], None]) -> None:
+        def answer() -> None:
+            header, payload = dict[str, Any](), b""
+            module, function = ANSWERERS[what]
+            try:
+                payload = getattr(import_module(module), function)(question)
+            except Exception as error:  # noqa: BLE001  the near end is told
+                header = Failed("unavailable", f"the place cannot answer: {error!r}").answer
+            self._answers.append(lambda: reply(header, payload))
+            os.write(self._wake_in, b"!")
+
+        threading.Thread(target=answer, daemon=True).start()
+
+    def _on_answers(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+        while self._answers:
+            self._answers.popleft()()
+
+    def _on_changed(self, name: str) -> None:
+        if self._connection is not None:
+            self._connection.note(name)
+
+    def _on_files(self) -> None:
+        for name in self.files.changed():
+            self._on_changed(name)
+
+    def _poll(self) -> None:
+        self.loop.later(POLL_S if self.files.polls else 1.0, self._poll)
+        if self.files.polls:
+            self._on_files()
+
+    def _check(self) -> None:
+        self.loop.later(1.0, self._check)
+        if self._connection is not None and self._connection.is_silent:
+            self._connection.close()
+        if self._connection is not None or self.runs.any_alive:
+            self._last_used = time.monotonic()
+        elif time.monotonic() - self._last_used > IDLE_S:
+            self._ended = True
+
+    def _renew(self, argv: list[str]) -> None:
+        """Become the host process of another version. The lock is kept, and keepers never notice."""
+        if self._connection is not None:
+            self._connection.close()
+        self.runs.close()
+        os.set_inheritable(self._lock, True)
+        os.execv(sys.executable, [sys.executable, *argv, str(self._lock)])
+
+
+def _instance(directory: str) -> str:
+    """Return the random name of a directory, which a container made anew does not have."""
+    path = os.path.join(directory, INSTANCE)
+    with suppress(FileNotFoundError), open(path, encoding="ascii") as file:
+        return file.read()
+    made = secrets.token_hex(16)
+    run_files.write_whole(path, made.encode(), durable=True)
+    return made
+
+
+def _listen() -> socket.socket:
+    """Return the socket of the host, in the current directory: a whole path may be too long for a socket."""
+    run_files.remove(SOCKET)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(SOCKET)
+    finally:
+        os.umask(before)
+    listener.listen(16)
+    listener.setblocking(False)
+    return listener
+
+
+def _may_connect(connection: socket.socket) -> bool:
+    """True if the process at the other end is this user's, and no supervised command."""
+    if not LINUX:
+        return True  # the directory is private
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return uid == os.geteuid() and mark_in_limits(kernel_file(f"/proc/{pid}/limits")) is None
+
+
+def serve(directory: str, package: str, lock: int = -1) -> None:
+    """Be the host process of a directory, unless there is one."""
+    if lock < 0:
+        lock = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(LOCKED)
+    os.set_inheritable(lock, False)
+    for number in (signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir(directory)
+    FarHost(directory, package, lock).serve()

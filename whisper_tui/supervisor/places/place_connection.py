@@ -1,0 +1,440 @@
+"""The connection to the host process at a place: made again whenever it breaks, with one answer for each request."""
+
+import asyncio
+import itertools
+import json
+import logging
+import os
+import random
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, error_from
+from whisper_tui.model.text import visible
+from whisper_tui.supervisor.places.far_package import far_package
+from whisper_tui.supervisor.places.frames import GREETING, BadFrame, Frame, FrameReader, encoded
+from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.transport import PlaceTransport
+
+RETRIES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pauses between attempts to reach a place; the last one repeats, and each is up to a quarter longer by chance."""
+STABLE_S = 1.0
+"""Seconds that a connection has to last before the pauses begin anew."""
+HELLO_S = 60.0
+"""Seconds that a place has to say hello: a login, a host that starts, and the environment of the user there."""
+PING_S = 10.0
+"""Seconds without a frame after which the place is asked if it is there, and those that it has to answer."""
+LONGEST_BANNER = 1 << 16
+"""Bytes that a login may print before the greeting."""
+READ = 1 << 18
+NOT_FOUND = 127
+"""The exit code of a shell that does not find a program."""
+_ENDS_WITHIN_S = 2.0
+_LAST_WORDS = 500
+_RENEWALS = 3
+_log = logging.getLogger(__name__)
+
+
+class Disconnected(Unavailable):
+    """The connection broke before the answer came: nobody knows whether the request arrived."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The other end, as it has introduced itself."""
+
+    life: str
+    """A random name of the host process."""
+    instance: str
+    """A random name of its directory: a container that was made anew has another one."""
+    boot: str
+    """The id of the boot of the machine there."""
+    host: str
+    uid: int
+    home: str
+    ahead_s: float
+    """Seconds that its clock is ahead of ours."""
+    counts: tuple[str, ...] | None
+    """The resources that control groups count there for each run. None: runs have no control groups."""
+    environment: Mapping[str, str] = field(repr=False)
+    """That of a login shell of the user there. It is kept in memory alone."""
+
+
+class PlaceConnection:
+    """The connection to one place."""
+
+    def __init__(
+        self,
+        transport: PlaceTransport,
+        settings: PlaceSettings,
+        near: str,
+        take: Callable[[list[Frame]], Awaitable[None]],
+        greet: Callable[[Hello], None],
+    ) -> None:
+        """`near`: the name of this end there. `take` is given the news, `greet` called whenever a place is reached."""
+        self.name = settings.name
+        self.hello: Hello | None = None
+        """The other end. None: it is not reached."""
+        self.since = time.time()
+        """When it was reached, or since when it is not, in seconds since the epoch."""
+        self.problem = "the first connection is being made"
+        """Why it is not reached, as a clause."""
+        self.summary = transport.summary()
+        self.host = ""
+        """The name that the place has for itself. Empty: it was never reached."""
+        self._transport = transport
+        self._settings = settings
+        self._near = near
+        self._take = take
+        self._greet = greet
+        self._task: asyncio.Task[None] | None = None
+        self._socket: socket.socket | None = None
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[Frame]] = {}
+        self._out: asyncio.Queue[bytes] = asyncio.Queue()
+        self._heard_at = 0.0
+        self._taking = False
+        """True while frames are being taken, which waits for room on the disk here."""
+        self._retry = asyncio.Event()
+
+    def open(self) -> None:
+        """Begin to connect."""
+        self._task = asyncio.create_task(self._keep(), name=f"connection to {self.name}")
+
+    async def close(self) -> None:
+        """Close the connection, and make no other one."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    def try_now(self) -> None:
+        """Try to reach it now, not after the pause."""
+        self._retry.set()
+
+    def unreached(self) -> Unavailable:
+        """Return the error of a request that cannot be sent."""
+        return Unavailable(f"{self.name} is unreachable: {self.problem}", hint="It is tried again and again")
+
+    def send(self, do: str, payload: bytes = b"", **header: Any) -> "asyncio.Future[Frame]":
+        """Send a request, and return its answer as a future. Raises `Unavailable` if nothing was sent."""
+        if self.hello is None:
+            raise self.unreached()
+        number = next(self._numbers)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        # Who does not wait for an answer is not told that it failed.
+        answer.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._out.put_nowait(encoded({"do": do, "id": number, **header}, payload))
+        return answer
+
+    async def ask(self, do: str, payload: bytes = b"", **header: Any) -> Frame:
+        """Send a request and wait for its answer. Raises `Disconnected`, or the `WhisperError` that is the answer."""
+        return await self.send(do, payload, **header)
+
+    async def _keep(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                await self._connect(attempt)
+            except WhisperError as error:
+                if not self.problem and time.time() - self.since > STABLE_S:
+                    attempt = 0
+                self._lost(error)
+            pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)]
+            attempt += 1
+            self._retry.clear()
+            with suppress(TimeoutError):
+                # Many connections are lost at the same moment, and must not come back at the same one.
+                async with asyncio.timeout(pause * random.uniform(1.0, 1.25)):  # noqa: S311
+                    await self._retry.wait()
+
+    async def _connect(self, attempt: int) -> None:
+        """Connect, and serve the connection until it breaks. Raises `WhisperError`, always."""
+        if not self._transport.holds:
+            await self._connect_by("start")
+        elif attempt == 0:
+            with suppress(_NotGreeted):
+                await self._connect_by("connect")
+        await self._transport.hold(self._argv("serve"))
+        await self._connect_by("wait")
+
+    async def _connect_by(self, mode: str) -> None:
+        for _ in range(_RENEWALS):
+            try:
+                await self._serve_once(mode)
+            except _Renewed:
+                continue
+        raise OtherVersion(
+            f"the host process at {self.name} is of another version, and stays",
+            hint="End it there: a Python process with far_bridge in its command line; its commands go on",
+        )
+
+    def _argv(self, mode: str) -> list[str]:
+        settings = self._settings
+        return far_package().argv(settings.python, mode, settings.directory, f"{self._near}-{self.name}")
+
+    async def _serve_once(self, mode: str) -> None:
+        """Start the program of the transport, and take what it sends until it ends."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setblocking(False)
+        said = tempfile.TemporaryFile()  # noqa: SIM115  it is closed below
+        process: asyncio.subprocess.Process | None = None
+        sender: asyncio.Task[None] | None = None
+        try:
+            process = await self._started(self._transport.command(self._argv(mode)), theirs, said)
+            theirs.close()
+            frames = _Incoming(ours)
+            try:
+                async with asyncio.timeout(HELLO_S):
+                    hello, news = await self._greeted(frames)
+            except TimeoutError:
+                raise _NotGreeted(f"{self.summary} has not answered for {HELLO_S:g} s") from None
+            self._out = asyncio.Queue()
+            sender = asyncio.create_task(self._send_all(ours))
+            self._begin(hello, ours)
+            await self._receive(frames, news)
+        except _Ended as ended:
+            raise await self._explained(ended, process, said) from None
+        finally:
+            self.hello, self._socket = None, None
+            if sender is not None:
+                sender.cancel()
+            ours.close()
+            theirs.close()
+            self._fail_all()
+            if process is not None:
+                await _end(process)
+            said.close()
+
+    async def _started(self, command: list[str], theirs: socket.socket, said: IO[bytes]) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=said,
+                # A question of the program must not reach the terminal of the supervisor, nor Ctrl-C the program.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(
+                f"{command[0]} cannot be started: {error.strerror}", hint=f"Install {command[0]}"
+            ) from None
+
+    async def _greeted(self, frames: "_Incoming") -> tuple[Hello, list[Frame]]:
+        """Bring the archive there if it is needed, and return who is there, with what came after that."""
+        await frames.skip_banner()
+        package = far_package()
+        while True:
+            for number, frame in enumerate(news := await frames.next()):
+                match frame.header:
+                    case {"needs": str()}:
+                        await asyncio.get_running_loop().sock_sendall(frames.socket, package.data)
+                    case {"failed": str(message)}:
+                        raise _NotGreeted(visible(message[:_LAST_WORDS]))
+                    case {"hello": int()}:
+                        await self._check_version(frame.header, frames.socket)
+                        return _hello(frame), news[number + 1 :]
+                    case _:
+                        raise _NotGreeted("what answers there is no host process")
+
+    async def _check_version(self, hello: Mapping[str, Any], connected: socket.socket) -> None:
+        """Have a host process of another version become one of this. Raises `_Renewed`."""
+        package = far_package()
+        if hello.get("package") != f"place-{package.digest}.pyz":
+            request = encoded({"do": "renew", "id": 0}, json.dumps(self._argv("serve")[1:]).encode())
+            await asyncio.get_running_loop().sock_sendall(connected, request)
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_ENDS_WITHIN_S):
+                    while await asyncio.get_running_loop().sock_recv(connected, READ):
+                        pass
+            raise _Renewed("it becomes the host process of this version")
+
+    def _begin(self, hello: Hello, connected: socket.socket) -> None:
+        self.hello, self._socket, self.since, self.problem = hello, connected, time.time(), ""
+        self._heard_at, self._taking, self.host = time.monotonic(), False, hello.host
+        _log.info("%s is reached by %s", self.name, self.summary)
+        self._greet(hello)
+
+    async def _receive(self, frames: "_Incoming", news: list[Frame]) -> None:
+        pinging = asyncio.create_task(self._ping())
+        try:
+            while True:
+                self._heard_at = time.monotonic()
+                pieces = [frame for frame in news if not self._resolve(frame)]
+                if pieces:
+                    self._taking = True
+                    await self._take(pieces)
+                    self._taking = False
+                news = await frames.next()
+        finally:
+            pinging.cancel()
+
+    def _resolve(self, frame: Frame) -> bool:
+        """Give an answer to whoever asked. Return False if it is no answer."""
+        number = frame.header.get("re")
+        if number is None:
+            return False
+        future = self._asked.pop(number, None)
+        if future is not None and not future.done():
+            if "error" in frame.header:
+                future.set_exception(_error(frame.header))
+            else:
+                future.set_result(frame)
+        return True
+
+    async def _ping(self) -> None:
+        """Ask if somebody is there while nothing comes, and close the connection if nobody answers."""
+        while True:
+            await asyncio.sleep(PING_S)
+            if self._taking or time.monotonic() - self._heard_at < PING_S:
+                continue
+            with suppress(WhisperError):
+                self.send("ping")
+            await asyncio.sleep(PING_S)
+            if not self._taking and time.monotonic() - self._heard_at >= 2 * PING_S and self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    async def _send_all(self, connected: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while True:
+                await loop.sock_sendall(connected, await self._out.get())
+
+    def _fail_all(self) -> None:
+        asked, self._asked = self._asked, {}
+        for future in asked.values():
+            if not future.done():
+                future.set_exception(
+                    Disconnected(
+                        f"the connection to {self.name} was lost, and the request may have arrived",
+                        hint="Look at the call before you try again",
+                    )
+                )
+
+    def _lost(self, error: WhisperError) -> None:
+        self.hello = None
+        problem = error.sentence().rstrip(".")
+        if not self.problem:
+            self.since = time.time()
+        if problem != self.problem:
+            _log.warning("%s is unreachable: %s", self.name, problem)
+        self.problem = problem
+
+    async def _explained(
+        self, ended: "_Ended", process: asyncio.subprocess.Process | None, said: IO[bytes]
+    ) -> WhisperError:
+        """Return why the program of the transport has ended."""
+        kind = Unavailable if ended.greeted else _NotGreeted
+        if process is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ENDS_WITHIN_S):
+                    await process.wait()
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+        code = process.returncode if process is not None else None
+        if not code and not lines:
+            return kind("the connection was lost")
+        words = visible(lines[-1].strip()) if lines else f"{self.summary} ended with exit code {code}"
+        python = self._settings.python
+        advice = self._transport.advice(code or 0)
+        if not advice and code == NOT_FOUND:
+            advice = f"Is there no {python} there? Say where it is: python in [places.{self.name}]"
+        return kind(words.rstrip("."), hint=advice)
+
+
+class _NotGreeted(Unavailable):
+    """No host process has answered."""
+
+
+class _Renewed(Exception):
+    """The host process becomes one of this version, and has to be connected again."""
+
+
+class _Ended(Exception):
+    """The stream has ended."""
+
+    def __init__(self, *, greeted: bool) -> None:
+        super().__init__()
+        self.greeted = greeted
+
+
+class _Incoming:
+    """The frames of one connection."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self._reader = FrameReader()
+        self._rest = b""
+        self._greeted = False
+
+    async def skip_banner(self) -> None:
+        """Leave out what precedes the greeting."""
+        seen = b""
+        while GREETING not in seen:
+            if len(seen) > LONGEST_BANNER:
+                raise _NotGreeted("what answers there is no host process")
+            seen += await self._read()
+        self._rest = seen.partition(GREETING)[2]
+
+    async def next(self) -> list[Frame]:
+        """Wait for the next frames. Raises `_Ended`."""
+        try:
+            while not (found := list(self._reader.feed(self._rest or await self._read()))):
+                self._rest = b""
+        except BadFrame as error:
+            raise Unavailable(f"the place sends something else than frames: {error}") from None
+        self._rest = b""
+        self._greeted = True
+        return found
+
+    async def _read(self) -> bytes:
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self.socket, READ)
+        except OSError:
+            data = b""
+        if not data:
+            raise _Ended(greeted=self._greeted)
+        return data
+
+
+def _hello(frame: Frame) -> Hello:
+    try:
+        header, environment = frame.header, json.loads(frame.payload)
+        counts = header["counts"]
+        return Hello(
+            life=str(header["life"]),
+            instance=str(header["instance"]),
+            boot=str(header["boot"]),
+            host=visible(str(header["host"])[:_LAST_WORDS]),
+            uid=int(header["uid"]),
+            home=str(header["home"]),
+            ahead_s=float(header["now"]) - time.time(),
+            counts=None if counts is None else tuple(map(str, counts)),
+            environment={str(name): str(value) for name, value in environment.items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _NotGreeted("what answers there is no host process of this version") from None
+
+
+def _error(answer: Mapping[str, Any]) -> WhisperError:
+    kind, message, hint = (visible(str(answer.get(key, ""))[:_LAST_WORDS]) for key in ("error", "message", "hint"))
+    return error_from(kind, message, hint)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the program of a transport. What it has started at the place goes on."""
+    try:
+        async with asyncio.timeout(_ENDS_WITHIN_S):
+            await process.wait()
+    except (TimeoutError, asyncio.CancelledError):
+        with suppress(ProcessLookupError):
+            process.kill()
+        raise_again = asyncio.current_task()
+        if raise_again is not None and raise_again.cancelling():
+            raise asyncio.CancelledError from None

@@ -1,0 +1,298 @@
+"""The executor of one place: the far host runs the commands, and their files are mirrored into the runs directory."""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, WhisperError
+from whisper_tui.model.run import (
+    OutputChunk,
+    OutputSpan,
+    SignalTarget,
+    Stream,
+    TerminalSize,
+)
+from whisper_tui.model.state import PlaceState
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START
+from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame
+from whisper_tui.supervisor.places.mirror import Identity, Mirror, MirroredRuns, PlacedRun, PlaceMark, near_name
+from whisper_tui.supervisor.places.place_connection import Disconnected, Hello, PlaceConnection
+from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.transport import PlaceTransport
+from whisper_tui.supervisor.runs.attempt import spec_of
+from whisper_tui.supervisor.runs.executor import (
+    Report,
+    RunKey,
+    StartOrder,
+)
+from whisper_tui.supervisor.runs.output_files import OutputFiles
+
+INPUT = 1 << 16
+"""Bytes of input in one request."""
+MADE_ANEW = "the place was made anew since it was started there; it may have run"
+
+
+class RemoteExecutor:
+    """The `Executor` of one place."""
+
+    def __init__(
+        self,
+        settings: PlaceSettings,
+        transport_of: Callable[[PlaceSettings, str], PlaceTransport],
+        runs_directory: Path,
+    ) -> None:
+        """`transport_of`: makes the way there, from the settings and the name of this end."""
+        self.name = settings.name
+        self._directory = Path(runs_directory)
+        self._settings = settings
+        self._transport_of = transport_of
+        self._files = OutputFiles(self._directory)
+        self._mirrored = MirroredRuns(settings.name, str(runs_directory), self._ask_to_forget)
+        self._mark = PlaceMark(self._directory, settings.name)
+        self._connection: PlaceConnection | None = None
+
+    @property
+    def connection(self) -> PlaceConnection:
+        """The connection to the place, for whoever asks about its files. Raises `Unavailable`."""
+        if self._connection is None:
+            raise Unavailable(f"{self.name} is not open")
+        return self._connection
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be started there now, as a sentence. None: it can."""
+        if self._connection is None or self._connection.hello is None:
+            return self.connection.unreached().sentence() if self._connection else f"{self.name} is not open"
+        return self._mirrored.health.problem
+
+    @property
+    def counts(self) -> tuple[str, ...] | None:
+        """The resources that control groups count for each run there. None: it has none, or is not reached."""
+        hello = self._connection.hello if self._connection else None
+        return hello.counts if hello else None
+
+    def state(self) -> PlaceState:
+        """Return how the place is reached."""
+        connection = self.connection
+        return PlaceState(
+            name=self.name,
+            way=connection.summary,
+            reached=connection.hello is not None,
+            since=connection.since,
+            problem=connection.problem,
+            host=connection.host,
+            running=len(self._mirrored.runs),
+        )
+
+    async def open(self) -> None:
+        """Begin to connect. Raises `Unavailable` if the directory of runs cannot be used."""
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            near = near_name(self._directory)
+        except OSError as error:
+            message = f"the directory of runs {self._directory} cannot be used: {error.strerror}"
+            raise Unavailable(message, hint="Check its owner, its permissions and the free disk.") from None
+        self._mark.read()
+        transport = self._transport_of(self._settings, near)
+        self._connection = PlaceConnection(transport, self._settings, near, self._mirrored.take, self._on_reached)
+        self._connection.open()
+
+    async def close(self) -> None:
+        """Stop reporting. Running commands continue."""
+        if self._connection is not None:
+            await self._connection.close()
+        self._mirrored.close()
+
+    async def start(self, order: StartOrder) -> None:
+        """Order a start. Its result is reported. While the place is away, the attempt is revoked when it is back."""
+        mirror = Mirror(str(self._directory), order.key)
+        hello = self.connection.hello
+        identity = Identity(hello.instance, hello.boot) if hello else self._mark.before
+        try:
+            self._mark.note(identity)
+            mirror.begin(self.name, identity)
+        except FileExistsError:
+            message = f"attempt {order.key.attempt} of call {order.key.call_id} was ordered before"
+            raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
+        except OSError as error:
+            message = f"the run of call {order.key.call_id} cannot be mirrored in {self._directory}: {error.strerror}"
+            raise Unavailable(message, hint="Nothing was started. Make room on the disk and try again.") from None
+        payload = json.dumps({"spec": spec_of(order), "environment": order.environment}).encode()
+        run = PlacedRun(mirror, self._files, ordered=hello is not None)
+        if order.sandbox is not None or order.preview is not None or len(payload) > LONGEST_PAYLOAD:
+            mirror.discard()
+            raise Unavailable(
+                f"call {order.key.call_id} cannot run at {self.name}: sandboxes and previews are for this machine",
+                hint="Approve it to run there as it is, or run it here",
+            )
+        self._mirrored.runs[order.key] = run
+        if hello is not None:
+            # The answer is not waited for: forty starts in a row would take forty times the way there and back.
+            self._mirrored.keep(self._confirm_start(run, self.connection.send("start", payload, of=mirror.name)))
+
+    async def attach(self, key: RunKey) -> None:
+        """Follow a start that an earlier supervisor ordered. Everything about it is reported (again)."""
+        mirror = Mirror(str(self._directory), key)
+        mirror.recover(self._mark.before)
+        run = self._mirrored.runs[key] = PlacedRun(mirror, self._files, ordered=True)
+        if mirror.has(run_files.DONE):
+            self._mirrored.look(run)
+        elif self.connection.hello is not None:
+            self._attach(run, self.connection.hello)
+
+    async def reports(self) -> AsyncIterator[tuple[Report, ...]]:
+        """Yield batches of new reports about the started and attached runs, without end, for one reader."""
+        while True:
+            yield await self._mirrored.news()
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
+        if number not in signal.valid_signals():
+            raise InvalidRequest(f"there is no signal {number} on this system")
+        run = await self._reachable(key)
+        if target == "leader" and run.monitor.end_reported:
+            hint = "Send the signal to the whole tree to reach what it left behind."
+            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
+        await self._order(run, {"do": "signal", "number": number, "target": target})
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
+
+    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
+        """Freeze or thaw all processes of a run. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "freeze" if frozen else "thaw"})
+
+    async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
+        """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
+        run = await self._reachable(key)
+        async with run.writing:
+            for start in range(0, len(data), INPUT):
+                await self._write_piece(run, data[start : start + INPUT])
+            if eof:
+                await self._order(run, {"do": "eof"})
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal in character cells, if it has one."""
+        with suppress(NotRunning):
+            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        return self._files.read_output(key, stream, offset, limit)
+
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Return the absolute path of the mirrored file with a whole stream. None: no file has all of it."""
+        return self._files.whole_file(key, stream)
+
+    def input_file(self, key: RunKey) -> str | None:
+        """None: its FIFO is at the place."""
+        return None
+
+    def last_directory(self, key: RunKey) -> str | None:
+        """None: a shell here cannot go to a directory there."""
+        return None
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """Return at most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(key, after, limit)
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """Return all sizes of its terminal, beginning with the first one."""
+        return self._files.terminal_sizes(key)
+
+    async def _ask_to_forget(self, name: str) -> None:
+        await self.connection.ask("forget", of=name)
+
+    def _on_reached(self, hello: Hello) -> None:
+        for run in tuple(self._mirrored.runs.values()):
+            self._attach(run, hello)
+
+    def _attach(self, run: PlacedRun, hello: Hello) -> None:
+        """Have the place send the news of a run. If nobody there knows it, it is revoked there."""
+        run.attached.clear()
+        answer = self.connection.send("attach", of=run.mirror.name, has=run.mirror.has_now())
+        self._mirrored.keep(self._confirm_attach(run, hello, answer))
+
+    async def _confirm_attach(self, run: PlacedRun, hello: Hello, answer: "asyncio.Future[Frame]") -> None:
+        try:
+            told = (await answer).header
+        except Disconnected:
+            return  # The next connection attaches it.
+        except WhisperError as error:
+            self._mirrored.health.note(error)
+            return
+        self._mirrored.health.over()
+        before, key = run.mirror.identity, run.mirror.key
+        if key not in self._mirrored.runs:
+            return
+        if run.ordered and before.instance not in {"", hello.instance}:
+            self._mirrored.report(run, run.monitor.on_uncertain(MADE_ANEW))
+        elif run.ordered and not told.get("known") and before.boot not in {"", hello.boot}:
+            # A power failure there may have lost the files of a command that had started.
+            self._mirrored.report(run, run.monitor.on_uncertain(RESTARTED_AT_START))
+        else:
+            run.input_taken = int(told.get("taken", 0))
+            run.attached.set()
+
+    async def _confirm_start(self, run: PlacedRun, answer: "asyncio.Future[Frame]") -> None:
+        try:
+            await answer
+        except Disconnected:
+            return  # Nobody knows whether it arrived. The next connection attaches it, which revokes a lost order.
+        except InvalidRequest:
+            if (hello := self.connection.hello) is not None:
+                self._attach(run, hello)
+        except WhisperError as error:
+            self._fail(run, error)
+        else:
+            run.attached.set()
+
+    def _fail(self, run: PlacedRun, error: WhisperError) -> None:
+        """Record that nothing was started, because the place could not prepare it."""
+        failed = {"problem": "other", "subject": self.name, "message": f"Nothing was started: {error.sentence()}"}
+        facts = {"failed": failed, "at": time.time(), "out": 0, "err": 0, "timed_out": None}
+        with suppress(OSError):
+            run_files.write_json(run.mirror.path(run_files.EXIT), facts)
+            run_files.write_whole(run.mirror.path(run_files.DONE), b"")
+        self._mirrored.look(run)
+
+    async def _reachable(self, key: RunKey) -> PlacedRun:
+        """Wait until a run can receive orders, and return it. Raises `NotRunning`, `Unavailable` while it is away."""
+        run = self._mirrored.runs.get(key)
+        if run is not None:
+            if self.connection.hello is None:
+                raise self.connection.unreached()
+            await run.reachable.wait()
+        if run is None or run.monitor.over:
+            raise NotRunning(f"no process of call {key.call_id} is alive")
+        return run
+
+    async def _order(self, run: PlacedRun, order: dict[str, Any]) -> None:
+        await self.connection.ask("order", json.dumps(order).encode(), of=run.mirror.name)
+
+    async def _write_piece(self, run: PlacedRun, data: bytes) -> None:
+        """Hand over input exactly once, over as many connections as it takes."""
+        await run.attached.wait()
+        start = run.input_taken
+        life = self.connection.hello.life if self.connection.hello else ""
+        while True:
+            try:
+                told = await self.connection.ask("input", data, of=run.mirror.name, at=start)
+            except Disconnected:
+                run.attached.clear()
+                await run.attached.wait()
+                if run.monitor.over:
+                    raise NotRunning(f"the command of call {run.mirror.key.call_id} accepts no input") from None
+                if self.connection.hello is None or self.connection.hello.life != life:
+                    # The count of what was taken was lost with the host process there.
+                    raise
+                continue
+            run.input_taken = int(told.header["taken"])
+            return
