@@ -3,11 +3,13 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from whisper_tui.config import find_directories, load
@@ -20,6 +22,7 @@ from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import sendable
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.places.place_settings import read_place
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -37,6 +40,12 @@ REST = "ask for a part of it, for example a range of lines with a command like s
 # A context variable, because one registry serves concurrent calls with different limits.
 _BUDGET: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
 """Length limit of the answer to the current call. None: unlimited."""
+
+_PLACE: ContextVar[str] = ContextVar("place", default="")
+"""The place of the current call. Empty: the call does not say."""
+
+NO_PLACES: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+"""No places but this machine."""
 
 Decide = Callable[[CallRecord], Decision | Awaitable[Decision | None] | None]
 """Decides about a waiting call. None: the call goes on waiting."""
@@ -62,39 +71,45 @@ class Agent:
     tools: ToolRegistry
     """The standard tools, those of installed packages, and yours; a tool added here is asked about like the others."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    async def call(self, name: str, arguments: Mapping[str, Any], *, place: str = "") -> Any:
         """Call a tool, wait for the human's decision, and return the tool's result with all output.
 
         A note for the model, for example that a human changed the command, is in the result: under `told` in an
         object, at the beginning of a text. Raises `ToolFailure` if nothing ran (`ArgumentError` is one), and whatever
-        the tool raises.
+        the tool raises. `place`: as for `answer`.
         """
-        answer = await self.answer(name, arguments)
+        answer = await self.answer(name, arguments, place=place)
         return noted(answer.result, answer.told)
 
-    async def answer(self, name: str, arguments: Mapping[str, Any], *, longest: int | None = None) -> Answer:
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any], *, longest: int | None = None, place: str = ""
+    ) -> Answer:
         """Call a tool and return an `Answer`: the result, the note for the model, and `failed`.
 
-        `longest` limits the characters of the text; the middle of longer output is left out. None: no limit.
+        `longest` limits the characters of the text; the middle of longer output is left out. None: no limit. `place`:
+        where the command runs, `here` for this machine; empty: as the session, or a rule of the user, says.
         """
         room = OutputBudget(longest) if longest is not None else None
-        before = _BUDGET.set(room)
+        before, elsewhere = _BUDGET.set(room), _PLACE.set(place)
         try:
             answer = await self.tools.answer(name, dict(arguments))
         finally:
             _BUDGET.reset(before)
+            _PLACE.reset(elsewhere)
         if room is None:
             return answer
         return replace(answer, text=shortened(answer.text, room.less(answer.told), REST))
 
-    async def tell(self, name: str, arguments: Mapping[str, Any], *, longest: int = LONGEST_TEXT) -> str:
+    async def tell(
+        self, name: str, arguments: Mapping[str, Any], *, longest: int = LONGEST_TEXT, place: str = ""
+    ) -> str:
         """Call a tool and return the text for a model: a note and the result, or the reason why nothing ran.
 
         It has about `longest` characters at most; the middle of longer output is left out. Raises `UnknownTool`, and
-        errors of your own tools that are no `WhisperError`.
+        errors of your own tools that are no `WhisperError`. `place`: as for `answer`.
         """
         try:
-            return (await self.answer(name, arguments, longest=longest)).for_model
+            return (await self.answer(name, arguments, longest=longest, place=place)).for_model
         except ToolFailure as failure:
             return failure.sentence()
 
@@ -124,20 +139,23 @@ async def connect(
     environment: Mapping[str, str] | None = None,
     hears: bool = False,
     start: bool = True,
+    place: str = "",
 ) -> AsyncIterator[Agent]:
     """Open a session with the user's supervisor; `start` one if none runs and the user has not stopped it.
 
     `name` is shown to the human. `root` is the workspace. `home` chooses another instance. `environment` is inherited
     by commands; None means that of this process. With `hears`, a human can send the agent messages in the cockpit,
-    which it reads with `agent.supervision.watch`. Raises `WhisperError`.
+    which it reads with `agent.supervision.watch`. `place`: where the commands of the session run, if they name no other
+    place; empty means this machine. Raises `WhisperError`.
     """
-    place = find_directories(home, os.environ)
-    settings = load(place).tools
+    directories = find_directories(home, os.environ)
+    settings = load(directories)
     supervision = await SupervisorClient.connect(
-        place, start=start, for_agent=True, local_output=LocalOutput(place.state)
+        directories, start=start, for_agent=True, local_output=LocalOutput(directories.state)
     )
+    hello = _hello(name, root, trust, environment, hears=hears, place=place)
     try:
-        async with _session(supervision, _hello(name, root, trust, environment, hears=hears), tools, settings) as agent:
+        async with _session(supervision, hello, tools, settings.tools, settings.place_names) as agent:
             yield agent
     finally:
         await supervision.close()
@@ -154,23 +172,27 @@ async def in_process(
     tools: Iterable[AITool] = (),
     trust: Trust = "untrusted_external",
     environment: Mapping[str, str] | None = None,
+    place: str = "",
+    places: Mapping[str, Mapping[str, str]] = NO_PLACES,
 ) -> AsyncIterator[Agent]:
     """Open a session with a supervisor inside this program. It ends with the block, and so do its commands.
 
-    `decide` decides in place of a human. If it raises, the call is denied, and the error is raised when the block
-    ends. `home` keeps the journal and the output; None: a temporary directory.
+    `decide` decides in place of a human. If it raises, the call is denied, and the error is raised when the block ends.
+    `home` keeps the journal and the output; None: a temporary directory. `places`: the tables `[places.NAME]` of a
+    configuration; `place`: where the commands of the session run if they name no other one.
     """
     with ExitStack() as held:
         chosen = home or held.enter_context(tempfile.TemporaryDirectory(prefix="whisper_tui."))
-        place = find_directories(chosen, {})
-        prepare(place)
-        held.enter_context(StateDirectoryLock(place.state))
-        supervisor = Supervisor(place, LocalExecutor(Path(place.state) / "runs"), rules=rules)
+        prepare(directories := find_directories(chosen, {}))
+        held.enter_context(StateDirectoryLock(directories.state))
+        executor = LocalExecutor(Path(directories.state) / "runs")
+        supervisor = Supervisor(directories, executor, rules=rules, places=starmap(read_place, places.items()))
         await supervisor.open()
         failures: list[Exception] = []
         deciding = asyncio.create_task(_decide_for_ever(supervisor, decide, failures))
+        hello = _hello(name, root, trust, environment, place=place)
         try:
-            async with _session(supervisor, _hello(name, root, trust, environment), tools, ToolSettings()) as agent:
+            async with _session(supervisor, hello, tools, ToolSettings(), tuple(places)) as agent:
                 yield agent
         finally:
             deciding.cancel()
@@ -188,6 +210,7 @@ def _hello(
     trust: Trust,
     environment: Mapping[str, str] | None,
     *,
+    place: str = "",
     hears: bool = False,
 ) -> SessionHello:
     return SessionHello(
@@ -198,16 +221,21 @@ def _hello(
         environment=sendable(os.environ if environment is None else environment),
         hears=hears,
         ends_with_connection=True,
+        place=place,
     )
 
 
 @asynccontextmanager
 async def _session(
-    supervision: Supervision, hello: SessionHello, tools: Iterable[AITool], settings: ToolSettings
+    supervision: Supervision,
+    hello: SessionHello,
+    tools: Iterable[AITool],
+    settings: ToolSettings,
+    places: Sequence[str],
 ) -> AsyncIterator[Agent]:
     session = await supervision.open_session(hello)
-    context = ToolContext(supervision, session, output_budget=_BUDGET.get)
-    registry = standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+    context = ToolContext(supervision, session, output_budget=_BUDGET.get, place=_PLACE.get)
+    registry = standard_registry(context, **settings.offered, places=places)
     for tool in tools:
         registry.register_tool(tool)
     try:

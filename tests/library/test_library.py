@@ -23,6 +23,7 @@ from whisper_tui import (
 )
 from whisper_tui.library import Agent
 from whisper_tui.model.ending import Exited, Withdrawn
+from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
 
@@ -35,6 +36,46 @@ async def test_a_program_can_be_its_own_supervisor_and_human(tmp_path):
     async with in_process("my agent", root=tmp_path, decide=everything) as agent:
         result = await agent.call("execute_command", {"command": "pwd"})
     assert result == {"stdout": f"{tmp_path}\n", "stderr": "", "return_code": 0, "timed_out": False}
+
+
+async def test_a_call_names_the_place_where_it_runs_and_a_session_has_one(tmp_path):
+    asked: list[str] = []
+
+    def decide(record: CallRecord) -> Deny:
+        asked.append(record.spec.place)
+        return Deny(reason="seen")
+
+    places = {"gpu1": {"by": "ssh"}, "gpu2": {"by": "ssh"}}
+    async with in_process("my agent", root=tmp_path, decide=decide, places=places, place="gpu1") as agent:
+        assert "place" in agent.tools.get_tool_by_name("run_shell_command").parameters_schema["properties"]
+        for place in ("", "gpu2", "here"):
+            assert "seen" in await agent.tell("execute_command", {"command": "true"}, place=place)
+        with pytest.raises(ToolFailure, match="seen"):
+            await agent.call("run_shell_command", {"command": "true", "place": "gpu2"}, place="here")
+        with pytest.raises(WhisperError, match="there is no place 'gpu3'"):
+            await agent.call("execute_command", {"command": "true"}, place="gpu3")
+    assert asked == ["gpu1", "gpu2", "", "gpu2"]
+
+
+async def test_a_tool_of_the_program_runs_at_no_place(tmp_path):
+    class SendMail(AITool):
+        name = "send_mail"
+        description = "Sends a mail"
+        parameters_schema = {"type": "object", "properties": {}}  # noqa: RUF012
+
+        def get_ai_prompt_instructions(self) -> str:
+            return self.description
+
+        async def execute(self, **_arguments: object) -> str:
+            return "sent"
+
+    places = {"gpu1": {"by": "ssh"}}
+    async with in_process(
+        "my agent", root=tmp_path, decide=everything, places=places, place="gpu1", tools=[SendMail()]
+    ) as agent:
+        assert await agent.call("send_mail", {}) == "sent"
+        with pytest.raises(WhisperError, match="is carried out by the agent itself"):
+            await agent.call("send_mail", {}, place="gpu1")
 
 
 async def test_the_decision_may_be_a_denial_or_take_its_time(tmp_path):

@@ -42,6 +42,63 @@ def test_the_schema_is_the_published_one():
     assert schema["additionalProperties"] is False
 
 
+PLACED = {"command": "make", "place": "gpu1"}
+
+
+def placed(root, supervision=None, **context):
+    made = ToolContext(supervision or Recorded(), session(str(root)), **context)
+    return RunShellCommandTool(made, places=("gpu1", "gpu2"))
+
+
+def test_a_place_is_offered_by_the_names_that_there_are(root):
+    argument = placed(root).parameters_schema["properties"]["place"]
+    assert (argument["type"], argument["enum"]) == ("string", ["here", "gpu1", "gpu2"])
+    assert placed(root).parameters_schema["required"] == ["command"]
+    with pytest.raises(ArgumentError, match="place"):
+        placed(root).request({"command": "make", "place": "gpu3"})
+    with pytest.raises(ArgumentError, match="place"):
+        tool_over(Recorded(), root).request(PLACED)
+
+
+def test_the_command_runs_at_the_place_that_is_named(root):
+    assert placed(root).request(PLACED).spec.place == "gpu1"
+    assert placed(root).request({"command": "make"}).spec.place == ""
+    # A call of the library may name a place beside the arguments, which come first.
+    assert placed(root, place=lambda: "gpu2").request({"command": "make"}).spec.place == "gpu2"
+    assert placed(root, place=lambda: "gpu2").request(PLACED).spec.place == "gpu1"
+
+
+def test_a_directory_at_a_place_need_not_exist_here_and_stays_inside_the_project(root):
+    assert placed(root).request({**PLACED, "directory": "build/x/.."}).spec.cwd == f"{root}/build"
+    for outside in ("..", "sub/../../project-outside", "../project-outside"):
+        with pytest.raises(ArgumentError, match="must stay inside the project"):
+            placed(root).request({**PLACED, "directory": outside})
+    with pytest.raises(ArgumentError, match="must be relative"):
+        placed(root).request({**PLACED, "directory": "/tmp"})
+    with pytest.raises(ArgumentError, match="must be a directory that exists"):
+        placed(root).request({**PLACED, "place": "here", "directory": "build"})
+
+
+async def test_an_agent_is_told_where_its_command_ran_unless_it_has_said_so(root):
+    asked = Recorded()
+    tool = placed(root, asked)
+    by_itself = tool.request(PLACED)
+    moved = by_itself.model_copy(update={"arguments": {"command": "make"}})
+    notes = [
+        (await tool.answer(await asked.outcome(await asked.submit(request)))).told for request in (by_itself, moved)
+    ]
+    assert notes == [None, f"It ran at gpu1, in {root}."]
+
+
+async def test_an_agent_is_told_that_a_human_has_moved_its_command(root):
+    here, there = tool_over(Recorded(), root).request({"command": "make"}), placed(root).request(PLACED)
+    for request, edited, words in ((here, there.spec, "(at gpu1)"), (there, here.spec, "(on this machine)")):
+        changed = Recorded(finish=ended(Exited(code=0), edited=edited))
+        told = (await placed(root).answer(await changed.outcome(await changed.submit(request)))).told
+        assert told is not None
+        assert words in told
+
+
 def test_the_command_is_a_line_for_bash_marked_for_scripts(root):
     request = tool_over(Recorded(), root).request({"command": "ls | wc -l", "description": "Count"})
     assert request.spec == CommandSpec(

@@ -10,7 +10,8 @@ import pytest
 
 from tests.supervisor.conftest import Bench
 from tests.transports.endpoint_server import EndpointServer
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.shell_call import INLINE, ShellCallEndpoint
 
@@ -114,3 +115,14 @@ async def test_long_output_is_left_to_the_caller_or_cut_for_one_that_cannot_read
             assert answer["left_out"][stdout] == "out" and len(stdout) < 100
         else:
             assert "bytes are left out here" in stdout and len(stdout) <= INLINE and not answer["left_out"]
+
+
+async def test_a_call_names_the_place_where_it_runs(endpoint, bench):
+    bench.places = (PlaceSettings("gpu1", "ssh"),)
+    await bench.restart()
+    door = ShellCallEndpoint(bench.supervisor, standard_registry)
+    server = EndpointServer(door, bench.workspace.parent / "placed", bench.workspace)
+    async with server.open() as placed, placed.lines(hello(bench, place="gpu1")) as lines:
+        assert (await bench.record(lines.greeting["call"])).spec.place == "gpu1"
+    with pytest.raises(Refused, match="there is no place 'gpu2'"):
+        await door(asyncio.StreamReader(), None, hello(bench, place="gpu2", nonce="another0another0"))

@@ -270,8 +270,7 @@ def _registry(configuration: Configuration, context: "ToolContext") -> "ToolRegi
     """The tools of a session."""
     from whisper_tui.tools import standard_registry
 
-    settings = configuration.tools
-    return standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+    return standard_registry(context, **configuration.tools.offered, places=configuration.place_names)
 
 
 def _mcp_endpoint_class() -> "type[McpEndpoint]":

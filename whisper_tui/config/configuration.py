@@ -2,10 +2,11 @@
 
 import tomllib
 from collections.abc import Iterable
+from itertools import starmap
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from whisper_tui.config.private_files import TomlText, read_private, write_private
@@ -39,6 +40,13 @@ class CockpitSettings(Value):
     """Seconds for which such an approval is held back."""
 
 
+class OfferedTools(TypedDict):
+    """What `standard_registry` takes of the settings."""
+
+    longest_timeout_s: int
+    whole_line: bool
+
+
 class ToolSettings(Value):
     """The `[tools]` table of the configuration file; its lists are read in the syntax of other agents' settings."""
 
@@ -53,6 +61,11 @@ class ToolSettings(Value):
     """True if `execute_command` accepts a whole line for a shell, as agents expect that know its older form."""
     longest_timeout_s: int = Field(default=120, ge=1)
     """The largest `timeout` of `execute_command`, in seconds."""
+
+    @property
+    def offered(self) -> OfferedTools:
+        """The settings of the tools that a session is offered."""
+        return {"longest_timeout_s": self.longest_timeout_s, "whole_line": self.whole_line}
 
 
 class McpServer(Value):
@@ -82,6 +95,11 @@ class HostSettings(Value):
     """The text by which the shell of the user there starts whisper_tui. Empty: it is looked for."""
 
 
+def _read_places(tables: Any) -> Any:
+    """Return the places of tables by name. Raises `BadConfiguration`."""
+    return tuple(starmap(read_place, tables.items())) if isinstance(tables, dict) else tables
+
+
 class Configuration(Value):
     """All settings of the user."""
 
@@ -98,10 +116,15 @@ class Configuration(Value):
     mcp: McpSettings = McpSettings()
     hosts: dict[Annotated[str, Field(pattern=HOST_NAME)], HostSettings] = Field(default_factory=dict)
     """Other machines, by the names that are put before their ids."""
-    places: tuple[PlaceSettings, ...] = ()
+    places: Annotated[tuple[PlaceSettings, ...], BeforeValidator(_read_places)] = ()
     """The places where commands can run besides this machine."""
     rules: Rules = Rules()
     """The rules of the file, together with those from the lists of `tools`."""
+
+    @property
+    def place_names(self) -> tuple[str, ...]:
+        """The names of the places, for the tools that offer them."""
+        return tuple(place.name for place in self.places)
 
 
 def read(home: Directories) -> Configuration:
@@ -179,12 +202,12 @@ def _hosts(path: Path, document: dict[str, Any]) -> dict[str, HostSettings]:
         raise BadConfiguration(f"{path}: {first_problem('', error)}", hint="Correct it, then try again") from error
 
 
-def _places(path: Path, document: dict[str, Any]) -> tuple[PlaceSettings, ...]:
+def _places(path: Path, document: dict[str, Any]) -> Any:
     content = document.get("places", {})
     if not isinstance(content, dict):
         raise BadConfiguration(f"{path}: 'places' must be a table", hint="Write [places.NAME] on a line of its own")
     try:
-        return tuple(read_place(name, table) for name, table in content.items())
+        return _read_places(content)
     except BadConfiguration as error:
         raise BadConfiguration(f"{path}: {error.message}", hint=error.hint) from error
 

@@ -84,7 +84,7 @@ def _denied(ending: Denied, nothing: str) -> ToolFailure:
 
 def agent_note(record: CallRecord) -> str | None:
     """Return the note for the agent. None: its command ran unchanged after a human's approval."""
-    parts = (_edit(record), _preview(record), limit_note(record), _memory(record), sandbox_note(record))
+    parts = (_edit(record), _place(record), _preview(record), limit_note(record), _memory(record), sandbox_note(record))
     return " ".join(part for part in parts if part is not None) or None
 
 
@@ -97,6 +97,8 @@ def _edit(record: CallRecord) -> str | None:
     if isinstance(ran.command, Function):
         return f"The human changed the arguments before the tool was called. It was called with: {ran.command.text}."
     sentence = f"The human changed the command before it ran. What ran: {command_line(ran)}"
+    if ran.place != asked.place:
+        sentence += f" (at {ran.place})" if ran.place else " (on this machine)"
     if ran.cwd != asked.cwd:
         sentence += f" (in {ran.cwd})"
     if ran.timeout_s != asked.timeout_s:
@@ -106,6 +108,14 @@ def _edit(record: CallRecord) -> str | None:
         added = " ".join(f"{name}={shlex.quote(value)}" for name, value in ran.environment.items())
         sentence += f" (with {added})" if added else " (with no variables added)"
     return sentence + "."
+
+
+def _place(record: CallRecord) -> str | None:
+    """Return where a command ran, if that is not this machine and the agent has not named it."""
+    asked = record.call.spec
+    if record.edited or not asked.place or record.call.arguments.get("place") == asked.place:
+        return None
+    return f"It ran at {asked.place}, in {asked.cwd}."
 
 
 def _preview(record: CallRecord) -> str | None:

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.call import HERE, Argv, CommandSpec, Shell
 from whisper_tui.model.ending import Exited, FailedToStart, Signalled, TimedOut
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tools.ai_tool import ArgumentError, prompt_block
@@ -269,13 +269,20 @@ MARK = {"ASIMI_CLI": "1"}
 """Added to the environment of every command, so that scripts can detect that an agent runs them."""
 
 
+def _is_inside(path: str, directory: str) -> bool:
+    """True if a path is a directory or below it, as far as their texts say."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
 class RunShellCommandTool(CommandTool):
     """Runs a command line with bash inside the project. The result lists background processes."""
 
     title = "Run a line of bash in the project"
 
-    def __init__(self, context: ToolContext, *, platform: str = sys.platform) -> None:
+    def __init__(self, context: ToolContext, *, places: Sequence[str] = (), platform: str = sys.platform) -> None:
+        """`places`: the names of the places where commands can run besides this machine."""
         super().__init__(context)
+        self._places = tuple(places)
         self._on_windows = platform == "win32"
 
     @property
@@ -319,9 +326,24 @@ class RunShellCommandTool(CommandTool):
                     "description": "The directory to run the command in, relative to the project's root. If omitted, "
                     "the command runs in the project's root. Absolute paths are not permitted.",
                 },
+                **self._place_schema(),
             },
             "required": ["command"],
             "additionalProperties": False,
+        }
+
+    def _place_schema(self) -> dict[str, Any]:
+        """Return the argument that chooses a place, if there is one to choose."""
+        if not self._places:
+            return {}
+        return {
+            "place": {
+                "type": "string",
+                "enum": [HERE, *self._places],
+                "description": f"Where the command runs: `{HERE}` is the machine of the project, any other name is "
+                "another machine, a container or a job of a cluster, with files and programs of its own. If omitted, "
+                "the human's settings decide.",
+            }
         }
 
     def get_ai_prompt_instructions(self) -> str:
@@ -351,11 +373,12 @@ class RunShellCommandTool(CommandTool):
         """Return the command line for bash, in the project's root or a directory below it."""
         return CommandSpec(
             command=Shell(text=arguments["command"], shell="cmd.exe" if self._on_windows else "bash"),
-            cwd=self._directory(arguments.get("directory", "")),
+            cwd=self._directory(arguments.get("directory", ""), arguments.get("place", "")),
+            place=arguments.get("place", ""),
             environment=MARK,
         )
 
-    def _directory(self, directory: str) -> str:
+    def _directory(self, directory: str, place: str) -> str:
         root = self._context.session.root
         if PurePath(directory).is_absolute():
             raise ArgumentError(
@@ -363,17 +386,29 @@ class RunShellCommandTool(CommandTool):
                 hint=f"The project's root is {root}",
             )
         path = Path(root) / directory
+        if (place or self._context.place() or self._context.session.place) not in {"", HERE}:
+            return self._directory_elsewhere(root, directory)
         # `Path.is_dir` raises an error for a name that is too long. This returns False.
         if not os.path.isdir(path):  # noqa: PTH112
             raise ArgumentError(f"The argument 'directory' must be a directory that exists; {directory!r} does not")
         # A link inside the project may lead outside.
-        real_root, real = os.path.realpath(root), os.path.realpath(path)
-        if real != real_root and not real.startswith(real_root.rstrip("/") + "/"):
+        real = os.path.realpath(path)
+        if not _is_inside(real, os.path.realpath(root)):
             raise ArgumentError(
                 f"The argument 'directory' must stay inside the project; {directory!r} leads to {real}",
                 hint=f"The project's root is {root}",
             )
         return str(path)
+
+    def _directory_elsewhere(self, root: str, directory: str) -> str:
+        # Only the place knows its directories: the start fails there if this one does not exist.
+        path = os.path.normpath(f"{root}/{directory}")
+        if not _is_inside(path, root):
+            raise ArgumentError(
+                f"The argument 'directory' must stay inside the project; {directory!r} leads to {path}",
+                hint=f"The project's root is {root}",
+            )
+        return path
 
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
         """Return exactly `stdout`, `stderr`, `exitCode`, `signal`, `error`, `pid` and `backgroundPids`."""

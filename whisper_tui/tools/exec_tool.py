@@ -148,9 +148,10 @@ class ExecArguments:
             )
         return path
 
-    def fingerprint(self, directory: str) -> str:
+    def fingerprint(self, directory: str, place: str = "") -> str:
         """Return the deduplication key of equal calls. It does not include how long to wait and how much to show."""
-        return digest(json.dumps([self.cmd, directory, self.shell, self.login, self.tty]))
+        same = [self.cmd, directory, self.shell, self.login, self.tty, *filter(None, (place,))]
+        return digest(json.dumps(same))
 
 
 def _or(given: bool | None, default: bool) -> bool:
@@ -223,14 +224,16 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
         asked = ExecArguments.of(checked)
         directory = asked.directory(self._context.session.root)
         command = Shell(text=asked.cmd, shell=asked.shell or self._context.shell, login=asked.login)
+        spec = CommandSpec(command=command, cwd=directory, tty=asked.tty, accepts_input=asked.accepts_input)
+        spec = self._context.at_place(spec)
         return CallRequest(
             session_id=self._context.session.id,
             tool=self.name,
             arguments=checked,
-            spec=CommandSpec(command=command, cwd=directory, tty=asked.tty, accepts_input=asked.accepts_input),
+            spec=spec,
             # With the key `follow` knows whether the record is this call or an older one that it joined.
             key=key or uuid.uuid4().hex,
-            dedup_key=asked.fingerprint(directory),
+            dedup_key=asked.fingerprint(directory, spec.place),
             join_open=not asked.start_new,
         )
 

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
@@ -269,18 +269,23 @@ SETS = (
 
 
 def standard_registry(
-    context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S, whole_line: bool = False
+    context: ToolContext,
+    *,
+    longest_timeout_s: int = LONGEST_TIMEOUT_S,
+    whole_line: bool = False,
+    places: Sequence[str] = (),
 ) -> ToolRegistry:
     """Return the registry of one session: the tools of whisper_tui and of installed packages.
 
-    `whole_line`: True if the name `execute_command` belongs to the older tool that takes a command line.
+    `whole_line`: True if the name `execute_command` belongs to the older tool that takes a command line. `places`: the
+    names of the places where commands can run besides this machine.
     """
     by_argv = ExecuteCommandTool(context, longest_timeout_s=longest_timeout_s)
     by_line = ExecuteCommandLineTool(context)
     registry = ToolRegistry(
         (
             *((ExecuteCommandLineTool(context, name="execute_command"),) if whole_line else (by_argv, by_line)),
-            RunShellCommandTool(context),
+            RunShellCommandTool(context, places=places),
             ExecCommandTool(context),
             TaskListTool(context),
             TaskStatusTool(context),

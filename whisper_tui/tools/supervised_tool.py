@@ -28,6 +28,11 @@ def unlimited() -> None:
     """Return no budget, so that answers contain all output."""
 
 
+def unsaid() -> str:
+    """Return no place."""
+    return ""
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """Shared by the tools of one session."""
@@ -43,6 +48,13 @@ class ToolContext:
     """Seconds since the epoch, on the supervisor's clock."""
     shell: str = field(default_factory=lambda: shell_of(os.environ))
     """The default shell of calls."""
+    place: Callable[[], str] = unsaid
+    """Returns the place where the current call runs, `here` for this machine. Empty: the call does not say."""
+
+    def at_place(self, spec: CommandSpec) -> CommandSpec:
+        """Return a command at the place of the current call, unless its arguments name one."""
+        place = self.place()
+        return spec if spec.place or not place else spec.model_copy(update={"place": place})
 
 
 def shell_of(environment: Mapping[str, str]) -> str:
@@ -130,7 +142,7 @@ class CommandTool(SupervisedTool):
             session_id=self._context.session.id,
             tool=self.name,
             arguments=checked,
-            spec=self.spec(checked),
+            spec=self._context.at_place(self.spec(checked)),
             description=checked.get("description", ""),
             key=key,
         )
@@ -234,11 +246,13 @@ class AskedTool(SupervisedTool):
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and return a request that shows them unchanged."""
         checked = check_arguments(self.name, self.parameters_schema, arguments)
+        spec = CommandSpec(command=Function(tool=self.name, arguments=checked), cwd=self._context.session.root)
         return CallRequest(
             session_id=self._context.session.id,
             tool=self.name,
             arguments=checked,
-            spec=CommandSpec(command=Function(tool=self.name, arguments=checked), cwd=self._context.session.root),
+            # Refused with a place: what an agent carries out itself runs on this machine.
+            spec=self._context.at_place(spec),
             description=self._tool.approval_description(checked),
             # With a key, a repeated submission after a lost connection is the same call.
             key=key or uuid.uuid4().hex,

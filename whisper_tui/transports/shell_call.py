@@ -9,12 +9,21 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call import LARGEST_PID, LONGEST_NAME, LONGEST_PATH, CallRequest, Session, SessionHello
+from whisper_tui.model.call import (
+    LARGEST_PID,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    CallRequest,
+    PlaceName,
+    Session,
+    SessionHello,
+)
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.value import Value
 from whisper_tui.tools import Answer, ArgumentError, SupervisedTool, ToolContext, ToolRegistry, UnknownTool
 from whisper_tui.tools.agent_text import OutputBudget
+from whisper_tui.tools.supervised_tool import unlimited
 
 T = TypeVar("T")
 
@@ -38,6 +47,8 @@ class CallHello(Value):
     """Chosen by the program and secret. A repeated request with it is the same call."""
     tool: str
     arguments: Any
+    place: PlaceName = ""
+    """The place where the command runs. Empty: the program does not say."""
 
 
 class ShellCallEndpoint:
@@ -71,9 +82,14 @@ class ShellCallEndpoint:
 
     def _context(self, said: CallHello, session: Session) -> ToolContext:
         # Programs of version 1 do not read long output themselves. They get its head and tail.
-        if said.version >= HELLO_VERSIONS["call"]:
-            return ToolContext(self._supervision, session, inline=INLINE)
-        return ToolContext(self._supervision, session, output_budget=lambda: OutputBudget(INLINE))
+        reads_itself = said.version >= HELLO_VERSIONS["call"]
+        return ToolContext(
+            self._supervision,
+            session,
+            output_budget=unlimited if reads_itself else lambda: OutputBudget(INLINE),
+            inline=INLINE if reads_itself else None,
+            place=lambda: said.place,
+        )
 
     async def _answer(
         self, said: CallHello, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -43,7 +43,7 @@ FAREWELL_S = 10.0
 class ShellCall:
     """One call, over any number of connections. The same nonce makes it the same call."""
 
-    def __init__(self, places: "Sequence[str]", name: str, tool: str, arguments: "Any") -> None:
+    def __init__(self, places: "Sequence[str]", name: str, tool: str, arguments: "Any", place: str = "") -> None:
         self._places = places
         self._hello = {
             "door": "call",
@@ -55,6 +55,8 @@ class ShellCall:
             "nonce": os.urandom(16).hex(),
             "tool": tool,
             "arguments": arguments,
+            # Not said without need: the supervisor of the version before knows no places.
+            **({"place": place} if place else {}),
         }
         self._call_id: str | None = None
 
@@ -149,6 +151,9 @@ def add_call(verbs: Subcommands) -> None:
     parser.add_argument(
         "--session", default="command line", metavar="NAME", help="the name of the session in the queue"
     )
+    parser.add_argument(
+        "--place", default="", metavar="NAME", help="run the command at this place of the configuration, or `here`"
+    )
 
 
 def _call(options: Options) -> int:
@@ -158,7 +163,7 @@ def _call(options: Options) -> int:
         raise InvalidRequest(
             f"the arguments are not JSON: {error}", hint="""For example '{"command": "ls", "args": ["-l"]}'"""
         ) from error
-    caller = ShellCall(home_options(options), options.session, options.tool, arguments)
+    caller = ShellCall(home_options(options), options.session, options.tool, arguments, options.place)
     told = caller.answer()
     if told["told"]:
         sys.stderr.write(f"whisper-tui: {visible(told['told'], keep_lines=True)}\n")
@@ -211,8 +216,8 @@ def _offered(options: Options) -> "list[AITool]":
 
     # No tool is called, so the context needs no supervisor.
     session = Session(id="s0", name="command line", root=os.path.realpath(os.curdir), opened_at=0.0)
-    settings, context = load(home_of(options)).tools, ToolContext(cast("Any", None), session)
-    registry = standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+    settings, context = load(home_of(options)), ToolContext(cast("Any", None), session)
+    registry = standard_registry(context, **settings.tools.offered, places=settings.place_names)
     return registry.get_all_tools() if options.set is None else registry.get_tool_set(options.set)
 
 

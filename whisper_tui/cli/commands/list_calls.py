@@ -303,7 +303,7 @@ def answers_again(settings: "ToolSettings") -> "AnswerReader":
     def registry(context: "ToolContext") -> "ToolRegistry":
         from whisper_tui.tools import standard_registry
 
-        return standard_registry(context, longest_timeout_s=settings.longest_timeout_s, whole_line=settings.whole_line)
+        return standard_registry(context, **settings.offered)
 
     async def again(supervision: "Supervision", record: "CallRecord") -> "AgentAnswer":
         import asyncio
