@@ -14,6 +14,7 @@ import pytest
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.run import Limits
+from whisper_tui.supervisor.keeper import system_rules
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited, probe
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
@@ -78,6 +79,38 @@ async def test_a_sandboxed_command_writes_only_to_its_temporary_directory(box: B
     assert not inside.exists()
     assert (tmp_path / "workspace" / "known.txt").read_text() == "known\n"
     assert {f"tried to write {path}" for path in (outside, inside, inside.with_name("known.txt"))} <= set(box.tried)
+
+
+@pytest.mark.parametrize("change", ["replaced", "parent replaced", "unchanged"])
+def test_a_system_file_that_was_replaced_can_be_read_as_before(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "etc" / "hosts"
+    file.parent.mkdir()
+    file.write_text("old")
+    (tmp_path / "private").write_text("secret")
+    roots = (*system_rules._ROOTS, str(file))
+    monkeypatch.setattr(system_rules, "_ROOTS", roots)
+    sandboxes = Sandboxes()
+    if change == "replaced":
+        (tmp_path / "new").write_text("new")
+        (tmp_path / "new").rename(file)
+    elif change == "parent replaced":
+        file.parent.rename(tmp_path / "was")
+        file.parent.mkdir()
+        file.write_text("new")
+    reader = f"cat {file}; cat {tmp_path}/private; cat {tmp_path}/was/hosts"
+    read, write = os.pipe()
+    profile = Profile((), (), (), network=False, processes=False)
+    actions = [(os.POSIX_SPAWN_DUP2, write, 1)]
+    started = sandboxes.start(
+        profile, lambda: os.posix_spawn("/bin/sh", ["sh", "-c", reader], CLEAN, file_actions=actions)
+    )
+    os.close(write)
+    os.waitpid(started.pid, 0)
+    os.close(started.listener)
+    assert os.read(read, 100) == (b"old" if change == "unchanged" else b"new")
+    os.close(read)
 
 
 async def test_its_temporary_directory_is_gone_afterwards(box: Box) -> None:

@@ -17,7 +17,6 @@ import resource
 import select
 import signal
 import socket
-import stat
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -26,32 +25,12 @@ from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.seccomp import filter_instructions
 from whisper_tui.supervisor.keeper.syscalls import Filter
+from whisper_tui.supervisor.keeper.system_rules import READ, SystemRules, permit
 
 TMP = "tmp"
 """Directory within that of an attempt: the private TMPDIR of its command."""
 
-_ROOTS = (
-    "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /gnu/store /snap "
-    "/run/current-system /sys/devices /sys/class /sys/block /sys/bus /sys/fs/cgroup "
-    "/var/lib/dpkg /var/lib/apt /var/lib/rpm /var/lib/pacman /var/log /var/cache/man /var/cache/ldconfig "
-    "/run/systemd/resolve /run/utmp".split()
-)
-"""System directories: everybody can read them, and only the administrator can write to them."""
-_WITH_PRIVATE_FILES = ("/etc", "/var/log", "/var/cache/man", "/var/lib/apt")
-"""Directories of the system with files that only root may read."""
-_PROGRAMS = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap /run/current-system".split()
-"""Directories with system programs. None of them belongs to a user."""
-_KERNEL = (
-    "cpuinfo meminfo stat loadavg version uptime filesystems partitions diskstats swaps modules devices "
-    "interrupts vmstat slabinfo buddyinfo zoneinfo cmdline consoles crypto mdstat misc sys".split()
-)
-"""Files of /proc about the machine as a whole, and not about processes."""
-_READABLE_DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_MOST_EXAMINED = 20_000
-"""How many entries are examined for files that only root may read."""
-
-_READ = syscalls.READ_FILE | syscalls.READ_DIR
-_WRITE = _READ | (
+_WRITE = READ | (
     syscalls.WRITE_FILE
     | syscalls.REMOVE_DIR
     | syscalls.REMOVE_FILE
@@ -138,7 +117,7 @@ class Sandboxes:
 
     def __init__(self) -> None:
         self.support = probe()
-        self._system = _system_rules() if self.support.version else ()
+        self._system = SystemRules(self._known) if self.support.version else None
         self._filters: dict[tuple[bool, bool], Filter] = {}
         self._ready = -1
 
@@ -149,6 +128,14 @@ class Sandboxes:
                 self._ready = self._ruleset(network=False)
             except OSError:
                 self._ready = -1
+
+    def close(self) -> None:
+        """Close what was prepared."""
+        if self._system is not None:
+            self._system.close()
+        if self._ready >= 0:
+            os.close(self._ready)
+            self._ready = -1
 
     def start(self, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
         """Call `spawn` in a sandbox. It starts a process and returns its pid. Raises its errors."""
@@ -188,13 +175,13 @@ class Sandboxes:
             rules = self._ruleset(network=profile.network)
         try:
             for paths, rights in (
-                (profile.read, _READ),
-                (profile.execute, _READ | syscalls.EXECUTE),
+                (profile.read, READ),
+                (profile.execute, READ | syscalls.EXECUTE),
                 (profile.write, _WRITE),
-                (("/proc",) if profile.processes else (), _READ),
+                (("/proc",) if profile.processes else (), READ),
             ):
                 for path in paths:
-                    self._permit(rules, path, rights)
+                    permit(rules, path, self._known(rights))
         except BaseException:
             os.close(rules)
             raise
@@ -206,24 +193,12 @@ class Sandboxes:
         scopes = syscalls.SCOPE_ABSTRACT_SOCKETS | syscalls.SCOPE_SIGNALS if version >= syscalls.SIGNALS_ABI else 0
         rules = syscalls.create_ruleset(self._known(syscalls.EVERY_RIGHT), tcp, scopes, version)
         try:
-            for path, rights in self._system:
-                self._permit(rules, path, rights)
+            if self._system is not None:
+                self._system.grant(rules)
         except BaseException:
             os.close(rules)
             raise
         return rules
-
-    def _permit(self, rules: int, path: str, rights: int) -> None:
-        """Grant rights beneath a path, if it exists and can be opened."""
-        try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            return
-        try:
-            rights = self._known(rights)
-            syscalls.add_path(rules, rights if stat.S_ISDIR(os.fstat(fd).st_mode) else rights & syscalls.OF_FILES, fd)
-        finally:
-            os.close(fd)
 
     def _known(self, rights: int) -> int:
         """Remove rights that this version of Landlock does not support."""
@@ -262,53 +237,6 @@ def _in_a_thread(work: Callable[[], SandboxedStart]) -> SandboxedStart:
     if problems:
         raise problems[0]
     return results[0]
-
-
-def _system_rules() -> tuple[tuple[str, int], ...]:
-    """Return the rules of all sandboxes: the system is readable, except for files that only root may read."""
-    rules = [(path, _READ | syscalls.EXECUTE if path in _PROGRAMS else _READ) for path in _trees()]
-    rules += [(path, _READ) for path in _READABLE_DEVICES]
-    rules += [("/etc", syscalls.READ_DIR)]  # Names may be listed, including those of private files.
-    rules += [("/dev/null", syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE)]
-    rules += [(f"/proc/{name}", _READ) for name in _KERNEL]
-    return tuple(rule for rule in rules if os.path.exists(rule[0]))
-
-
-def _trees() -> list[str]:
-    seen, trees = set(), []
-    for path in _ROOTS:
-        real = os.path.realpath(path)
-        if real in seen or not os.path.exists(real):
-            continue
-        seen.add(real)
-        trees += [path] if os.getuid() or path not in _WITH_PRIVATE_FILES else _public(path)
-    return trees
-
-
-def _public(top: str) -> list[str]:
-    """Return the largest subtrees in which other users can read all files."""
-    # An ordinary user cannot read the rest anyway. Root could, and a Landlock rule has no exceptions.
-    looked_at = 0
-
-    def parts(path: str) -> tuple[bool, list[str]]:
-        nonlocal looked_at
-        looked_at += 1
-        mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            return True, []
-        if not mode & stat.S_IROTH or looked_at > _MOST_EXAMINED:
-            return False, []
-        if not stat.S_ISDIR(mode):
-            return True, [path]
-        below = [parts(os.path.join(path, name)) for name in sorted(os.listdir(path))]
-        if mode & stat.S_IXOTH and all(whole for whole, _ in below):
-            return True, [path]
-        return False, [each for _, found in below for each in found]
-
-    try:
-        return parts(top)[1]
-    except OSError:
-        return []
 
 
 class ProcessLimits(NamedTuple):

@@ -277,6 +277,7 @@ class Zygote:
         def stay() -> None:
             """Take no other job after the current one."""
             jobs.close()
+            self._sandboxes.close()
             self._table.leave(slot)
 
         message = jobs.next(None)

@@ -1,0 +1,171 @@
+"""The part of the system that every sandboxed command may read: one set of rules, opened before a command waits."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from whisper_tui.supervisor.keeper import syscalls
+
+_ROOTS = (
+    "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /gnu/store /snap "
+    "/run/current-system /sys/devices /sys/class /sys/block /sys/bus /sys/fs/cgroup "
+    "/var/lib/dpkg /var/lib/apt /var/lib/rpm /var/lib/pacman /var/log /var/cache/man /var/cache/ldconfig "
+    "/run/systemd/resolve /run/utmp".split()
+)
+"""System directories: everybody can read them, and only the administrator can write to them."""
+_WITH_PRIVATE_FILES = ("/etc", "/var/log", "/var/cache/man", "/var/lib/apt")
+"""Directories of the system with files that only root may read."""
+_PROGRAMS = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap /run/current-system".split()
+"""Directories with system programs. None of them belongs to a user."""
+_KERNEL = (
+    "cpuinfo meminfo stat loadavg version uptime filesystems partitions diskstats swaps modules devices "
+    "interrupts vmstat slabinfo buddyinfo zoneinfo cmdline consoles crypto mdstat misc sys".split()
+)
+"""Files of /proc about the machine as a whole, and not about processes."""
+_READABLE_DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_MOST_EXAMINED = 20_000
+"""How many entries are examined for files that only root may read."""
+
+READ = syscalls.READ_FILE | syscalls.READ_DIR
+"""The rights to read a file and to list a directory."""
+
+
+def permit(rules: int, path: str, rights: int) -> None:
+    """Grant rights beneath a path, if it exists and can be opened."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        syscalls.add_paths(rules, (syscalls.path_rule(_fitting(rights, fd), fd),))
+    finally:
+        os.close(fd)
+
+
+def _fitting(rights: int, fd: int) -> int:
+    """Return those of the rights that a rule for this file or directory may grant."""
+    return rights if stat.S_ISDIR(os.fstat(fd).st_mode) else rights & syscalls.OF_FILES
+
+
+class SystemRules:
+    """The rules of all sandboxes, with their files opened.
+
+    Root has two hundred of them, because Landlock knows no exceptions. Opening each file for each command would take
+    longer than starting the command.
+    """
+
+    def __init__(self, known: Callable[[int], int]) -> None:
+        """`known`: removes rights that this version of Landlock does not support."""
+        self._rules = tuple((path, known(rights)) for path, rights in _system_rules())
+        self._parents = tuple(dict.fromkeys(parent for path, _ in self._rules for parent in _parents(path)))
+        self._opened: list[int] = []
+        """The descriptors of files that stay open."""
+        self._packed: list[bytes] = []
+        """Their rules."""
+        self._closed: list[tuple[str, int]] = []
+        """The rules whose file is opened each time."""
+        self._found: list[tuple[int, ...]] = []
+        self._open()
+
+    def grant(self, rules: int) -> None:
+        """Add them to a ruleset."""
+        # A file that was replaced, such as /etc/passwd, changes its directory.
+        if self._found != self._stamps():
+            self._open()
+        syscalls.add_paths(rules, self._packed)
+        for path, rights in self._closed:
+            permit(rules, path, rights)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files. They are opened again when they are needed."""
+        self._found = []
+        while self._opened:
+            os.close(self._opened.pop())
+
+    def _open(self) -> None:
+        self.close()
+        self._opened, self._packed, self._closed, self._found = [], [], [], self._stamps()
+        device = os.stat("/").st_dev
+        for path, rights in self._rules:
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            # What is open keeps its file system mounted. Nobody unmounts that of the root, /proc or /dev.
+            if os.fstat(fd).st_dev == device or path.startswith(("/proc/", "/dev/")):
+                self._opened.append(fd)
+                self._packed.append(syscalls.path_rule(_fitting(rights, fd), fd))
+            else:
+                os.close(fd)
+                self._closed.append((path, rights))
+
+    def _stamps(self) -> list[tuple[int, ...]]:
+        return list(map(_stamp, self._parents))
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the directories in which a path and its real path are looked up, except /proc, whose files stay."""
+    for each in (path, os.path.realpath(path)):
+        parent = os.path.dirname(each)
+        while parent != "/" and parent.split("/")[1] != "proc":
+            yield parent
+            parent = os.path.dirname(parent)
+        yield "/"
+
+
+def _stamp(directory: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(directory)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _system_rules() -> tuple[tuple[str, int], ...]:
+    """Return the rules of all sandboxes: the system is readable, except for files that only root may read."""
+    rules = [(path, READ | syscalls.EXECUTE if path in _PROGRAMS else READ) for path in _trees()]
+    rules += [(path, READ) for path in _READABLE_DEVICES]
+    rules += [("/etc", syscalls.READ_DIR)]  # Names may be listed, including those of private files.
+    rules += [("/dev/null", syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE)]
+    rules += [(f"/proc/{name}", READ) for name in _KERNEL]
+    return tuple(rule for rule in rules if os.path.exists(rule[0]))
+
+
+def _trees() -> list[str]:
+    seen, trees = set(), []
+    for path in _ROOTS:
+        real = os.path.realpath(path)
+        if real in seen or not os.path.exists(real):
+            continue
+        seen.add(real)
+        trees += [path] if os.getuid() or path not in _WITH_PRIVATE_FILES else _public(path)
+    return trees
+
+
+def _public(top: str) -> list[str]:
+    """Return the largest subtrees in which other users can read all files."""
+    # An ordinary user cannot read the rest anyway. Root could, and a Landlock rule has no exceptions.
+    looked_at = 0
+
+    def parts(path: str) -> tuple[bool, list[str]]:
+        nonlocal looked_at
+        looked_at += 1
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            return True, []
+        if not mode & stat.S_IROTH or looked_at > _MOST_EXAMINED:
+            return False, []
+        if not stat.S_ISDIR(mode):
+            return True, [path]
+        below = [parts(os.path.join(path, name)) for name in sorted(os.listdir(path))]
+        if mode & stat.S_IXOTH and all(whole for whole, _ in below):
+            return True, [path]
+        return False, [each for _, found in below for each in found]
+
+    try:
+        return parts(top)[1]
+    except OSError:
+        return []
