@@ -109,6 +109,8 @@ def supervise(
         # Before the old one stops: a journal that this version cannot read must not leave nobody in charge.
         check_format(Path(home.state) / "journal.sqlite")
         stop_other(home)
+    # A call leaves some ten thousand objects, which would be fifteen collections. None of them is in a cycle.
+    gc.set_threshold(20_000, 10, 100)
     with StateDirectoryLock(home.state) as occupation:
         release(home)
         try:
@@ -156,8 +158,6 @@ async def _supervise(
     )
     supervisor.settings_file = ConfigurationFile(home)
     rules.follow(supervisor.rule_trust)
-    # A call leaves some ten thousand objects, which would be fifteen collections. None of them is in a cycle.
-    gc.set_threshold(20_000, 10, 100)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.stopped.set)

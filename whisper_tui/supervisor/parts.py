@@ -147,7 +147,6 @@ def assemble(
     fail: Callable[[], None],
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
-    store.fail = fail
     environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
     judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
     queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
@@ -186,6 +185,7 @@ def _pool(
     fail: Callable[[], None],
 ) -> Pool:
     """Make the worker pool, with the previews whose changes it makes real."""
+    store.fail = fail
     requeue, runs, own = queue.requeue_for_approval, Path(home.state) / "runs", tuple(map(str, home))
     changes = KeptChanges(store=store, executor=executor, clock=clock, requeue=requeue, runs=runs, own=own)
     previews = Previews(

@@ -165,8 +165,7 @@ class Supervisor:
 
     async def submit(self, request: CallRequest) -> str:
         """Journal and judge a call."""
-        parts = self._parts
-        call_id = await parts.queue.submit(request, parts.pool.try_start_now, parts.sessions.living)
+        call_id = await self._parts.queue.submit(request, self._parts.pool.try_start_now, self._parts.sessions.living)
         await self._parts.pool.dispatch_started()
         return call_id
 
@@ -286,18 +285,14 @@ class Supervisor:
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""
         self._parts.queue.revoke(grant_id, by)
-        await self._store.flushed()
 
     async def deny_for_session(self, session_id: str, words: tuple[str, ...], reason: str, by: Decider) -> str:
         """Deny every call of a session that begins with these words."""
-        denial_id = self._parts.queue.denials.add(session_id, words, reason, by)
-        await self._store.flushed()
-        return denial_id
+        return self._parts.queue.denials.add(session_id, words, reason, by)
 
     async def lift_denial(self, denial_id: str, by: Decider) -> None:
         """Deny nothing by it any more."""
         self._parts.queue.denials.lift(denial_id, by)
-        await self._store.flushed()
 
     async def rule_list(self, roots: tuple[str, ...] = ()) -> RuleList:
         """Return the rules of the user, and those of these workspaces."""

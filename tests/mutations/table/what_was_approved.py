@@ -166,9 +166,9 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "a start is on the disk before it happens",
-        "whisper_tui.supervisor.runs.pool.Pool.dispatch_started",
-        "flush is not None and not flush.is_set()",
-        "False",
+        "whisper_tui.supervisor.runs.pool._JournaledStarts.take",
+        "flush is None or flush.is_set()",
+        "True",
         ("tests/mutations/test_journal_first.py::test_a_start_is_flushed_to_the_disk_before_the_order_is_given",),
     ),
     Mutation(

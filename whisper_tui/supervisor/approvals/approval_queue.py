@@ -86,10 +86,9 @@ class ApprovalQueue:
         try_start_now: Callable[[ToolCall], Started | None],
         check_session: Callable[[str], object],
     ) -> str:
-        """Judge a call, queue it, decide it without a human where possible, and start it if it is its turn.
+        """Judge a call, queue it, decide it if no human has to, and start it if it is its turn. Return its id.
 
-        Returns the id of the call, or of the open one that the request joins. `try_start_now` returns the start of an
-        allowed call if a worker is free; `check_session` raises `Refused` if the session is not open.
+        `try_start_now` returns the start of an allowed call if a worker is free; `check_session` raises `Refused`.
         """
         check_session(request.session_id)
         request, new = self._judge.placed(request), None
@@ -375,7 +374,11 @@ def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:
 def record_facts(store: Store, *facts: Event) -> None:
     """Record facts; a human's decision is flushed to the disk before anything follows from it (decision 1)."""
     # What a rule decides is flushed with the start: if it is lost before that, nothing has run and no word is lost.
-    (store.record_and_flush if any(map(_must_last, facts)) else store.record)(*facts)
+    durable = any(map(_must_last, facts))
+    if durable and any(isinstance(fact, Decided) for fact in facts):
+        store.record_and_flush(*facts)
+    else:
+        store.record(*facts, durable=durable)
 
 
 def denial_facts(

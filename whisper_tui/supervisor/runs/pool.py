@@ -113,6 +113,32 @@ def _fact_from_report(record: CallRecord, report: Report, at: float) -> Reported
 _log = logging.getLogger(__name__)
 
 
+class _JournaledStarts:
+    """The calls whose start is journaled but not yet ordered from the executor, oldest first."""
+
+    def __init__(self) -> None:
+        self._starts: deque[tuple[str, asyncio.Event | None]] = deque()
+
+    def add(self, call_id: str, flush: asyncio.Event | None) -> None:
+        """Add a call. `flush`: set once its start is flushed; None: it is."""
+        self._starts.append((call_id, flush))
+
+    def put_back(self, call_id: str) -> None:
+        """Put back a call that was taken."""
+        self._starts.appendleft((call_id, None))
+
+    async def take(self) -> str | None:
+        """Remove and return the oldest call, once its start is flushed (decision 1). None: there is none."""
+        while self._starts:
+            call_id, flush = self._starts[0]
+            if flush is None or flush.is_set():
+                self._starts.popleft()
+                return call_id
+            # Several wait here, and one of them takes it.
+            await flush.wait()
+        return None
+
+
 class Pool:
     """Starts commands while nothing keeps them, and records their progress and endings."""
 
@@ -140,8 +166,7 @@ class Pool:
         self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
         self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at)
         self.queue_reasons = self._queue.reasons
-        self._undispatched: deque[tuple[str, asyncio.Event | None]] = deque()
-        """Ids of the calls whose start is journaled but not yet ordered from the executor, and the flush of it."""
+        self._undispatched = _JournaledStarts()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
@@ -213,7 +238,7 @@ class Pool:
         record = self._store.board.calls[call_id]
         if record.function is None:
             self.workers.take(record)
-            self._undispatched.append((call_id, self._store.pending_flush))
+            self._undispatched.add(call_id, self._store.pending_flush)
 
     def on_over(self, call_id: str) -> None:
         """Free the worker of a command that ended."""
@@ -282,18 +307,13 @@ class Pool:
 
     async def dispatch_started(self) -> None:
         """Order all journaled starts from the executor, once they are flushed. Whoever journals a start calls this."""
-        while self._undispatched:
-            call_id, flush = self._undispatched[0]
-            if flush is not None and not flush.is_set():
-                await flush.wait()
-                continue
-            self._undispatched.popleft()
+        while (call_id := await self._undispatched.take()) is not None:
             try:
                 await self._dispatch(self._store.board.record(call_id))
             except BaseException:
                 # The calling request may be cancelled at any await, but its start is journaled. The pool's own
                 # task orders it then.
-                self._undispatched.appendleft((call_id, flush))
+                self._undispatched.put_back(call_id)
                 self._wake.set()
                 raise
 
