@@ -22,11 +22,12 @@ from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import sendable
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.supervisor.places.place_settings import read_place
+from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place
+from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.supervisor.supervisor import Supervisor
-from whisper_tui.system.state_directory import StateDirectoryLock, prepare
+from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.tools import AITool, Answer, ToolContext, ToolFailure, ToolRegistry, standard_registry
 from whisper_tui.tools.agent_text import OutputBudget, shortened
 from whisper_tui.tools.supervised_tool import ApprovedArguments, approved_call
@@ -185,8 +186,7 @@ async def in_process(
         chosen = home or held.enter_context(tempfile.TemporaryDirectory(prefix="whisper_tui."))
         prepare(directories := find_directories(chosen, {}))
         held.enter_context(StateDirectoryLock(directories.state))
-        executor = LocalExecutor(Path(directories.state) / "runs")
-        supervisor = Supervisor(directories, executor, rules=rules, places=starmap(read_place, places.items()))
+        supervisor = _supervisor(directories, rules, tuple(starmap(read_place, places.items())))
         await supervisor.open()
         failures: list[Exception] = []
         deciding = asyncio.create_task(_decide_for_ever(supervisor, decide, failures))
@@ -202,6 +202,13 @@ async def in_process(
             await supervisor.close()
         if failures:
             raise failures[0]
+
+
+def _supervisor(directories: Directories, rules: Rules, places: tuple[PlaceSettings, ...]) -> Supervisor:
+    runs = Path(directories.state) / "runs"
+    here = LocalExecutor(runs)
+    executor = PlacedExecutors(here, places, runs) if places else here
+    return Supervisor(directories, executor, rules=rules, places=places)
 
 
 def _hello(

@@ -1,6 +1,7 @@
 """The API of the supervisor, in process and over the socket."""
 
 from collections.abc import AsyncIterator
+from operator import not_
 from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import Field
@@ -117,7 +118,7 @@ class SupervisorStatus(Value):
     """The time by its clock, in seconds since the epoch. None: not reported."""
     hosts: tuple[HostState, ...] = ()
     """The machines whose supervisors this is made of. Empty: it is one supervisor."""
-    places: tuple[PlaceState, ...] = ()
+    places: tuple[PlaceState, ...] = Field(default=(), exclude_if=not_)
     """The places where it runs commands besides its own machine."""
 
 

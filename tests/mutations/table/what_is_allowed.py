@@ -4,6 +4,7 @@ from tests.mutations.mutation import Mutation
 
 DENIALS = "tests/supervisor/test_session_denials.py::"
 CHOOSING = "tests/supervisor/places/test_choosing_places.py::"
+ENGINE = "tests/supervisor/engine/test_local_executor.py::"
 EVALUATE = "tests/policy/test_evaluate.py::"
 PLACES = "tests/policy/test_rules_at_places.py::"
 SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
@@ -106,6 +107,13 @@ WHAT_IS_ALLOWED = (
         'effect != "allow" or not place',
         "True",
         (PLACES + "test_a_rule_allows_at_the_place_that_it_names_and_without_one_on_this_machine",),
+    ),
+    Mutation(
+        "what was approved for a place is not run here",
+        "whisper_tui.supervisor.runs.local_executor.LocalExecutor.start",
+        "order.spec.place",
+        "False",
+        (ENGINE + "test_what_was_approved_for_a_place_is_not_run_here",),
     ),
     Mutation(
         "the read-only list is for this machine",

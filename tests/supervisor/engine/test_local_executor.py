@@ -32,6 +32,12 @@ async def test_a_command_is_reported_from_its_process_to_its_end(engine: Engine)
     assert (engine.out(key), engine.err(key)) == (b"out\n", b"err\n")
 
 
+async def test_what_was_approved_for_a_place_is_not_run_here(engine: Engine):
+    with pytest.raises(Unavailable, match="this executor starts nothing at gpu1"):
+        await engine.start("touch made", place="gpu1")
+    assert not (engine.runs / "1.1").exists()
+
+
 async def test_the_memory_of_a_command_is_its_own_and_not_that_of_its_keeper(engine: Engine):
     small = engine.of(await engine.run(Argv(program="true")))[1]
     large = engine.of(await engine.run(Argv(program=sys.executable, args=("-c", "b'x' * 80_000_000"))))[1]

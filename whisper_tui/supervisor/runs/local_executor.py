@@ -107,6 +107,9 @@ class LocalExecutor:
 
     async def start(self, order: StartOrder) -> None:
         """Order a start. Its result is reported. Raises `Unavailable` if nothing was ordered."""
+        if order.spec.place:
+            # Nothing that was approved for another machine may run on this one.
+            raise Unavailable(f"this executor starts nothing at {order.spec.place}", hint="Run it on this machine")
         attempt = Attempt(self._runs_path, order.key)
         try:
             self._boot.note()
