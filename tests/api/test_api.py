@@ -14,6 +14,7 @@ from whisper_tui.model.call import ClientInfo, SessionHello
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Denied, Exited, Signalled, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotRunning, Refused, UnknownCall
+from whisper_tui.model.packed_calls import PackedCalls, own_packing
 from whisper_tui.model.run import TerminalSize
 from whisper_tui.model.state import Ended, Waiting
 
@@ -172,6 +173,27 @@ async def test_a_watcher_sees_what_is_there_and_then_what_happens(harness):
                 break
     assert board.calls[second].state.ending == Exited(code=1)
     assert board.sessions[harness.session.id] == harness.session
+
+
+async def test_a_board_is_sent_with_its_waiting_calls_packed_and_then_what_happens(harness):
+    over, (first, second) = await harness.run("true"), [await harness.submit("echo", word) for word in "ab"]
+    board, kinds = Board(), []
+    async with asyncio.timeout(30), aclosing(harness.api.watch_board(own_packing())) as batches:
+        async for batch in batches:
+            if not batch:
+                assert [*board.waiting] == [first, second] == [*board.open_in[harness.session.id]]
+                assert dict(board.calls) == {id_: await harness.api.record(id_) for id_ in (over.id, first, second)}
+                assert board.sessions == {harness.session.id: harness.session}
+                await harness.decide(first, Deny())
+            for item in batch:
+                kinds.append(item.kind)
+                board.add_packed(item) if isinstance(item, PackedCalls) else board.apply(item)
+            if not board.calls or first not in board.calls:
+                continue
+            if not board.calls[first].is_open:
+                break
+    assert kinds.count("packed") == 1 and kinds.count("submitted") == 1
+    assert board.calls[first] == await harness.api.record(first) and [*board.waiting] == [second]
 
 
 async def test_a_watcher_resumes_where_it_stopped(harness):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from tests.in_memory.world import InMemoryRules, PlayedWorld, RecordedStreams
@@ -59,9 +60,11 @@ from whisper_tui.model.event import (
     SessionResumed,
     SessionSaid,
     SignalSent,
+    Submitted,
     UndoEnded,
     UndoStarted,
 )
+from whisper_tui.model.packed_calls import BoardItem
 from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.run import (
     Echo,
@@ -81,6 +84,10 @@ BATCH = 1000
 """Events in one batch."""
 DEADLY = frozenset({1, 2, 3, 9, 15})
 """Signals that end a played command."""
+
+
+def _call_of(event: Event) -> str | None:
+    return event.call.id if isinstance(event, Submitted) else getattr(event, "call_id", None)
 
 
 class InMemorySupervisor(PlayedWorld, Supervision):
@@ -195,6 +202,19 @@ class InMemorySupervisor(PlayedWorld, Supervision):
                 self.check()
         finally:
             self._watchers.discard(arrived)
+
+    async def watch_board(self, packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        """Yield the board of now with its waiting calls packed, then events."""
+        self.check()
+        last, waiting = len(self.events), self.board.packed_waiting()
+        packed = self.board.waiting.keys() - self.board.previewing.keys()
+        yield tuple(event for event in self.events if _call_of(event) not in packed)
+        for part in waiting:
+            yield (part,)
+        yield ()
+        async with aclosing(self.watch(last)) as batches:
+            async for events in batches:
+                yield events
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call; an approved one starts at once."""

@@ -124,6 +124,7 @@ class Cockpit:
         """Wait until the cockpit shows what the supervisor holds, and the panes show their output."""
         board = self.scenario.supervisor.board
         await self.until(lambda: self.screen.board.seq == board.seq)
+        await self.until(lambda: len(self.screen.board.calls) >= len(board.calls))
         await self.until(lambda: self.screen.shown is not None or not board.calls)
         await self.pilot.pause()
         for stream in ("out", "err"):

@@ -10,6 +10,7 @@ from tests.tui.test_describe import text_of
 from whisper_tui.model.call import CallRequest, CommandSpec, Function, Session, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.event import Decided, Started
+from whisper_tui.model.packed_calls import call_line
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved, Risk, RunCode, Verdict
 from whisper_tui.present.call_text import card, describe, heading
@@ -84,7 +85,7 @@ def test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagg
         width: "".join(span.text for span in row_line(record, None, 1, width, 0.0, whole=False)) for width in (30, 80)
     }
     assert "▲ network ?" in rows[30] and "▲ network · not inspected" in rows[80]
-    assert listed(judged(code=code), "waiting").risk == "not inspected"
+    assert listed(call_line(judged(code=code)), "waiting").kind.risk == "not inspected"
     drawn = "\n".join("".join(span.text for span in each.spans) for each in card(judged(network, code=code), None))
     assert "Not inspected: ./deploy.py, code of python is not analysed." in drawn
 
@@ -205,7 +206,7 @@ def test_later_calls_are_among_the_last_calls() -> None:
     scenario = workday()
     roster = CallRoster(scenario.supervisor.board)
     late = scenario.ask("fix")
-    roster.update([late])
+    roster.update(roster.board.calls.lines([late]))
     assert roster.beside(scenario.supervisor.board.calls["7"])[0].id == late
 
 

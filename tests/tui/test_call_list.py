@@ -1,19 +1,25 @@
 """The list of calls: sections, very many rows, what stays under the eye."""
 
+import asyncio
 import random
+from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
-from tests.tui.cockpit import open_cockpit
+from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import ME, ROOT, Scenario, workday
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.event import Decided
+from whisper_tui.model.packed_calls import FIRST_PACKED, PACKED_AT_ONCE, BoardItem, PackedCalls
 from whisper_tui.present.quantities import clock_time
+from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
 from whisper_tui.tui.cockpit.call_roster import FOUND, SECTIONS, CallRoster, RowPlace
-from whisper_tui.tui.cockpit.grouped_rows import OrderedTickets
+from whisper_tui.tui.cockpit.grouped_rows import BLOCK, CallKind, ListedCall, ListedCalls, OrderedTickets
 
 
 def many(count: int) -> Scenario:
@@ -59,7 +65,7 @@ def test_an_updated_roster_equals_a_rebuilt_one() -> None:
     for event in supervisor.events:
         board.apply(event)
         if call_id := getattr(event, "call_id", None) or getattr(getattr(event, "call", None), "id", None):
-            roster.update([call_id])
+            roster.update(roster.board.calls.lines([call_id]))
     fresh = CallRoster(supervisor.board)
     for section in SECTIONS:
         count = fresh.count(section)
@@ -104,7 +110,7 @@ def test_a_filter_applies_to_calls_that_arrive_and_change() -> None:
     roster = CallRoster(scenario.supervisor.board)
     roster.narrow("echo 3")
     scenario.ask("build")
-    roster.update(["11"])
+    roster.update(roster.board.calls.lines(["11"]))
     assert roster.count("waiting") == 1
     assert roster.totals["waiting"] == 11
     roster.narrow("")
@@ -119,7 +125,7 @@ def test_a_search_through_very_many_calls_runs_in_slices() -> None:
     assert roster.passes("141")
     roster.narrow("echo 141")
     late = asked(scenario, "echo 1415")
-    roster.update([late])
+    roster.update(roster.board.calls.lines([late]))
     assert (roster.searching, roster.count("waiting")) == (True, 1)
     roster.search_on()
     assert (roster.searching, roster.count("waiting")) == (False, 2)
@@ -144,7 +150,7 @@ def test_calls_that_are_removed_during_a_search_are_not_found() -> None:
     roster.narrow("echo 120")
     gone = "121"
     scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=gone, decision=Approve(), by=ME))
-    roster.update([gone])
+    roster.update(roster.board.calls.lines([gone]))
     roster.search_on()
     assert not roster.searching
     assert roster.count("waiting") == 0
@@ -331,3 +337,69 @@ async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
         await cockpit.press("escape")
         await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 59)
         await cockpit.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in cockpit.text().splitlines()))
+
+
+def test_listed_calls_are_found_by_their_tickets_also_when_most_have_gone() -> None:
+    listed, plain = ListedCalls(), dict[int, ListedCall]()
+    for number in range(5 * BLOCK + 3):
+        words = None if number % 7 == 0 else f"echo ü\n{number}"
+        call = ListedCall(str(number), CallKind("waiting", f"s{number % 3}", "echo", "not flagged"), words)
+        plain[listed.add(call)] = call
+    # One call of the second block stays, and none of the third.
+    for ticket in (*range(BLOCK + 1, 3 * BLOCK), *range(4 * BLOCK, 4 * BLOCK + 9)):
+        listed.discard(ticket)
+        del plain[ticket]
+    for ticket in range(-1, 6 * BLOCK):
+        assert (ticket in listed) is (ticket in plain)
+        if ticket in plain:
+            assert ListedCall(listed.id(ticket), listed.kind(ticket), listed.words(ticket)) == plain[ticket]
+    assert len(listed._blocks) == 5
+
+
+async def test_a_cockpit_that_is_sent_packed_calls_shows_and_finds_what_events_would_have_shown() -> None:
+    texts = []
+    for as_events in (False, True):
+        scenario = many(FIRST_PACKED + PACKED_AT_ONCE + 3)
+        if as_events:
+            scenario.supervisor.watch_board = partial(Supervision.watch_board, scenario.supervisor)
+        seen = []
+        async with open_cockpit(scenario) as cockpit:
+            seen.append(cockpit.text())
+            for keys in (("end",), ("ctrl+g",), ("ctrl+g",), ("/", *"echo 55"), ("enter", "home")):
+                await cockpit.press(*keys)
+                await cockpit.until(lambda cockpit=cockpit: not cockpit.screen.roster.searching)
+                seen.append(cockpit.text())
+        texts.append(seen)
+    assert texts[0] == texts[1]
+    assert "echo 552" in texts[0][1] and "echo 550" in texts[0][-1]
+
+
+async def test_calls_that_change_while_the_others_are_sent_are_shown_as_they_became() -> None:
+    scenario = many(FIRST_PACKED + 2 * PACKED_AT_ONCE)
+    supervisor, go_on = scenario.supervisor, asyncio.Event()
+    whole = supervisor.watch_board
+
+    async def slowly(packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        sent = 0
+        async for items in whole(packing):
+            yield items
+            sent += sum(len(item.ids) for item in items if isinstance(item, PackedCalls))
+            if sent == FIRST_PACKED + PACKED_AT_ONCE:
+                await go_on.wait()
+
+    supervisor.watch_board = slowly
+    app = CockpitApp(supervisor, user="me", clock=scenario.clock)
+    async with app.run_test(size=(120, 40)) as pilot:
+        cockpit = Cockpit(app, pilot, scenario)
+        await cockpit.sees("echo 0", f"{FIRST_PACKED + PACKED_AT_ONCE:,} waiting")
+        await cockpit.select("2")
+        scenario.clock.advance(1)
+        await cockpit.press("a")
+        await cockpit.until(lambda: "2" not in supervisor.board.waiting)
+        last = str(FIRST_PACKED + 2 * PACKED_AT_ONCE)
+        supervisor.happen(Decided(at=scenario.clock(), call_id=last, decision=Approve(), by=ME))
+        go_on.set()
+        await cockpit.sees(f"{FIRST_PACKED + 2 * PACKED_AT_ONCE - 2:,} waiting")
+        await cockpit.until(lambda: cockpit.screen.board.calls.get(last) == supervisor.board.calls[last])
+        assert cockpit.screen.board.calls["2"] == supervisor.board.calls["2"]
+        assert [*cockpit.screen.board.waiting] == [*supervisor.board.waiting]

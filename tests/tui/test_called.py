@@ -366,5 +366,5 @@ async def test_a_reconnected_cockpit_does_not_repeat_notifications(written: Term
         await notifier_checked(cockpit)
         assert written.bells == 1
         later(scenario)
-        cockpit.screen.notifier.changed(tuple(scenario.supervisor.board.calls))
+        cockpit.screen.notifier.changed(scenario.supervisor.board.calls.lines(scenario.supervisor.board.calls))
         assert written.bells == 1

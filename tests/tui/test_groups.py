@@ -127,7 +127,7 @@ def test_calls_with_the_same_first_words_are_similar() -> None:
     for command in (Argv(program="/usr/bin/rm", args=("x",)), Function(tool="send_mail", arguments={})):
         other = CallRequest(session_id="s1", tool="t", arguments={}, spec=CommandSpec(command=command, cwd=ROOT))
         found.append(scenario.supervisor.ask(other))
-    assert [similarity_key(scenario.supervisor.board.calls[id_]) for id_ in found] == [
+    assert [similarity_key(scenario.supervisor.board.calls.line(id_)) for id_ in found] == [
         "cd · git push",
         "rm",
         "send_mail",
@@ -139,7 +139,7 @@ def test_a_grouped_roster_follows_arrivals_and_decisions() -> None:
     roster = CallRoster(scenario.supervisor.board, "session")
     late = asked(scenario, "make late", "s1")
     scenario.deny("3", "no")
-    roster.update([late, "3"])
+    roster.update(roster.board.calls.lines([late, "3"]))
     assert ids(roster) == ["1", "5", "7", "9", "11", "2", "4", "6", "8", "10"]
     roster.narrow("git")
     assert ids(roster) == ["2", "4", "6", "8", "9"]
@@ -198,7 +198,7 @@ def test_sorted_by_risk_severe_calls_come_first_however_late_they_arrived() -> N
     assert ids(roster) == [worst, risky, plain]
     scenario.deny(worst, "no")
     late = scenario.ask("release", severe)
-    roster.update([worst, late])
+    roster.update(roster.board.calls.lines([worst, late]))
     assert ids(roster) == [late, risky, plain]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from contextlib import aclosing
 
 import pytest
 
@@ -37,6 +38,23 @@ async def test_a_waiting_client_is_told_when_the_supervisor_stops(client, server
     await server.close()
     with pytest.raises(Unavailable, match="lost"):
         await asyncio.wait_for(outcome, 30)
+
+
+@pytest.mark.parametrize("differs", ["the packing", "the version"])
+async def test_a_board_comes_as_events_from_a_supervisor_that_packs_otherwise_or_not_at_all(
+    client, supervisor, tmp_path, monkeypatch, differs
+):
+    waiting = await waiting_call(supervisor, tmp_path, "true")
+    if differs == "the version":
+        known = {name: operation for name, operation in OPERATIONS.items() if name != "watch_board"}
+        monkeypatch.setattr("whisper_tui.wire.operations.OPERATIONS", known)
+    board = Board()
+    async with asyncio.timeout(30), aclosing(client.watch_board("otherwise")) as batches:
+        async for events in batches:
+            if not events:
+                break
+            board.apply_all(events)
+    assert [*board.waiting] == [waiting]
 
 
 async def test_a_watcher_is_told_when_the_supervisor_goes_away(client, server, supervisor, tmp_path):

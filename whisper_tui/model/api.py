@@ -10,6 +10,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMod
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
+from whisper_tui.model.packed_calls import BoardItem
 from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.run import (
     NOT_QUEUED,
@@ -32,13 +33,10 @@ LARGEST_PAGE = 10_000
 
 LONGEST_REASON = 16_384
 """Characters of why something was done."""
-
 MOST_CELLS = 2**15 - 1
 """Rows or columns of a terminal."""
-
 MOST_MEASURED = 64
 """Calls whose processes are measured for one request: each may have hundreds."""
-
 MOST_ROOTS = 100
 """Workspaces whose rules are listed for one request: each file may have 256 KiB."""
 
@@ -269,6 +267,11 @@ class Supervision(Protocol):
         """Numbered events in batches, endless. None: first all events of what a board shows now, and an empty batch."""
         ...
 
+    async def watch_board(self, packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        """The board of now and then events, as `watch` yields them; waiting calls may be packed in the way named."""
+        async for events in self.watch(None):
+            yield events
+
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
         ...
@@ -345,10 +348,7 @@ class Supervision(Protocol):
         ...
 
     async def effects(self, call_id: str) -> Effects:
-        """State what a call that has not started would change, without running anything.
-
-        `Refused` for a call that has started or ended.
-        """
+        """State what a call would change, without running anything. `Refused` if it has started or ended."""
         ...
 
     async def file_versions(self, call_id: str) -> tuple[FileVersions, ...]:
@@ -449,10 +449,7 @@ class Supervision(Protocol):
         ...
 
     async def trust_project(self, root: str, by: Decider, digest: str = "", *, trusted: bool) -> None:
-        """Trust the rules file of a workspace, or withdraw that trust.
-
-        `digest`: of the content that the human has seen; `ChangedSinceSeen` if the file has another one.
-        """
+        """Trust the rules file of a workspace, or no longer. `ChangedSinceSeen` if `digest` is not of its content."""
         ...
 
     async def trust_rules(self, path: str, by: Decider, digest: str) -> None:

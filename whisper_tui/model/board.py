@@ -1,7 +1,7 @@
 """The present state of all sessions and calls: a fold of the events, bounded in memory."""
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import assert_never
@@ -48,11 +48,11 @@ from whisper_tui.model.event import (
     UndoEnded,
     UndoStarted,
 )
+from whisper_tui.model.packed_calls import CallRecords, PackedCalls, in_parts
 from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.state import (
     MOST_UNDOS,
     CallRecord,
-    CallRecords,
     CallState,
     Ended,
     Held,
@@ -331,6 +331,26 @@ class Board:
                 self._note_preview(after)
         # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
+
+    def add_packed(self, part: PackedCalls) -> None:
+        """Add waiting calls that are not here yet."""
+        for call_id, session_id, packed in part.each():
+            self.calls.add_packed(call_id, packed)
+            self.waiting[call_id] = None
+            self._idle.call_came(session_id)
+            self.open_in.setdefault(session_id, {})[call_id] = None
+        self.seq = max(self.seq, part.seq)
+        self.ticketed.update(dict.fromkeys(part.ticketed))
+        self.deduplicated.update(dict.fromkeys(part.deduplicated))
+
+    def packed_waiting(self) -> Iterator[PackedCalls]:
+        """Return the waiting calls as they are now, in parts, without those whose preview runs: they will change."""
+        ids = [call_id for call_id in self.waiting if call_id not in self.previewing]
+        session_of = dict[str, str]()
+        for session_id, calls in self.open_in.items():
+            session_of.update(dict.fromkeys(calls, session_id))
+        marked = self.ticketed.keys() & ids, self.deduplicated.keys() & ids
+        return in_parts(self.seq, self.calls.frozen(), ids, session_of, marked)
 
     def denials_of(self, session_id: str) -> tuple[SessionDenial, ...]:
         """The denials that are in force for a session."""

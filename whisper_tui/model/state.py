@@ -1,15 +1,11 @@
-"""States of calls: a union whose arms carry exactly their own data; the record of a call, records packed; machines."""
+"""States of calls: a union whose arms carry exactly their own data; the record of a call; machines."""
 
 import signal
-import zlib
-from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
-from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import CarriedOut, CommandSpec, Shell, ToolCall, digest
+from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, Signalled
 from whisper_tui.model.preview import KeepsChanges, Preview, Undo
@@ -26,7 +22,7 @@ from whisper_tui.model.run import (
     Usage,
 )
 from whisper_tui.model.value import Value
-from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.model.verdict import Resolved, Verdict
 
 MOST_UNDOS = 20
 """Undos and redos of one call that its record keeps; the journal has all of them."""
@@ -336,109 +332,3 @@ class PlaceState(Value):
     """The name that it has for itself. Empty: not known yet."""
     running: int = 0
     """Runs there that are not over, as far as is known."""
-
-
-KEPT_WHOLE = 1200
-"""Records that are not packed: those that were asked for or changed last.
-
-More than the ended calls that a board keeps: those are soon forgotten, and packing them would be work for nothing.
-"""
-
-
-class CallRecords(MutableMapping[str, CallRecord]):
-    """Records by call id, in order of arrival; most are packed, which takes a twentieth of the memory.
-
-    Asking for a packed record unpacks it, which takes some thirty microseconds; the least used one is packed instead.
-    """
-
-    def __init__(self, kept_whole: int = KEPT_WHOLE) -> None:
-        self._kept_whole = kept_whole
-        self._packed: dict[str, bytes] = {}
-        """Every id, with its packed record; empty if only the unpacked one is current."""
-        self._whole: OrderedDict[str, CallRecord] = OrderedDict()
-        """The least recently used first."""
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._packed)
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self._packed)
-
-    def __contains__(self, call_id: object) -> bool:
-        return call_id in self._packed
-
-    def __getitem__(self, call_id: str) -> CallRecord:
-        record = self._whole.get(call_id)
-        if record is not None:
-            self._whole.move_to_end(call_id)
-            return record
-        record = _unpacked(self._packed[call_id])
-        self._use(call_id, record)
-        return record
-
-    def __setitem__(self, call_id: str, record: CallRecord) -> None:
-        # An empty value means that only the object is current; the packed form would be out of date.
-        self._packed[call_id] = b""
-        self._use(call_id, record)
-
-    def __delitem__(self, call_id: str) -> None:
-        del self._packed[call_id]
-        self._whole.pop(call_id, None)
-
-    def _use(self, call_id: str, record: CallRecord) -> None:
-        self._whole[call_id] = record
-        self._whole.move_to_end(call_id)
-        # A hundred thousand waiting calls must fit into memory; only those in use are whole objects (decision 26).
-        if len(self._whole) > self._kept_whole:
-            least_used, record = self._whole.popitem(last=False)
-            # A record that did not change since it was unpacked needs no second compression.
-            if not self._packed[least_used]:
-                self._packed[least_used] = _packed(record)
-
-
-def _packed(record: CallRecord) -> bytes:
-    # The dictionary makes small records compress well: most of their JSON is the same keys and defaults.
-    press = zlib.compressobj(level=1, zdict=_common())
-    return press.compress(record.model_dump_json().encode()) + press.flush()
-
-
-def _unpacked(packed: bytes) -> CallRecord:
-    return CallRecord.model_validate_json(zlib.decompressobj(zdict=_common()).decompress(packed))
-
-
-def _typical() -> CallRecord:
-    """Return a typical record: a compression dictionary for the others."""
-    text = "cd /home/user/project && npm install && npm run build -- --verbose | tee build.log"
-    spec = CommandSpec(command=Shell(text=text), cwd="/home/user/project")
-    arguments = {"command": text, "cwd": spec.cwd, "description": "Build the project", "timeout": 120000}
-    return CallRecord(
-        call=ToolCall(
-            id="1",
-            session_id="s1",
-            tool="run_shell_command",
-            arguments=arguments,
-            spec=spec,
-            description="Build the project",
-            submitted_at=1700000000.0,
-        ),
-        state=Waiting(since=1700000000.0),
-        verdict=Verdict(
-            kind="ask",
-            reason="No rule allows it",
-            risks=(Risk(id="network", sentence="It reaches the network", span=(26, 37)),),
-            prefixes=(("npm", "install"),),
-        ),
-        resolved=Resolved(
-            program="/usr/bin/bash",
-            cwd=spec.cwd,
-            commands=(Meaning(words=("npm", "install"), program="/usr/bin/npm"),),
-        ),
-    )
-
-
-@cache
-def _common() -> bytes:
-    return _typical().model_dump_json().encode()

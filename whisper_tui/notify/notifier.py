@@ -4,13 +4,14 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Literal, Protocol
 
 from whisper_tui.model.api import Presence, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import NotAllowed, WhisperError
 from whisper_tui.model.event import Event
+from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.notify.delivery import (
@@ -64,14 +65,17 @@ class PendingNotifications:
 
     def changed(self, call_id: str, record: CallRecord | None) -> None:
         """Note that a call has changed. `record` None: the board has dropped it."""
-        state = record.state if record is not None else None
-        if not isinstance(state, Waiting):
+        self.note(call_id, record.state.since if record is not None and isinstance(record.state, Waiting) else None)
+
+    def note(self, call_id: str, waits_since: float | None) -> None:
+        """Note since when a call has waited for a decision. None: it does not."""
+        if waits_since is None:
             self._pending.pop(call_id, None)
             self._notified.pop(call_id, None)
         # Calls that waited when the cockpit opened are already on the screen. A requeued call counts as
         # new.
-        elif state.since >= self._started_at and self._notified.get(call_id) != state.since:
-            self._pending[call_id] = state.since
+        elif waits_since >= self._started_at and self._notified.get(call_id) != waits_since:
+            self._pending[call_id] = waits_since
 
     @property
     def muted(self) -> str | None:
@@ -188,14 +192,17 @@ class Notifier:
         if self._settings.title:
             self._write(RESTORE_TITLE)
 
-    def changed(self, call_ids: Iterable[str], *, alarm: bool = False) -> None:
+    def changed(self, lines: Lines, *, alarm: bool = False) -> None:
         """Note that these calls have changed. `alarm`: ring the bell at once."""
-        calls = self._screen.board.calls
-        for call_id in call_ids:
-            self._notifications.changed(call_id, calls.get(call_id))
+        self.note(lines)
         if alarm and self._settings.bell and self._settings.when != "never":
             self._write(BELL)
         self.look()
+
+    def note(self, lines: Lines) -> None:
+        """Note that these calls have changed, and notify later."""
+        for call_id, line in lines.items():
+            self._notifications.note(call_id, line.waits_since if line is not None else None)
 
     @property
     def muted_text(self) -> str:

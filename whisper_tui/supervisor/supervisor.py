@@ -18,11 +18,7 @@ from whisper_tui.model.event import (
     Event,
     Started,
 )
-from whisper_tui.model.run import (
-    NO_LIMITS,
-    Limits,
-    SignalTarget,
-)
+from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
     CallRecord,
@@ -113,7 +109,7 @@ class Supervisor:
 
     def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:
         """Have the queries themselves answer what only reads; the API documents each."""
-        self.queries = queries
+        self.queries, self.watch_board = queries, self._store.watch_board
         self.session, self.history, self.rule_files = queries.session, queries.history, queries.rule_files
         self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
         self.effects, self.file_versions = queries.effects, queries.file_versions

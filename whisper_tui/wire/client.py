@@ -13,6 +13,7 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError
+from whisper_tui.model.packed_calls import BoardItem
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import Ended, Running
@@ -116,7 +117,8 @@ async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> A
     try:
         writer.write(_request(1, name, arguments))
         while (line := await reader.readline()).endswith(b"\n"):
-            if (error := error_in(from_json(line))) is not None:
+            # An item is not read twice: its line begins like this, and cannot hold an error.
+            if not line.startswith(b'{"id":1,"item":') and (error := error_in(from_json(line))) is not None:
                 raise error
             value = _value(OPERATIONS[name], line)
             if isinstance(value, WhisperError):
@@ -313,6 +315,18 @@ class SupervisorClient(Supervision):
         if self._link is not None:
             await self._link.close()
             self._link = None
+
+    async def watch_board(self, packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        """Yield the board of now and then events, from a supervisor of any version."""
+        try:
+            async with aclosing(follow(await self._connection(), "watch_board", packing=packing)) as items:
+                async for item in items:
+                    yield item
+        except InvalidRequest:
+            # It is older, or packs records in another way, and says so before the first item.
+            async with aclosing(follow(await self._connection(), "watch", after=None)) as batches:
+                async for events in batches:
+                    yield events
 
     async def read_output(self, call_id: str, stream: Stream, offset: int, limit: int) -> OutputChunk:
         """Return a piece of a stream."""

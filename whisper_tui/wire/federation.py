@@ -38,7 +38,7 @@ from whisper_tui.model.state import CallRecord, Ended, HostState, Running
 from whisper_tui.wire.operations import OPERATIONS, Operation
 
 RETRIES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Pauses between attempts to reach a machine; the last one repeats, and each is up to a quarter longer by chance."""
+"""Pauses between attempts to reach a machine; the last repeats, each up to a quarter longer by chance."""
 ANSWER_S = 30.0
 """Seconds that a machine has to answer a request that does not wait for anybody."""
 STATUS_S = 5.0
@@ -395,15 +395,15 @@ class Federation(Supervision):
 
         following = [asyncio.create_task(follow(host)) for host in self._hosts.values()]
         try:
-            while True:
-                batch = await batches.get()
-                if isinstance(batch, WhisperError):
-                    raise batch
+            while not isinstance(batch := await batches.get(), WhisperError):
                 yield batch
+            raise batch
         finally:
             for task in following:
                 task.cancel()
             await asyncio.wait(following)
+
+    watch_board = Supervision.watch_board  # As events: the ids in a packed record are those of its own machine.
 
     async def _all(self, name: str, seconds: float = ANSWER_S, **arguments: Any) -> list[tuple[FederatedHost, Any]]:
         """Ask all machines that are reached, and return their answers. One that fails is left out."""

@@ -156,6 +156,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.withdraw, "own call"),
             _operation(Supervision.leave, "own call"),
             _operation(Supervision.watch),
+            _operation(Supervision.watch_board),
             _operation(Supervision.decide, "decides"),
             _operation(Supervision.start_anyway, "decides"),
             _operation(Supervision.signal, "decides"),

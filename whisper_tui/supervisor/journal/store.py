@@ -4,11 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
+from typing import Any
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
-from whisper_tui.model.errors import JournalFailed, UnknownCall
+from whisper_tui.model.errors import InvalidRequest, JournalFailed, UnknownCall
 from whisper_tui.model.event import (
     CallEvent,
     Decided,
@@ -28,6 +29,7 @@ from whisper_tui.model.event import (
     Spawned,
     Submitted,
 )
+from whisper_tui.model.packed_calls import BoardItem, own_packing
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.journal.journal import Journal
@@ -290,14 +292,32 @@ class Store:
             past.apply_all(batch)
         return past
 
-    async def watch(self, after: int | None) -> AsyncIterator[tuple[Event, ...]]:
+    def watch(self, after: int | None) -> AsyncIterator[tuple[Event, ...]]:
         """Events after a number, endless; None: first those that make up the board of now, and an empty batch.
 
         What is handed over is let go of, so that who takes long over it does not hold it here, too.
         """
-        if after is None:
-            after = self.journal.last_seq
-            past = self._board_events(up_to=after)
+        if after is not None:
+            return self._follow(after)
+        last = self.journal.last_seq
+        return self._follow(last, self._board_events(up_to=last))
+
+    def watch_board(self, packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        """The board of now, its waiting calls packed and the first of them early, an empty batch, and events.
+
+        Raises `InvalidRequest` if the caller packs records in another way.
+        """
+        if packing != own_packing():
+            raise InvalidRequest("this supervisor packs records in another way", hint="Watch without packed records")
+        last, waiting = self.journal.last_seq, ((part,) for part in self.board.packed_waiting())
+        others = [id_ for id_ in self.board.calls if id_ not in self.board.waiting or id_ in self.board.previewing]
+        sessions = {line.session_id for line in map(self.board.calls.line, others) if line is not None}
+        opening = self._session_events(sessions.union(self.board.open_in), last)
+        return self._follow(last, chain(opening, islice(waiting, 1), self._call_events(others, last), waiting))
+
+    async def _follow(self, after: int, past: Iterator[tuple[BoardItem, ...]] | None = None) -> AsyncIterator[Any]:
+        """Yield batches of the past and an empty one, if there are any, and then the events after a number."""
+        if past is not None:
             while ready := list(islice(past, 1)):
                 yield ready.pop()
                 # Building a large board for one watcher must not stall the others.
@@ -306,10 +326,10 @@ class Store:
         while not self._closed:
             # Taken before looking: a fact that arrives in between sets this very event.
             news = self._news
-            if ready := self._after(after):
-                after = ready[0][-1].seq
+            if events := self._after(after):
+                after = events[0][-1].seq
                 await self.flushed()
-                yield ready.pop()
+                yield events.pop()
             else:
                 await news.wait()
 
@@ -341,12 +361,19 @@ class Store:
         """Yield the events that make up the board, by session and call; later events come with the live stream."""
         limit = self.journal.last_seq if up_to is None else up_to
         calls, sessions = self.journal.call_ids_for_board()
-        sessions |= self.journal.session_ids(SESSIONS_SHOWN)
+        yield from self._session_events(sessions, limit)
+        yield from self._call_events(calls, limit)
+
+    def _session_events(self, sessions: set[str], limit: int) -> Iterator[tuple[Event, ...]]:
+        """Yield what concerns no call: the pause, refused attempts, rules, these sessions, and those shown anyway."""
+        sessions = sessions | self.journal.session_ids(SESSIONS_SHOWN)
         sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
-        shown = (self.journal.events_of_sessions(sessions), self.journal.events_of_calls(calls))
         told = (self.journal.pause(), self.journal.refused(REFUSED_KEPT), self.journal.rules())
-        for source in (told, *shown):
+        for source in (told, self.journal.events_of_sessions(sessions)):
             yield from filter(None, map(partial(_up_to, limit), source))
+
+    def _call_events(self, calls: Iterable[str], limit: int) -> Iterator[tuple[Event, ...]]:
+        yield from filter(None, map(partial(_up_to, limit), self.journal.events_of_calls(calls)))
 
 
 def _up_to(limit: int, batch: tuple[Event, ...]) -> tuple[Event, ...]:

@@ -18,9 +18,9 @@ from textual.widgets import Input
 from whisper_tui.model.board import Board
 from whisper_tui.model.state import CallRecord, HostState
 from whisper_tui.present.spans import Line, Span
-from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace, Section
+from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace
 from whisper_tui.tui.cockpit.call_row import empty_line, greyed, group_line, heading_line, host_column, row_line
-from whisper_tui.tui.cockpit.grouped_rows import TicketGroup
+from whisper_tui.tui.cockpit.grouped_rows import Section, TicketGroup
 from whisper_tui.tui.cockpit_context import CallSelected, CommandRequested, FilterChanged, FilterLeft
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn
 

@@ -1,19 +1,23 @@
 """The rows of the list of calls: sections that follow a board, and the facts by which they are filtered and grouped."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from sys import intern
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, CarriedOut
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
-from whisper_tui.model.verdict import is_grave
-from whisper_tui.tui.cockpit.grouped_rows import GroupedTickets, OrderedTickets
+from whisper_tui.model.packed_calls import CallLine, Lines
+from whisper_tui.model.state import CallRecord
+from whisper_tui.tui.cockpit.grouped_rows import (
+    CallKind,
+    GroupedTickets,
+    ListedCall,
+    ListedCalls,
+    OrderedTickets,
+    Section,
+)
 
-Section = Literal["waiting", "queued", "running", "behind", "ended"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 """From top to bottom: waits for a human, waits for a worker, runs, left background processes, ended."""
 NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
@@ -33,37 +37,33 @@ class RowPlace:
     row: int
 
 
-def section_of(record: CallRecord) -> Section | None:
-    """Return the section of a call. None: the policy has not judged it yet."""
-    match record.state:
-        case Waiting():
-            return "waiting"
-        case Held() | Queued():
-            return "queued"
-        case Starting() | Running():
-            return "running"
-        case Ended(settled=False):
-            return "behind"
-        case Ended():
-            return "ended"
-        case _:
-            return None
+def section_of(board: Board, id_: str) -> Section | None:
+    """Return the section of a call. None: the policy has not judged it yet, or it is not on the board."""
+    if id_ in board.waiting:
+        return "waiting"
+    if id_ in board.queued or id_ in board.held:
+        return "queued"
+    if id_ in board.running:
+        return "running"
+    if id_ in board.unsettled:
+        return "behind"
+    return "ended" if id_ in board.calls and id_ not in board.unjudged else None
 
 
 LONGEST_SIMILARITY = 60
 """Most characters of a similarity key; calls that differ after them count as similar."""
 
 
-def similarity_key(record: CallRecord) -> str:
+def similarity_key(line: CallLine) -> str:
     """Return the prefixes of a call's commands as the policy reads them, else its first word."""
-    if record.verdict is not None and record.verdict.prefixes:
-        return " · ".join(dict.fromkeys(" ".join(prefix) for prefix in record.verdict.prefixes))[:LONGEST_SIMILARITY]
-    command = record.spec.command
-    if isinstance(command, Argv):
-        return (PurePosixPath(command.program).name or command.program)[:LONGEST_SIMILARITY]
-    if isinstance(command, CarriedOut):
-        return command.tool[:LONGEST_SIMILARITY]
-    words = command.text.split(maxsplit=1)
+    if line.prefixes:
+        return " · ".join(dict.fromkeys(" ".join(prefix) for prefix in line.prefixes))[:LONGEST_SIMILARITY]
+    if line.carried_out:
+        return line.carried_out[:LONGEST_SIMILARITY]
+    if isinstance(line.command, list):
+        program = line.command[0]
+        return (PurePosixPath(program).name or program)[:LONGEST_SIMILARITY]
+    words = line.command.split(maxsplit=1)
     return words[0][:LONGEST_SIMILARITY] if words else "nothing"
 
 
@@ -71,66 +71,44 @@ LONGEST_SEARCHED = 2000
 """Most characters of searched text that are kept per call; longer text is computed again for each search."""
 
 
-class ListedCall(NamedTuple):
-    """A call in a section of the list."""
-
-    id: str
-    section: Section
-    session_id: str
-    similarity: str
-    """The key of its group while it waits; empty afterwards."""
-    risk: str
-    """One of RISK_GROUPS while it waits; empty afterwards."""
-    words: str | None
-    """The text that is searched by the filter. None: it is too long to be kept."""
-
-
-def listed(record: CallRecord, section: Section) -> ListedCall:
+def listed(line: CallLine, section: Section) -> ListedCall:
     """Return the facts about a call that the list keeps."""
-    words = searched_words(record)
-    # Interned, because 100,000 waiting calls share a few sessions and similarity keys.
-    return ListedCall(
-        id=record.id,
-        section=section,
-        session_id=intern(record.call.session_id),
-        similarity=intern(similarity_key(record)) if section == "waiting" else "",
-        risk=_risk_group(record) if section == "waiting" else "",
-        words=words if len(words) <= LONGEST_SEARCHED else None,
-    )
+    words = searched_words(line)
+    waits = section == "waiting"
+    kind = CallKind(section, line.session_id, similarity_key(line) if waits else "", _risk_group(line) if waits else "")
+    return ListedCall(line.id, kind, words if len(words) <= LONGEST_SEARCHED else None)
 
 
-def _risk_group(record: CallRecord) -> str:
-    risks = record.verdict.risks if record.verdict is not None else ()
-    if risks:
-        return RISK_GROUPS[0 if any(map(is_grave, risks)) else 1]
-    return RISK_GROUPS[2 if record.resolved is not None and record.resolved.not_inspected else 3]
+def _risk_group(line: CallLine) -> str:
+    if line.risks:
+        return RISK_GROUPS[0 if any("grave" in risk[1:] for risk in line.risks) else 1]
+    return RISK_GROUPS[2 if line.not_inspected else 3]
 
 
-def searched_words(record: CallRecord) -> str:
+def searched_words(line: CallLine) -> str:
     """Return the casefolded text by which a filter finds a call."""
     # Without the session's name, which can change; the roster compares it separately.
-    command = record.spec.command
-    text = " ".join(command.words()) if isinstance(command, Argv) else command.text
-    return f"{text}\n{record.call.description}\n{record.id} {record.call.tool}".casefold()
+    text = " ".join(line.command) if isinstance(line.command, list) else line.command
+    return f"{text}\n{line.description}\n{line.id} {line.tool}".casefold()
 
 
 class SectionRows:
     """The tickets of each section, and those of the waiting calls in all groupings."""
 
-    def __init__(self, listed: Mapping[int, ListedCall]) -> None:
+    def __init__(self, listed: ListedCalls) -> None:
         """`listed` holds the call of every ticket that is here."""
         self._listed = listed
         self._rows = {section: OrderedTickets() for section in SECTIONS}
         # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 26).
         self._grouped: dict[Grouping, GroupedTickets] = {
-            "session": GroupedTickets(lambda ticket: listed[ticket].session_id),
-            "similarity": GroupedTickets(lambda ticket: listed[ticket].similarity),
-            "risk": GroupedTickets(lambda ticket: listed[ticket].risk, RISK_GROUPS),
+            "session": GroupedTickets(lambda ticket: listed.kind(ticket).session_id),
+            "similarity": GroupedTickets(lambda ticket: listed.kind(ticket).similarity),
+            "risk": GroupedTickets(lambda ticket: listed.kind(ticket).risk, RISK_GROUPS),
         }
 
     def add(self, ticket: int) -> None:
         """Add a ticket to its section."""
-        section = self._listed[ticket].section
+        section = self._listed.kind(ticket).section
         self._rows[section].add(ticket)
         if section == "waiting":
             for grouped in self._grouped.values():
@@ -138,7 +116,7 @@ class SectionRows:
 
     def discard(self, ticket: int) -> None:
         """Remove a ticket from its section, if it is there."""
-        section = self._listed[ticket].section
+        section = self._listed.kind(ticket).section
         self._rows[section].discard(ticket)
         if section == "waiting":
             for grouped in self._grouped.values():
@@ -204,14 +182,15 @@ class RecentCalls:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._of: dict[str, deque[str]] = {}
-        for record in board.calls.values():
-            if not isinstance(record.state, Unjudged):
-                self.came(record)
+        self._of: dict[str, list[str]] = {}
+        """By session: the ids of its newest calls, in the order of their numbers."""
 
-    def came(self, record: CallRecord) -> None:
+    def came(self, session_id: str, id_: str) -> None:
         """Note a call that is listed for the first time."""
-        self._of.setdefault(record.call.session_id, deque(maxlen=KEPT)).append(record.id)
+        recent = self._of.setdefault(session_id, [])
+        # Calls that have ended come after those that wait, although they may be older.
+        insort(recent, id_, key=_number)
+        del recent[:-KEPT]
 
     def beside(self, record: CallRecord) -> tuple[CallRecord, ...]:
         """Return other calls of the session, the newest first."""
@@ -220,6 +199,10 @@ class RecentCalls:
         ids = reversed(self._of.get(record.call.session_id, ()))
         found = [calls[id_] for id_ in ids if id_ != record.id and id_ in calls]
         return tuple(found[: KEPT - 1])
+
+
+def _number(id_: str) -> int:
+    return int(id_.rpartition(":")[2])
 
 
 class CallRoster:
@@ -235,52 +218,47 @@ class CallRoster:
         self._work = work
         self.filter = ""
         self.grouping: Grouping = grouping
-        self._next_ticket = 0
         self._ticket_of: dict[str, int] = {}
         """The ticket of each call: its place in time within its section."""
-        self._listed: dict[int, ListedCall] = {}
+        self._listed = ListedCalls()
         self._all = SectionRows(self._listed)
         self._shown = self._all
         self._search: FilterSearch | None = None
         self._sessions_found: dict[str, bool] = {}
         """True for sessions whose name matches the filter, False for others; a cache."""
-        for id_ in self._board_order():
-            self._move(id_)
         self._recent = RecentCalls(board)
+        self.update(board.calls.lines(self._board_order()))
 
     def _board_order(self) -> Iterator[str]:
         board = self.board
         for ids in (board.settled, board.unsettled, board.running, board.queued, board.held, board.waiting):
             yield from ids
 
-    def update(self, ids: Iterable[str]) -> None:
+    def update(self, lines: Lines) -> None:
         """Move calls to the section of their state; forget those that the board has forgotten."""
-        for id_ in ids:
-            if self._move(id_):
-                self._recent.came(self.board.calls[id_])
+        for id_, line in lines.items():
+            if self._move(id_, line) and line is not None:
+                self._recent.came(line.session_id, id_)
 
-    def _move(self, id_: str) -> bool:
+    def _move(self, id_: str, line: CallLine | None) -> bool:
         """Move a call to the section of its state. Returns True if it is listed for the first time."""
-        record = self.board.calls.get(id_)
-        now = section_of(record) if record is not None else None
+        now = section_of(self.board, id_)
         ticket = self._ticket_of.get(id_)
-        if now is (self._listed[ticket].section if ticket is not None else None):
+        if now is (self._listed.kind(ticket).section if ticket is not None else None):
             return False
         if ticket is not None:
             # Before the entry is deleted: the groups look up the key of the ticket in it.
             self._shown.discard(ticket)
             self._all.discard(ticket)
-            del self._ticket_of[id_], self._listed[ticket]
-        if now is not None and record is not None:
-            self._list(listed(record, now))
+            del self._ticket_of[id_]
+            self._listed.discard(ticket)
+        if now is not None and line is not None:
+            self._list(listed(line, now))
         return ticket is None
 
     def _list(self, call: ListedCall) -> None:
         # A new, higher ticket per section: rows are in the order in which calls came into their section.
-        ticket = self._next_ticket
-        self._next_ticket += 1
-        self._ticket_of[call.id] = ticket
-        self._listed[ticket] = call
+        ticket = self._ticket_of[call.id] = self._listed.add(call)
         self._all.add(ticket)
         if self._shown is not self._all and self._matches(ticket):
             self._shown.add(ticket)
@@ -315,21 +293,21 @@ class CallRoster:
                 self._search = None
 
     def _matches(self, ticket: int) -> bool:
-        call = self._listed.get(ticket)
-        if call is None:
+        if ticket not in self._listed:
             return False
-        words = call.words
+        words = self._listed.words(ticket)
         if words is None:
             # The text was too long to be kept for every call.
-            record = self.board.calls.get(call.id)
-            words = searched_words(record) if record is not None else ""
+            line = self.board.calls.line(self._listed.id(ticket))
+            words = searched_words(line) if line is not None else ""
         if self.filter in words:
             return True
-        found = self._sessions_found.get(call.session_id)
+        session_id = self._listed.kind(ticket).session_id
+        found = self._sessions_found.get(session_id)
         if found is None:
-            session = self.board.sessions.get(call.session_id)
+            session = self.board.sessions.get(session_id)
             found = session is not None and self.filter in session.name.casefold()
-            self._sessions_found[call.session_id] = found
+            self._sessions_found[session_id] = found
         return found
 
     def passes(self, id_: str) -> bool:
@@ -375,14 +353,14 @@ class CallRoster:
         if not 0 <= place.row < len(tickets):
             return None
         row = len(tickets) - 1 - place.row if place.section in NEWEST_FIRST else place.row
-        return self._listed[tickets[row]].id
+        return self._listed.id(tickets[row])
 
     def place_of(self, id_: str) -> RowPlace | None:
         """Return the row of a call. None: it is not shown."""
         ticket = self._ticket_of.get(id_)
         if ticket is None:
             return None
-        section = self._listed[ticket].section
+        section = self._listed.kind(ticket).section
         tickets = self._shown.of(section, self.grouping)
         if ticket not in tickets:
             return None

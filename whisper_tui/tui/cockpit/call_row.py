@@ -13,7 +13,8 @@ from whisper_tui.present.quantities import age, history_column
 from whisper_tui.present.security_text import NOT_INSPECTED, risk_line
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import LONGEST_NAME
-from whisper_tui.tui.cockpit.call_roster import Grouping, Section
+from whisper_tui.tui.cockpit.call_roster import Grouping
+from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.lines import fitted, width_of
 
 TITLES: dict[Section, str] = {

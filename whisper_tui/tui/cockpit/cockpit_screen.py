@@ -1,6 +1,7 @@
 """The main screen: the list of calls, the selected call in full, and its output. Other modules draw and decide."""
 
 from collections.abc import Callable
+from functools import partial
 from inspect import isawaitable
 
 from textual import on
@@ -11,6 +12,7 @@ from textual.notifications import SeverityLevel
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.decision import Decider
+from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
@@ -95,7 +97,7 @@ class CockpitScreen(KeyedScreen):
         """The colours of output in the current theme."""
         self._guidance = guidance
         self._connected = True
-        self._follower = BoardFollower(supervision, self.post_message, reconnect)
+        self._follower = BoardFollower(supervision, self.post_message, reconnect, partial(_list_calls, self))
         self._roster = CallRoster(self._follower.board)
         self.run_watch = StallWatch(self, self._stands_still)
         """Finds runs that are paused or need input."""
@@ -294,11 +296,11 @@ class CockpitScreen(KeyedScreen):
         # Under a flood, most changes are about calls that the panel does not show.
         if self.shown is None or not self._drawn_with(self.shown).isdisjoint(changed):
             self.refresh_call()
-        self._blocked.changed(changed)
-        self.query_one(RecentDecisions).changed(changed)
+        decided = [call_id for call_id in changed if call_id not in self.board.waiting]
+        for each in (self._blocked, self.query_one(RecentDecisions), self._session_denials):
+            each.changed(decided)
         self.notifier.changed(changed, alarm=self._refused.look())
         self._marks.changed(changed)
-        self._session_denials.changed(changed)
         self.refresh_status()
 
     def _drawn_with(self, record: CallRecord) -> set[str | None]:
@@ -364,6 +366,13 @@ class CockpitScreen(KeyedScreen):
             self._roster.totals, connected=self._connected, who=who, hushed=hushed, paused=paused, need_input=need_input
         )
         self.title = f"{self._roster.totals['waiting']} waiting"
+
+
+def _list_calls(screen: CockpitScreen, board: Board, lines: Lines) -> None:
+    """List waiting calls that are about to be drawn. After a reconnection the roster may not be theirs yet."""
+    if screen.roster.board is board:
+        screen.roster.update(lines)
+        screen.notifier.note(lines)
 
 
 def _kind(record: CallRecord | None) -> tuple[str, bool] | None:

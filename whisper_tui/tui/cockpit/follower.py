@@ -23,6 +23,7 @@ from whisper_tui.model.event import (
     SessionResumed,
     Settled,
 )
+from whisper_tui.model.packed_calls import BoardItem, Lines, PackedCalls, own_packing
 from whisper_tui.model.run import NO_STALL, NOT_QUEUED, Stall, StallNews
 from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.model.text import visible
@@ -44,18 +45,24 @@ class BoardFollower:
     """Owns the board and the connection. Changes are collected until `take_changes` is called."""
 
     def __init__(
-        self, supervision: Supervision, post: Callable[[Message], object], reconnect: Reconnect | None
+        self,
+        supervision: Supervision,
+        post: Callable[[Message], object],
+        reconnect: Reconnect | None,
+        list_calls: Callable[[Board, Lines], object],
     ) -> None:
+        """`list_calls` is told at once of waiting calls that make up the board, a few at a time."""
         self.supervision = supervision
         self.board = Board()
         self._post = post
         self._reconnect = reconnect
+        self._list_calls = list_calls
         self._changed: dict[str, None] = {}
         self._posted_at = float("-inf")
 
-    def take_changes(self) -> tuple[str, ...]:
-        """Return and forget the ids of the changed calls, in the order of their first change."""
-        changed = tuple(self._changed)
+    def take_changes(self) -> Lines:
+        """Return and forget the changed calls, in the order of their first change."""
+        changed = self.board.calls.lines(self._changed)
         self._changed.clear()
         return changed
 
@@ -88,20 +95,34 @@ class BoardFollower:
             self._post(Connected(self.supervision))
 
     async def _follow(self) -> None:
-        async for events in self.supervision.watch(None):
-            await self._fold(events)
+        async for items in self.supervision.watch_board(own_packing()):
+            await self._fold(items)
 
-    async def _fold(self, events: tuple[Event, ...]) -> None:
+    async def _fold(self, items: tuple[BoardItem, ...]) -> None:
         """Apply a batch in slices of time, so that ten thousand events at once do not block the screen."""
         until = time.perf_counter() + SLICE_S
-        for event in events:
-            self._apply(event)
+        packed = False
+        for item in items:
+            if packed := isinstance(item, PackedCalls):
+                self._add_packed(item)
+            else:
+                self._apply(item)
             if time.perf_counter() > until:
                 self._post_change()
                 # One turn of the event loop: keys and drawing.
                 await asyncio.sleep(0)
                 until = time.perf_counter() + SLICE_S
-        self._post_change(last=True)
+        # Of a hundred thousand packed calls, each batch is a few milliseconds: drawing each one takes longer.
+        self._post_change(last=not packed)
+        if packed:
+            await asyncio.sleep(0)
+
+    def _add_packed(self, part: PackedCalls) -> None:
+        first = not self.board.waiting
+        self.board.add_packed(part)
+        # Listed here, not with the other changes: a tenth of a second of them would block the screen for a second.
+        self._list_calls(self.board, self.board.calls.lines(part.ids))
+        self._post_change(last=first)
 
     def _post_change(self, *, last: bool = False) -> None:
         now = time.perf_counter()

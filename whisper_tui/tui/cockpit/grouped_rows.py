@@ -1,9 +1,126 @@
-"""Rows of a list of any length, in order and in groups, found by position with a Fenwick tree."""
+"""Rows of a list of any length: their facts in little memory, their order, and groups found with a Fenwick tree."""
 
+import json
+import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Section = Literal["waiting", "queued", "running", "behind", "ended"]
+
+
+class CallKind(NamedTuple):
+    """Facts that a call shares with others."""
+
+    section: Section
+    session_id: str
+    similarity: str
+    """The key of its group while it waits; empty afterwards."""
+    risk: str
+    """The name of its risk while it waits; empty afterwards."""
+
+
+class ListedCall(NamedTuple):
+    """A call in a section of the list."""
+
+    id: str
+    kind: CallKind
+    words: str | None
+    """The text that is searched by the filter. None: it is too long to be kept."""
+
+
+BLOCK = 256
+"""Tickets in one block of listed calls."""
+
+
+MOST_SHARED = 4096
+"""Facts that are shared at once; after as many others, they are shared anew."""
+
+
+class _Block:
+    """Calls with successive tickets. None: the call has another ticket by now, or is gone."""
+
+    __slots__ = ("ids", "kinds", "listed", "words")
+
+    def __init__(self) -> None:
+        self.ids: list[str | None] = []
+        self.kinds: list[CallKind | None] = []
+        self.words: list[str | None] | bytes = []
+        self.listed = 0
+        """The number of its calls that are listed."""
+
+
+class ListedCalls:
+    """The listed calls by their tickets, which are given in ascending order.
+
+    In blocks, because a dictionary of 100,000 tuples and texts takes 30 MB. Calls share their section, session, group
+    and risk; the words of a full block are compressed, and those of the block that was searched last are kept.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Block] = {}
+        self._kinds: dict[CallKind, CallKind] = {}
+        self._next = 0
+        self._searched: tuple[int, list[str | None]] = (-1, [])
+
+    def __contains__(self, ticket: int) -> bool:
+        block = self._blocks.get(ticket // BLOCK)
+        return block is not None and ticket % BLOCK < len(block.ids) and block.ids[ticket % BLOCK] is not None
+
+    def add(self, call: ListedCall) -> int:
+        """Add a call, and return its ticket, which is higher than all before."""
+        ticket = self._next
+        self._next += 1
+        if not ticket % BLOCK and (full := self._blocks.get(ticket // BLOCK - 1)) is not None:
+            self._close(ticket // BLOCK - 1, full)
+        block = self._blocks.setdefault(ticket // BLOCK, _Block())
+        block.ids.append(call.id)
+        block.kinds.append(self._kinds.setdefault(call.kind, call.kind))
+        if len(self._kinds) > MOST_SHARED:
+            self._kinds.clear()
+        if isinstance(block.words, list):
+            block.words.append(call.words)
+        block.listed += 1
+        return ticket
+
+    def _close(self, number: int, block: _Block) -> None:
+        """Compress the words of a block to which no call is added any more."""
+        if block.listed:
+            block.words = zlib.compress(json.dumps(block.words).encode(), 1)
+        else:
+            del self._blocks[number]
+
+    def discard(self, ticket: int) -> None:
+        """Remove a call."""
+        number, at = divmod(ticket, BLOCK)
+        block = self._blocks[number]
+        block.ids[at] = block.kinds[at] = None
+        block.listed -= 1
+        if not block.listed and len(block.ids) == BLOCK and number != (self._next - 1) // BLOCK:
+            del self._blocks[number]
+
+    def id(self, ticket: int) -> str:
+        """Return the id of a call."""
+        return self._blocks[ticket // BLOCK].ids[ticket % BLOCK] or ""
+
+    def kind(self, ticket: int) -> CallKind:
+        """Return the facts of a call. Raises `KeyError` if the call is not listed."""
+        kind = self._blocks[ticket // BLOCK].kinds[ticket % BLOCK]
+        if kind is None:
+            raise KeyError(ticket)
+        return kind
+
+    def words(self, ticket: int) -> str | None:
+        """Return the text of a call that is searched by the filter."""
+        number, at = divmod(ticket, BLOCK)
+        words = self._blocks[number].words
+        if isinstance(words, bytes):
+            if self._searched[0] != number:
+                self._searched = number, json.loads(zlib.decompress(words))
+            words = self._searched[1]
+        return words[at]
 
 
 class OrderedTickets:

@@ -29,7 +29,7 @@ from whisper_tui.present.security_text import blocked_sentence, refused_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit.call_list import CallList
-from whisper_tui.tui.cockpit.call_roster import Section
+from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
 from whisper_tui.tui.command_definition import Keymap, in_force
 from whisper_tui.tui.lines import LineView

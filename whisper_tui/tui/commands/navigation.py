@@ -8,7 +8,8 @@ from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.ending_text import went_well
 from whisper_tui.tui.cockpit.call_list import CallList, FilterBar
 from whisper_tui.tui.cockpit.call_panel import CallPanel
-from whisper_tui.tui.cockpit.call_roster import GROUPINGS, Section
+from whisper_tui.tui.cockpit.call_roster import GROUPINGS
+from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, Place, available, why_not
 from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen

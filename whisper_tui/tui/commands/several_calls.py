@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from whisper_tui.model.decision import Approve, Decision, Deny, Words, beginnings
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.packed_calls import call_line
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.present.quantities import count
@@ -81,10 +82,10 @@ class MarkCommands:
         record = self._cockpit.shown
         if record is None or self._decisions.is_guarded():
             return
-        like = similarity_key(record)
+        like = similarity_key(call_line(record))
         board = self._cockpit.board
-        of_session = (board.calls[id_] for id_ in board.waiting_in(record.call.session_id))
-        similar = [other.id for other in of_session if similarity_key(other) == like]
+        of_session = map(board.calls.line, board.waiting_in(record.call.session_id))
+        similar = [other.id for other in of_session if other is not None and similarity_key(other) == like]
         if all(id_ in self.marked for id_ in similar):
             self._unmark(similar)
             return
