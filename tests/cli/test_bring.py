@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -147,6 +148,52 @@ def wheels(tmp_path: Path) -> Path:
             packed(about, folder)
             todo += needed(about, wanted.extras)
     return folder
+
+
+def without_ensurepip(home: Path) -> None:
+    """Let the machine have one Python, without the part of its library that Debian leaves out."""
+    name = f"python3.{sys.version_info.minor}"
+    place = home / "python"
+    library = place / "lib" / name
+    library.mkdir(parents=True)
+    for entry in Path(os.__file__).parent.iterdir():
+        if entry.name not in {"ensurepip", "site-packages", "__pycache__"}:
+            (library / entry.name).symlink_to(entry)
+    program = place / "bin" / name
+    program.parent.mkdir()
+    shutil.copy2(Path(sys.base_prefix) / "bin" / name, program)
+    links = home / ".local" / "bin"
+    links.mkdir(parents=True)
+    for each in ("python3.13", "python3.12", "python3.11", "python3"):
+        (links / each).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        (links / each).chmod(0o755)
+    found = subprocess.run([links / "python3", "-c", "import venv, ensurepip"], capture_output=True, check=False)
+    assert b"No module named 'ensurepip'" in found.stderr, found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # it installs 40 packages
+def test_it_installs_by_uv_where_python_cannot_make_environments(near, wheels):
+    uv = shutil.which("uv", path=f"{sys.prefix}/bin:{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("there is no uv here")
+    without_ensurepip(near.home)
+    before = near.holds()
+    near.passes("exec env PATH=/usr/bin:/bin")
+    without = near.desk.run("bring", "gpu1", "--yes", "--wheels", str(wheels))
+    assert (without.returncode, "Install uv there, or Python's venv" in without.stderr) == (3, True), without.stderr
+    assert near.holds() == before
+
+    (near.home / ".local" / "bin" / "uv").symlink_to(uv)
+    near.passes("exec env PATH=/usr/bin:/bin UV_OFFLINE=1 UV_PYTHON_DOWNLOADS=never")
+    answer = near.desk.run("bring", "gpu1", "--yes", "--wheels", str(wheels))
+    assert answer.returncode == 0, answer.stderr
+    assert f"Installed ~/.local/share/whisper-tui/{NAME} on gpu1" in answer.stdout
+    place = near.home / ".local" / "share" / "whisper-tui" / NAME
+    assert not (place / "bin" / "pip").exists()
+    program = near.home / ".local" / "bin" / "whisper-tui"
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, env={})
+    assert told.stdout == f"whisper-tui {__version__}\n"
 
 
 @pytest.mark.slow

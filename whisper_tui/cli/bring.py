@@ -179,6 +179,8 @@ def _build(place: Path, arrived: Path, order: Mapping[str, Any]) -> None:
         if uv is None:
             # Debian and others leave out a part of Python's own library.
             raise _Failed(str(error), "Install uv there, or Python's venv (Debian: apt install python3-venv)") from None
+        # Python has made one without pip before it found out, and uv replaces nothing.
+        shutil.rmtree(place, ignore_errors=True)
         _run([uv, "venv", "--quiet", "--python", sys.executable, place])
         installer = [uv, "pip", "install", "--quiet", "--python", python]
     sources: list[str | Path] = ["--no-index", "--find-links", arrived] if order["offline"] else []
