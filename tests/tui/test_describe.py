@@ -18,7 +18,7 @@ from whisper_tui.present.quantities import age, duration, limit, size
 from whisper_tui.present.spans import Paragraph, Span, said
 from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.lines import fitted, width_of, wrap
-from whisper_tui.tui.screens.past_calls import past_call
+from whisper_tui.tui.screens.past_search import past_call
 
 
 def text_of(paragraphs: tuple[Paragraph, ...], width: int = 100) -> str:

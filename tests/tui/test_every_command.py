@@ -181,7 +181,8 @@ async def test_every_command_of_the_history_has_keys_a_place_in_the_palette_and_
         ways = CommandAccess(cockpit, screen)
         changed = [command for command in HISTORY if screen.means_something(command.id)]
         only = [command for command in changed if command not in ran]
-        assert {command.id for command in (*ran, *only)} == set(screen.does)
+        several = {"history-machine"}  # test_hosts presses its key
+        assert {command.id for command in (*ran, *only)} == set(screen.does) - several
         await ways.by_key(only)
         await ways.in_the_palette(changed)
 

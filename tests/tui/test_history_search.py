@@ -6,7 +6,8 @@ from textual.widgets import Button, Input
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import DAY_S, a_month, ask, begin, history, ids, ran
 from whisper_tui.tui.commands.all_commands import keymap
-from whisper_tui.tui.screens.past_calls import Filters, PastCalls, PastList, first_at_or_after
+from whisper_tui.tui.screens.past_calls import PastList
+from whisper_tui.tui.screens.past_search import Filters, PastCalls, first_at_or_after
 
 RECENT = ["2", "3", "4", "5", "6", "7"]
 
@@ -100,7 +101,7 @@ async def test_a_search_for_a_rare_call_shows_how_far_it_went():
 
 
 async def test_words_are_searched_window_by_window_with_the_reached_date(monkeypatch):
-    monkeypatch.setattr("whisper_tui.tui.screens.past_calls.WINDOW", 50)
+    monkeypatch.setattr("whisper_tui.tui.screens.past_search.WINDOW", 50)
     scenario = begin()
     ask(scenario, "needle", "first")
     for number in range(220):
@@ -113,7 +114,7 @@ async def test_words_are_searched_window_by_window_with_the_reached_date(monkeyp
 
 
 async def test_a_search_for_words_stops_where_the_period_begins(monkeypatch):
-    monkeypatch.setattr("whisper_tui.tui.screens.past_calls.WINDOW", 50)
+    monkeypatch.setattr("whisper_tui.tui.screens.past_search.WINDOW", 50)
     scenario = begin()
     for number in range(300):
         ask(scenario, "echo", str(number))

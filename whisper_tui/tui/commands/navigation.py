@@ -207,13 +207,14 @@ class ScreenCommands:
         return {"history": self.history, "rules": self.rules, "why": self.why, "export": self.export}
 
     def history(self) -> None:
-        """Open the history, in a cockpit over several machines that of the machine of the selected call."""
-        machine = self._cockpit.shown.host if self._cockpit.shown is not None else ""
-        self._cockpit.screen.app.push_screen(HistoryScreen(self._cockpit, self._pens(), machine))
+        """Open the history, in a cockpit over several machines that of all of them."""
+        screen = self._cockpit.screen
+        screen.app.push_screen(HistoryScreen(self._cockpit, self._pens(), screen.query_one(CallList).hosts))
 
     def rules(self) -> None:
         """Open the screen of rules and standing approvals."""
-        self._cockpit.screen.app.push_screen(RulesScreen(self._cockpit))
+        screen = self._cockpit.screen
+        screen.app.push_screen(RulesScreen(self._cockpit, screen.query_one(CallList).hosts))
 
     def why(self) -> None:
         """Show why the selected call was allowed, asked or denied."""

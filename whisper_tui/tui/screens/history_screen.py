@@ -1,6 +1,6 @@
 """The history screen: all calls on the left, the selected one on the right; and the statistics of a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.call_text import describe, heading
 from whisper_tui.present.preview_text import on_record_paragraphs
 from whisper_tui.present.quantities import count, date_and_time, duration
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
+from whisper_tui.present.spans import BLANK, Line, Paragraph, Span
 from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.cockpit.edit_diff import EditFacts
@@ -39,7 +39,8 @@ from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter, PaneZoom
-from whisper_tui.tui.screens.past_calls import AHEAD, NEXT, FilterButtons, Filters, PastCalls, PastList, know_session
+from whisper_tui.tui.screens.past_calls import FilterButtons, PastList, SearchBox, know_session, last_line
+from whisper_tui.tui.screens.past_search import AHEAD, NEXT, Filters, MergedPastCalls, PastCalls
 from whisper_tui.tui.screens.replay import BUTTONS, ReplayArea
 from whisper_tui.tui.screens.rule_dialogs import WhyScreen
 
@@ -56,6 +57,7 @@ HISTORY: tuple[Command, ...] = (
     ),
     Command("history-period", "t", "Time", "Only calls of the last hour, day, week, month, or earlier.", "History"),
     Command("history-session", "s", "Session", "Only calls of the selected call's session.", "History"),
+    Command("history-machine", "m", "Machine", "Only calls of the selected call's machine.", "History"),
     Command("history-clear", "c", "All", "Remove all filters and list all calls.", "History", in_footer=True),
     Command("history-reload", "n", "Newest", "Search again from the newest call.", "History"),
     Command("history-play", "space", "Play", "Play the recorded output at its original speed, or pause.", "History"),
@@ -184,18 +186,8 @@ SKIP_S = 5.0
 TYPING_S = 0.25
 """Debounce: seconds after the last typed letter until the search starts."""
 ON_A_CALL = frozenset(
-    {"history-session", "history-again", "history-reveal", "history-figures", "history-why", "history-export"}
+    f"history-{name}" for name in ("session", "machine", "again", "reveal", "figures", "why", "export")
 )
-
-
-class SearchBox(Input):
-    """The search field; Esc and Enter return the focus to the list."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,down", "done", "To the list", show=False)]
-
-    def action_done(self) -> None:
-        """Focus the list."""
-        self.screen.query_one(PastList).focus()
 
 
 class HistoryScreen(CommandScreen):
@@ -207,11 +199,13 @@ class HistoryScreen(CommandScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "#past"
 
-    def __init__(self, cockpit: CockpitContext, pens: Pens, machine: str = "") -> None:
+    def __init__(self, cockpit: CockpitContext, pens: Pens, machines: Collection[str] = ()) -> None:
+        """`machines`: those of a cockpit over several."""
         super().__init__()
         self._cockpit = cockpit
         self._pens = pens
-        self.filters = Filters(machine=machine)
+        self.filters = Filters()
+        self._machines = machines
         self.record: CallRecord | None = None
         """The call as shown on the screen."""
         self._told: tuple[Paragraph, ...] = ()
@@ -232,6 +226,7 @@ class HistoryScreen(CommandScreen):
         found: dict[str, Callable[[], object]] = {
             "history-search": lambda: self.set_focus(self.query_one(SearchBox)),
             "history-session": self._only_session,
+            "history-machine": self._only_machine,
             "history-clear": self._clear,
             "history-reload": lambda: self.look(self.filters),
             "history-play": self._play,
@@ -288,6 +283,8 @@ class HistoryScreen(CommandScreen):
 
     def means_something(self, command_id: str) -> bool:
         """False for commands that need a call, or one that ran, where there is none."""
+        if command_id == "history-machine" and not self._machines:
+            return False
         if command_id in ON_A_CALL:
             return self.record is not None
         if command_id == "history-take-back":
@@ -311,15 +308,21 @@ class HistoryScreen(CommandScreen):
         self._draw_list(anew=True)
         self._look_on()
 
-    def _new_past(self) -> PastCalls:
+    def _new_past(self) -> PastCalls | MergedPastCalls:
         cockpit = self._cockpit
-        return PastCalls(cockpit.supervision, self.filters, me=cockpit.me.who, clock=cockpit.clock)
+
+        def past(filters: Filters) -> PastCalls:
+            return PastCalls(cockpit.supervision, filters, me=cockpit.me.who, clock=cockpit.clock)
+
+        if not self._machines or self.filters.machine:
+            return past(self.filters)
+        return MergedPastCalls({name: past(replace(self.filters, machine=name)) for name in self._machines})
 
     def _look_on(self) -> None:
         self._loading = True
         self.run_worker(self._look(self._past), name="look", group="look", exclusive=True)
 
-    async def _look(self, past: PastCalls) -> None:
+    async def _look(self, past: PastCalls | MergedPastCalls) -> None:
         # Widgets go one after the other when the screen closes, and this may still be searching then.
         with suppress(NoMatches):
             try:
@@ -337,25 +340,16 @@ class HistoryScreen(CommandScreen):
 
     def _draw_list(self, *, anew: bool = False) -> None:
         past = self._past
-        looked = (
-            f"{count(past.looked_at, 'call')} searched, back to {date_and_time(past.back_to)}"
-            if past.back_to is not None
-            else ""
-        )
-        self.query_one(PastList).show(past.found, self._last_line(past, looked), anew=anew)
+        back_to = date_and_time(past.back_to) if past.back_to is not None else ""
+        looked = f"{count(past.looked_at, 'call')} searched, back to {back_to}" if back_to else ""
+        calls = self.query_one(PastList)
+        calls.hosts = () if self.filters.machine else self._machines
+        calls.show(past.found, last_line(past, looked, self._problem, loading=self._loading), anew=anew)
         number = count(len(past.found), "call") + ("" if past.ended else " so far")
-        whose = f"  history of {self.filters.machine}  " if self.filters.machine else "  history  "
+        of = self.filters.machine or (count(len(self._machines), "machine") if self._machines else "")
+        whose = f"  history of {of}  " if of else "  history  "
         left: Line = (Span(" whisper_tui ", "strong"), Span(whose, "running"), Span(number, "text"))
         self.query_one("#past-status", LineView).show(left, (Span(looked + " ", "muted"),))
-
-    def _last_line(self, past: PastCalls, looked: str) -> Line:
-        if self._problem:
-            return said(self._problem, "bad")
-        if self._loading:
-            return (Span("… " + (looked or "searching"), "muted"),)
-        if not past.found:
-            return (Span("No matching calls.", "muted"),)
-        return (Span("End of the history.", "muted"),) if past.ended else (Span("… scroll for older calls", "muted"),)
 
     @on(Input.Changed, "#past-search")
     def _typed(self, event: Input.Changed) -> None:
@@ -369,13 +363,17 @@ class HistoryScreen(CommandScreen):
 
     def _clear(self) -> None:
         self.query_one(SearchBox).value = ""
-        self.look(Filters(machine=self.filters.machine))
+        self.look(Filters())
+
+    def _only_machine(self) -> None:
+        if self.record is not None:
+            self.look(replace(self.filters, machine="" if self.filters.machine else self.record.host, session_id=None))
 
     def _only_session(self) -> None:
         if self.filters.session_id is not None:
             self.look(replace(self.filters, session_id=None))
         elif self.record is not None:
-            self.look(replace(self.filters, session_id=self.record.call.session_id))
+            self.look(replace(self.filters, session_id=self.record.call.session_id, machine=self.record.host))
 
     def _session_name(self, session_id: str) -> str:
         session = self._cockpit.board.sessions.get(session_id)

@@ -148,11 +148,16 @@ class Hits:
     by_rule: Counter[str]
 
 
-def entries(grants: tuple[Grant, ...], denials: tuple[SessionDenial, ...], rules: RuleList) -> list[Entry]:
-    """Return all standing approvals, denials and rules in sections; only that of the denials is left out if empty."""
+def entries(grants: tuple[Grant, ...], denials: tuple[SessionDenial, ...], rules: RuleList | None) -> list[Entry]:
+    """Return all standing approvals, denials and rules in sections; only that of the denials is left out if empty.
+
+    `rules`: None if they are not known, as those of several machines: an empty section would say that there are none.
+    """
     found: list[Entry] = [Heading("Standing approvals", len(grants)), *grants]
     if denials:
         found += [Heading("Denials for a session", len(denials)), *denials]
+    if rules is None:
+        return found
     for effect, title in TITLES.items():
         of_effect = [rule for rule in rules.rules if rule.effect == effect]
         found += [Heading(title, len(of_effect)), *of_effect]
@@ -191,14 +196,21 @@ def row(entry: Entry, hits: Hits) -> Line:
             return (sign, Span(f" commands that only read: {len(commands)}"), Span(f"{often}{idle}", "muted"))
         case SessionDenial():
             words = " ".join(masked_denial(entry).words)
-            return (Span("✘", "bad"), Span(" "), *said(f"{words} …"[:LONGEST_NAME]))
+            return (Span("✘", "bad"), Span(" "), *_machine(entry.id), *said(f"{words} …"[:LONGEST_NAME]))
         case Grant():
             return (
                 Span("↻", "good"),
                 Span(" "),
+                *_machine(entry.id),
                 *said(_subject(entry)[:LONGEST_NAME]),
                 Span(f"  {_times(entry.uses)}", "muted"),
             )
+
+
+def _machine(id_: str) -> Line:
+    """Return the name of the machine that an id begins with, if it does."""
+    host = id_.rpartition(":")[0]
+    return (Span(f"{host} ", "muted"),) if host else ()
 
 
 def _times(number: int) -> str:

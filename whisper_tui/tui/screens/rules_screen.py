@@ -4,7 +4,7 @@ import os
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -65,6 +65,8 @@ RULES: tuple[Command, ...] = (
     Command("rules-leave", "escape,q,L", "Back", "Go back to the cockpit.", "Rules", in_footer=True),
 )
 
+ON_RULES = frozenset(f"rules-{name}" for name in ("test", "add", "change", "switch", "trust", "why", "edit"))
+"""The commands that are about the rules of one machine."""
 VARIABLES = ("VISUAL", "EDITOR")
 DEFAULT_EDITOR = "vi"
 
@@ -190,9 +192,11 @@ class RulesScreen(CommandScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012
     AUTO_FOCUS = "#remembered"
 
-    def __init__(self, cockpit: CockpitContext) -> None:
+    def __init__(self, cockpit: CockpitContext, machines: Collection[str] = ()) -> None:
+        """`machines`: those of a cockpit over several, each of which has its own rules."""
         super().__init__()
         self._cockpit = cockpit
+        self._machines = machines
         self.rules = RuleList()
         self._files: tuple[RulesChanged, ...] = ()
         self._grants: tuple[Grant, ...] = ()
@@ -226,17 +230,24 @@ class RulesScreen(CommandScreen):
     async def on_mount(self) -> None:
         """Read the rules, then count their decisions in the history."""
         self.query_one(TestBox).cursor_blink = False
+        self.query_one(TestBox).display = not self._machines
         await self.reload()
-        # Reading 5,000 calls takes a while; the list is there before their counts.
-        self.run_worker(self._count_hits(), name="hits")
+        if not self._machines:
+            # Reading 5,000 calls takes a while; the list is there before their counts.
+            self.run_worker(self._count_hits(), name="hits")
+
+    def means_something(self, command_id: str) -> bool:
+        """False for commands about rules where several machines have their own."""
+        return super().means_something(command_id) and not (self._machines and command_id in ON_RULES)
 
     async def reload(self) -> None:
         """Read rules and approvals again."""
         supervision = self._cockpit.supervision
         try:
             self._grants, self._denials = await supervision.grants(), await supervision.denials()
-            self.rules = await supervision.rule_list(self._roots())
-            self._files = await supervision.rule_files()
+            if not self._machines:
+                self.rules = await supervision.rule_list(self._roots())
+                self._files = await supervision.rule_files()
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="error")
         self._draw()
@@ -263,7 +274,7 @@ class RulesScreen(CommandScreen):
         """Draw the list, and keep the highlighted entry."""
         listed = self.query_one(OptionList)
         at = listed.highlighted
-        self._entries = entries(self._grants, self._denials, self.rules)
+        self._entries = entries(self._grants, self._denials, None if self._machines else self.rules)
         options = [
             Option(_content(row(entry, self._hits)), disabled=isinstance(entry, Heading)) for entry in self._entries
         ]
@@ -282,12 +293,15 @@ class RulesScreen(CommandScreen):
         left: Line = (
             Span(" whisper_tui ", "strong"),
             Span("  rules ", "running"),
-            Span(f" {count(len(self._grants), 'approval')}, {count(len(rules.rules), 'rule')}"),
+            Span(f" {count(len(self._grants), 'approval')}"),
+            *(() if self._machines else (Span(f", {count(len(rules.rules), 'rule')}"),)),
         )
         looking = "run without approval" if rules.read_only_runs else "need approval"
         right: Line = (Span(f"read-only commands {looking} ", "muted"),)
         if rules.broken is not None:
             right = (*said(f"every command needs approval: {rules.broken} ", "bad"),)
+        elif self._machines:
+            right = (Span("rules of a machine: whisper-tui rules list --host NAME ", "muted"),)
         elif not rules.path:
             right = (Span("rules cannot be read here ", "muted"),)
         self.query_one("#rules-status", LineView).show(left, right)
