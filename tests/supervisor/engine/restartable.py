@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.call import CommandSpec, Shell
-from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, NeverRan, RunKey, StartOrder
+from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 MOST_AT_ONCE = 20
@@ -44,9 +44,8 @@ class Plan:
         temporary.rename(self.ended / key.call_id)
 
 
-async def main(directory: Path) -> None:
+async def main(directory: Path, executor: Executor) -> None:
     plan = Plan(directory)
-    executor = LocalExecutor(directory / "runs")
     await executor.open()
     commands, attempts = plan.runs(), plan.attempts()
     endings: dict[RunKey, dict[str, Any]] = {}
@@ -83,7 +82,7 @@ async def main(directory: Path) -> None:
     await executor.close()
 
 
-async def _each(executor: LocalExecutor) -> Any:
+async def _each(executor: Executor) -> Any:
     async for reports in executor.reports():
         for report in reports:
             yield report
@@ -95,4 +94,4 @@ async def _nothing() -> Any:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), LocalExecutor(Path(sys.argv[1]) / "runs")))

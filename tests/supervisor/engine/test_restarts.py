@@ -102,7 +102,7 @@ async def test_twenty_running_commands_are_recovered_exactly(restarted: Restarte
         assert (directory / f"ran.{n}").read_text() == "x\n"
 
 
-def _random_command(chance: random.Random, call: str) -> tuple[str, bytes, int | str]:
+def random_command(chance: random.Random, call: str) -> tuple[str, bytes, int | str]:
     size, end = chance.choice([0, 10, 5_000, 300_000]), chance.choice(ENDS)
     pause = chance.choice([0, 0.05, 0.4, 1.5])
     text = f"{call}-" * 8
@@ -118,7 +118,7 @@ def _random_command(chance: random.Random, call: str) -> tuple[str, bytes, int |
 @pytest.mark.timeout(max(240, 3 * CRASH_SECONDS))
 async def test_every_command_runs_once_however_often_the_supervisor_is_killed(restarted: Restarted):
     chance = random.Random(CRASH_SEED)
-    cases = {str(n): _random_command(chance, str(n)) for n in range(1, CRASH_COMMANDS + 1)}
+    cases = {str(n): random_command(chance, str(n)) for n in range(1, CRASH_COMMANDS + 1)}
     restarted.lay_out({call: command for call, (command, _, _) in cases.items()})
     deadline, kills = time.monotonic() + CRASH_SECONDS, 0
     while time.monotonic() < deadline and len(list(restarted.plan.ended.iterdir())) < CRASH_COMMANDS:
@@ -133,11 +133,11 @@ async def test_every_command_runs_once_however_often_the_supervisor_is_killed(re
         await asyncio.to_thread(restarted.process.wait)
 
     for call, (_, expected, end) in cases.items():
-        _check_case(restarted, call, expected, end)
+        check_case(restarted, call, expected, end)
     print(f"seed {CRASH_SEED}: {kills} kills, {CRASH_COMMANDS} commands")
 
 
-def _check_case(restarted: Restarted, call: str, expected: bytes, end: int | str) -> None:
+def check_case(restarted: Restarted, call: str, expected: bytes, end: int | str) -> None:
     where = f"call {call}, seed {CRASH_SEED}"
     told = restarted.end_of(call)
     ending = told["ending"]

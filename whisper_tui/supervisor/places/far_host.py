@@ -260,7 +260,7 @@ class FarHost:
                     self._start(connection, name, json.loads(frame.payload))
                     reply({})
                 case "attach":
-                    answer = self.runs.attach(name)
+                    answer = self.runs.attach(name, str(header["boot"]))
                     connection.follow(name, f"{self.runs.directory}/{name}", dict(header["has"]))
                     reply(answer)
                 case "order":
@@ -271,6 +271,8 @@ class FarHost:
                     connection.unfollow(name)
                     self.runs.forget(name)
                     reply({})
+                case "finished":
+                    reply({"names": self.runs.finished()})
                 case "ping":
                     reply({})
                 case "renew":

@@ -31,6 +31,9 @@ UNCLAIMED_AFTER_LOSS_S = 3.0
 NAME = re.compile(r"[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}")
 """The name of an attempt. It is one component of a path."""
 
+MOST_NAMES = 2000
+"""Names of attempts in one answer."""
+
 _NO_READER = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
 Reply = Callable[[dict[str, Any]], None]
 """Takes the answer to a request."""
@@ -170,8 +173,10 @@ class FarRuns:
         if self._groups is not None:
             self._groups.sweep(self.directory)
         self._start_zygote()
-        for name in os.listdir(self.directory):
-            if NAME.fullmatch(name) and not AttemptFiles(self._path(name)).has(run_files.DONE):
+        for name in self._names():
+            attempt = AttemptFiles(self._path(name))
+            # Without an order no keeper was ever asked, and whoever attaches it is told that.
+            if attempt.has(run_files.SPEC) and not attempt.has(run_files.DONE):
                 # No keeper will claim it any more, because its job was in the socket of the last process.
                 self._runs[name] = FarRun(self._path(name), 0.0)
                 self._check(name)
@@ -211,18 +216,31 @@ class FarRuns:
             raise Failed("unavailable", f"{self.directory} cannot be used there: {error.strerror}") from None
         self._send_jobs()
 
-    def attach(self, name: str) -> dict[str, Any]:
-        """Say whether an attempt was ordered before. If not, it is revoked durably: a late order finds that."""
+    def attach(self, name: str, boot: str) -> dict[str, Any]:
+        """Say how much input of a run was taken. An attempt that nobody knows never runs: a late order finds that.
+
+        `boot`: that in which it was ordered, as far as is known.
+        """
         directory = self._path(name)
-        known = os.path.isdir(directory)
+        attempt = AttemptFiles(directory)
         try:
-            if not known:
-                run_files.make_directory(directory)
-                AttemptFiles(directory).revoke()
+            if not attempt.has(run_files.SPEC) and run_files.claimed(directory) is None:
+                os.makedirs(directory, 0o700, exist_ok=True)
+                if boot in {"", self.boot}:
+                    attempt.revoke()
+                else:
+                    # A power failure may have lost the files of a command that had started.
+                    run_files.claim(directory, run_files.RUN)
+                    attempt.finish_records(RESTARTED_AT_START)
         except OSError as error:
             raise Failed("unavailable", f"{self.directory} cannot be used there: {error.strerror}") from None
         run = self._runs.get(name)
-        return {"known": known, "taken": run.input_taken if run is not None else 0}
+        return {"taken": run.input_taken if run is not None else 0}
+
+    def finished(self) -> list[str]:
+        """Return the names of the attempts that are over, and whose files are still here."""
+        names = [name for name in self._names() if AttemptFiles(self._path(name)).has(run_files.DONE)]
+        return names[:MOST_NAMES]
 
     def forget(self, name: str) -> None:
         """Remove the files of an attempt that is over."""
@@ -417,6 +435,9 @@ class FarRuns:
 
     def _discard(self, name: str) -> None:
         self._runs.pop(name).attempt.discard()
+
+    def _names(self) -> list[str]:
+        return [name for name in os.listdir(self.directory) if NAME.fullmatch(name)]
 
     def _path(self, name: str) -> str:
         if not NAME.fullmatch(name):

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import logging
+import math
 import os
 import random
 import socket
@@ -98,6 +99,8 @@ class PlaceConnection:
         self._asked: dict[int, asyncio.Future[Frame]] = {}
         self._out: asyncio.Queue[bytes] = asyncio.Queue()
         self._heard_at = 0.0
+        self._begun_at = math.inf
+        """When the last connection began, if it was one."""
         self._taking = False
         """True while frames are being taken, which waits for room on the disk here."""
         self._retry = asyncio.Event()
@@ -142,8 +145,9 @@ class PlaceConnection:
             try:
                 await self._connect(attempt)
             except WhisperError as error:
-                if not self.problem and time.time() - self.since > STABLE_S:
+                if time.monotonic() - self._begun_at > STABLE_S:
                     attempt = 0
+                self._begun_at = math.inf
                 self._lost(error)
             pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)]
             attempt += 1
@@ -201,7 +205,9 @@ class PlaceConnection:
         except _Ended as ended:
             raise await self._explained(ended, process, said) from None
         finally:
-            self.hello, self._socket = None, None
+            if self.hello is not None:
+                self.hello, self.problem, self.since = None, "the connection was lost", time.time()
+            self._socket = None
             if sender is not None:
                 sender.cancel()
             ours.close()
@@ -257,7 +263,8 @@ class PlaceConnection:
 
     def _begin(self, hello: Hello, connected: socket.socket) -> None:
         self.hello, self._socket, self.since, self.problem = hello, connected, time.time(), ""
-        self._heard_at, self._taking, self.host = time.monotonic(), False, hello.host
+        self._heard_at = self._begun_at = time.monotonic()
+        self._taking, self.host = False, hello.host
         _log.info("%s is reached by %s", self.name, self.summary)
         self._greet(hello)
 
@@ -318,10 +325,7 @@ class PlaceConnection:
                 )
 
     def _lost(self, error: WhisperError) -> None:
-        self.hello = None
         problem = error.sentence().rstrip(".")
-        if not self.problem:
-            self.since = time.time()
         if problem != self.problem:
             _log.warning("%s is unreachable: %s", self.name, problem)
         self.problem = problem

@@ -19,7 +19,6 @@ from whisper_tui.model.run import (
 )
 from whisper_tui.model.state import PlaceState
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START
 from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame
 from whisper_tui.supervisor.places.mirror import Identity, Mirror, MirroredRuns, PlacedRun, PlaceMark, near_name
 from whisper_tui.supervisor.places.place_connection import Disconnected, Hello, PlaceConnection
@@ -213,14 +212,29 @@ class RemoteExecutor:
     def _on_reached(self, hello: Hello) -> None:
         for run in tuple(self._mirrored.runs.values()):
             self._attach(run, hello)
+        self._mirrored.keep(self._forget_finished())
+
+    async def _forget_finished(self) -> None:
+        """Have the place forget what is over and whole here: an earlier supervisor was killed before it could."""
+        with suppress(WhisperError, ValueError, OSError):
+            names = (await self.connection.ask("finished")).header["names"]
+            for call_id, _, attempt in (str(name).rpartition(".") for name in names):
+                mirror = Mirror(str(self._directory), RunKey(call_id, int(attempt)))
+                if mirror.key not in self._mirrored.runs and mirror.has(run_files.DONE):
+                    await asyncio.to_thread(mirror.flush)
+                    await self._ask_to_forget(mirror.name)
 
     def _attach(self, run: PlacedRun, hello: Hello) -> None:
         """Have the place send the news of a run. If nobody there knows it, it is revoked there."""
         run.attached.clear()
-        answer = self.connection.send("attach", of=run.mirror.name, has=run.mirror.has_now())
-        self._mirrored.keep(self._confirm_attach(run, hello, answer))
+        before = run.mirror.identity if run.ordered else Identity()
+        if before.instance not in {"", hello.instance}:
+            self._mirrored.report(run, run.monitor.on_uncertain(MADE_ANEW))
+            return
+        answer = self.connection.send("attach", of=run.mirror.name, has=run.mirror.has_now(), boot=before.boot)
+        self._mirrored.keep(self._confirm_attach(run, answer))
 
-    async def _confirm_attach(self, run: PlacedRun, hello: Hello, answer: "asyncio.Future[Frame]") -> None:
+    async def _confirm_attach(self, run: PlacedRun, answer: "asyncio.Future[Frame]") -> None:
         try:
             told = (await answer).header
         except Disconnected:
@@ -229,17 +243,8 @@ class RemoteExecutor:
             self._mirrored.health.note(error)
             return
         self._mirrored.health.over()
-        before, key = run.mirror.identity, run.mirror.key
-        if key not in self._mirrored.runs:
-            return
-        if run.ordered and before.instance not in {"", hello.instance}:
-            self._mirrored.report(run, run.monitor.on_uncertain(MADE_ANEW))
-        elif run.ordered and not told.get("known") and before.boot not in {"", hello.boot}:
-            # A power failure there may have lost the files of a command that had started.
-            self._mirrored.report(run, run.monitor.on_uncertain(RESTARTED_AT_START))
-        else:
-            run.input_taken = int(told.get("taken", 0))
-            run.attached.set()
+        run.input_taken = int(told.get("taken", 0))
+        run.attached.set()
 
     async def _confirm_start(self, run: PlacedRun, answer: "asyncio.Future[Frame]") -> None:
         try:
