@@ -29,6 +29,7 @@ from whisper_tui.supervisor.journal.sqlite_file import check_format
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
+from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
@@ -142,11 +143,10 @@ def _keep_others_out() -> None:
 async def _supervise(
     home: Directories, configuration: Configuration, occupation: StateDirectoryLock, ready: Callable[[], None]
 ) -> None:
-    rules, runs = RuleFiles(home, configuration.rules), Path(home.state) / "runs"
-    here = LocalExecutor(runs, Cgroups.find())
+    rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
-        PlacedExecutors(here, configuration.places, runs) if configuration.places else here,
+        _executor(Path(home.state) / "runs", configuration),
         clients_rules=ClientRules(Path.home()).of,
         gaps=_gaps,
         rule_book=rules,
@@ -180,6 +180,12 @@ async def _supervise(
         await server.close()
     finally:
         await supervisor.close()
+
+
+def _executor(runs: Path, configuration: Configuration) -> Executor:
+    """Return the executor of this machine, or of this machine and the places of the configuration."""
+    here = LocalExecutor(runs, Cgroups.find())
+    return PlacedExecutors(here, configuration.places, runs) if configuration.places else here
 
 
 def _notifier(

@@ -1,6 +1,6 @@
 """What holds of a command on this machine holds of one at a place: the same tests, over a connection.
 
-Left out are those of files that are at the place, of the whole environment, and of groups that this machine made.
+Left out are those that look at files beside the keeper, at the whole environment, or at an executor's own parts.
 """
 
 import pytest
@@ -13,6 +13,3 @@ from tests.supervisor.engine.test_limits import *  # noqa: F403
 from tests.supervisor.engine.test_output_limits import *  # noqa: F403
 
 pytestmark = pytest.mark.slow
-
-del test_the_files_of_a_run_are_for_its_owner_only  # noqa: F821
-del test_the_command_gets_exactly_the_environment_of_the_order  # noqa: F821

@@ -246,8 +246,7 @@ class FarHost:
 
     def on_frame(self, connection: NearEnd, frame: Frame) -> None:
         """Carry out a request."""
-        header = frame.header
-        number, name = header.get("id"), str(header.get("of", ""))
+        number = frame.header.get("id")
 
         def reply(answer: dict[str, Any], payload: bytes = b"") -> None:
             connection.send(encoded({"re": number, **answer}, payload))
@@ -255,36 +254,39 @@ class FarHost:
                 connection.flush()
 
         try:
-            match header.get("do"):
-                case "start":
-                    self._start(connection, name, json.loads(frame.payload))
-                    reply({})
-                case "attach":
-                    answer = self.runs.attach(name, str(header["boot"]))
-                    connection.follow(name, f"{self.runs.directory}/{name}", dict(header["has"]))
-                    reply(answer)
-                case "order":
-                    self.runs.order(name, json.loads(frame.payload), reply)
-                case "input":
-                    self.runs.write(name, int(header["at"]), frame.payload, reply)
-                case "forget":
-                    connection.unfollow(name)
-                    self.runs.forget(name)
-                    reply({})
-                case "finished":
-                    reply({"names": self.runs.finished()})
-                case "ping":
-                    reply({})
-                case "renew":
-                    self._renew(json.loads(frame.payload))
-                case str(what) if what in ANSWERERS:
-                    self._answer_in_thread(what, frame.payload, reply)
-                case what:
-                    raise Failed("invalid_request", f"the host process there does not know {what!r}")
+            self._carry_out(connection, frame, str(frame.header.get("of", "")), reply)
         except Failed as failed:
             reply(failed.answer)
         except (KeyError, TypeError, ValueError) as error:
             reply(Failed("invalid_request", f"a request is wrong: {error!r}").answer)
+
+    def _carry_out(self, connection: NearEnd, frame: Frame, name: str, reply: Callable[..., None]) -> None:
+        match frame.header.get("do"):
+            case "start":
+                self._start(connection, name, json.loads(frame.payload))
+                reply({})
+            case "attach":
+                answer = self.runs.attach(name, str(frame.header["boot"]))
+                connection.follow(name, f"{self.runs.directory}/{name}", dict(frame.header["has"]))
+                reply(answer)
+            case "order":
+                self.runs.order(name, json.loads(frame.payload), reply)
+            case "input":
+                self.runs.write(name, int(frame.header["at"]), frame.payload, reply)
+            case "forget":
+                connection.unfollow(name)
+                self.runs.forget(name)
+                reply({})
+            case "finished":
+                reply({"names": self.runs.finished()})
+            case "ping":
+                reply({})
+            case "renew":
+                self._renew(json.loads(frame.payload))
+            case str(what) if what in ANSWERERS:
+                self._answer_in_thread(what, frame.payload, reply)
+            case what:
+                raise Failed("invalid_request", f"the host process there does not know {what!r}")
 
     def on_closed(self, connection: NearEnd) -> None:
         """Forget a connection that was closed."""

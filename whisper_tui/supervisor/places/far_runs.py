@@ -212,7 +212,7 @@ class FarRuns:
         try:
             self._unsent.append((name, pack(run.attempt.directory, environment)))
         except OSError as error:
-            self._discard(name)
+            self._runs.pop(name).attempt.discard()
             raise Failed("unavailable", f"{self.directory} cannot be used there: {error.strerror}") from None
         self._send_jobs()
 
@@ -432,9 +432,6 @@ class FarRuns:
             self._loop.watch(jobs.fileno(), 0, lambda: None)
             return
         self._loop.watch(jobs.fileno(), 0, lambda: None)
-
-    def _discard(self, name: str) -> None:
-        self._runs.pop(name).attempt.discard()
 
     def _names(self) -> list[str]:
         return [name for name in os.listdir(self.directory) if NAME.fullmatch(name)]
