@@ -62,7 +62,7 @@ async def at_once(door: SupervisorClient, session_id: str, directory: str) -> fl
 
 async def main(rounds: int) -> None:
     """Measure against a supervisor of its own, in a process of its own."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY"), ignore_cleanup_errors=True) as directory:
         root = Path(directory)
         home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
         (root / "config").mkdir(mode=0o700)

@@ -125,7 +125,7 @@ def main() -> int:
     limit = "" if options.minutes == inf else f" --minutes {options.minutes:g}"
     command = f"python -m tests.crash --kills {options.kills}{limit} --seed {seed}"
     print(command, flush=True)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         result = asyncio.run(crash(Path(directory) / "crash", options.kills, seed, options.minutes))
         # Before the directory is removed: a process that is left over and still writes there makes that fail.
         print(table(result), flush=True)
