@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.tui.scenes import workday
+from whisper_tui.cli.commands.list_calls import _listed
 from whisper_tui.cli.output_format import (
     PIPED,
     Table,
@@ -18,9 +20,13 @@ from whisper_tui.cli.output_format import (
     fit,
     gravest,
     outcome,
+    print_table,
     standing,
     width_of,
 )
+from whisper_tui.model.call_rows import call_row
+from whisper_tui.model.event import AgentGaveUp
+from whisper_tui.wire.server_state import brief_row
 
 PROGRAM = """
 from whisper_tui.cli.output_format import print_table
@@ -145,3 +151,29 @@ print_table(("ID", "RISK", "STATE"), [("1", "▲▲ destructive", "waiting"), ("
     assert ("\x1b[1;31m▲▲ destructive\x1b[0m" in shown, "\x1b" in shown) == (coloured, coloured)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert plain == ["ID  RISK            STATE", "1   ▲▲ destructive  waiting", "2   ▲ network       running"]
+
+
+def test_the_brief_row_of_a_waiting_call_is_printed_as_its_whole_row():
+    board = workday().supervisor.board
+    gone = AgentGaveUp(at=1.0, call_id=next(iter(board.waiting)), why="it has ended")
+    board.apply(gone)
+    tools = {call_id for call_id in board.waiting if board.calls[call_id].function is not None}
+    for call_id in board.waiting:
+        record = board.calls[call_id]
+        brief = brief_row(board, call_id)
+        if call_id in tools:
+            assert brief is None
+            continue
+        whole = call_row(record, board.sessions[record.call.session_id])
+        assert brief is not None and brief.keys() <= whole.keys()
+        assert [*_listed([brief])] == [*_listed([whole])]
+    assert len(board.waiting) - len(tools) > 2 and brief_row(board, "none") is None
+    assert any("agent gone" in line[1] for line in _listed([brief_row(board, gone.call_id)]))
+
+
+def test_a_table_of_wide_and_narrow_letters_is_cut_as_each_cell_alone(capsys, monkeypatch):
+    monkeypatch.setattr("whisper_tui.cli.output_format.PIPED", 40)
+    texts = ["a" * 60, "日本" * 20, "ü" * 10, "", "b"]
+    print_table(("ID", "COMMAND"), [(str(number), text) for number, text in enumerate(texts)])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1:] == [f"{number}   {cell(text, 36)}".rstrip() for number, text in enumerate(texts)]

@@ -74,20 +74,38 @@ class Table:
     def print(self, rows: Iterable[Sequence[str]]) -> None:
         """Print rows, the first ones under the headings."""
         lines = [*(() if self._begun else (self._headings,)), *map(tuple, rows)]
-        self._widths = [
-            max((width, *(width_of(line[column]) for line in lines))) for column, width in enumerate(self._widths)
-        ]
+        if not lines:
+            return
+        # Column by column: that is several times as fast as cell by cell.
+        columns_of_text = list(zip(*lines, strict=True))
+        self._widths = [max(each) for each in zip(self._widths, map(_widest, columns_of_text), strict=True)]
         widths, coloured = list(self._widths), shows_colours()
         fit(widths, os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else PIPED)
-        for line in lines:
-            cells = [cell(text, width) for text, width in zip(line, widths, strict=True)]
-            cells[-1] = cells[-1].rstrip()
-            if coloured:
-                named = zip(self._headings, line, strict=True)
-                styles = [_style(*each) if self._begun else _BOLD for each in named]
-                cells = [styled(text, style) for text, style in zip(cells, styles, strict=True)]
-            sys.stdout.write(GAP.join(cells).rstrip() + "\n")
-            self._begun = True
+        cells = [_cells(texts, width) for texts, width in zip(columns_of_text, widths, strict=True)]
+        cells[-1] = [text.rstrip() for text in cells[-1]]
+        if coloured:
+            cells = [self._styled(*each) for each in zip(self._headings, columns_of_text, cells, strict=True)]
+        sys.stdout.write("".join([GAP.join(line).rstrip() + "\n" for line in zip(*cells, strict=True)]))
+        self._begun = True
+
+    def _styled(self, heading: str, texts: Sequence[str], cells: list[str]) -> list[str]:
+        """Return the cells of a column in their colours; the first row ever printed is that of the headings."""
+        styles = [_style(heading, text) for text in texts]
+        if not self._begun:
+            styles[0] = _BOLD
+        return [styled(text, style) for text, style in zip(cells, styles, strict=True)]
+
+
+def _widest(texts: Sequence[str]) -> int:
+    return max(map(len, texts)) if "".join(texts).isascii() else max(map(width_of, set(texts)))
+
+
+def _cells(texts: Sequence[str], width: int) -> list[str]:
+    if "".join(texts).isascii():
+        return [text.ljust(width) if len(text) <= width else f"{text[: max(0, width - 1)]}…" for text in texts]
+    # Ages, states and risks are a few different texts.
+    made = {text: cell(text, width) for text in set(texts)}
+    return [made[text] for text in texts]
 
 
 _BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -131,8 +131,26 @@ class LightClient(JsonLines):
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """Send a request and return its answer. Raises the supervisor's error, or `Unavailable`."""
+        self._request(operation, arguments)
+        return self._answer()
+
+    def ask_each(self, operation: str, parts: Iterable[dict[str, Any]]) -> Iterator[Any]:
+        """Yield the answers to requests with these arguments; the supervisor works on the next one meanwhile."""
+        asked = False
+        for arguments in parts:
+            answer = self._answer() if asked else None
+            self._request(operation, arguments)
+            if asked:
+                yield answer
+            asked = True
+        if asked:
+            yield self._answer()
+
+    def _request(self, operation: str, arguments: dict[str, Any]) -> None:
         self._last_id += 1
         self.send({"id": self._last_id, "op": operation, "args": arguments})
+
+    def _answer(self) -> Any:
         try:
             return self.receive()["ok"]
         except InvalidRequest as error:

@@ -181,8 +181,11 @@ class RowSource(Protocol):
         """Return the ids of the calls that `list` shows, in its order: first those that wait."""
         ...
 
-    async def open_rows(self, call_ids: RowsAtOnce) -> list[dict[str, Any]]:
-        """Return the rows of these calls as `list` shows them, without those that are over by now."""
+    async def open_rows(self, call_ids: RowsAtOnce, *, brief: bool = False) -> list[dict[str, Any]]:
+        """Return the rows of these calls as `list` shows them, without those that are over by now.
+
+        `brief`: of those that wait only what a table of them needs.
+        """
         ...
 
 
@@ -190,7 +193,7 @@ OF_ROWS = frozenset({"rows", "open_calls", "open_rows"})
 """The operations of `RowSource`."""
 
 
-ROWS_A_TURN = 25
+ROWS_A_TURN, BRIEF_ROWS_A_TURN = 25, 100
 """Rows that are made before the event loop gets a turn."""
 
 
@@ -245,22 +248,26 @@ class Rows:
         board = self._state.board
         return [*board.waiting, *board.held, *board.queued, *board.running]
 
-    async def open_rows(self, call_ids: tuple[str, ...]) -> list[dict[str, Any]]:
+    async def open_rows(self, call_ids: tuple[str, ...], *, brief: bool = False) -> list[dict[str, Any]]:
         """Return the rows of these calls, without those that are over by now."""
         board = self._state.board
         sections = (board.waiting, board.held, board.queued, board.running)
         still_open = (call_id for call_id in call_ids if any(call_id in section for section in sections))
-        return await self._call_rows(tuple(still_open), mask_unless_undecided)
+        return await self._call_rows(tuple(still_open), mask_unless_undecided, brief=brief)
 
-    async def _call_rows(self, call_ids: Sequence[str], shown: Callable[[CallRecord], CallRecord]) -> list[Row]:
+    async def _call_rows(
+        self, call_ids: Sequence[str], shown: Callable[[CallRecord], CallRecord], *, brief: bool = False
+    ) -> list[Row]:
         board, rows = self._state.board, list[Row]()
         stalls, reasons = await self._supervision.stalls(), await self._queue_reasons()
         for number, call_id in enumerate(call_ids, 1):
-            if (record := board.calls.get(call_id)) is not None:
+            if brief and (row := brief_row(board, call_id)) is not None:
+                rows.append(row)
+            elif (record := board.calls.get(call_id)) is not None:
                 session, stall = board.sessions.get(record.call.session_id), stalls.get(call_id, NO_STALL)
                 rows.append(call_row(shown(record), session, still=board.paused is not None, stall=stall))
                 _say_why_queued(rows[-1], record, reasons)
-            if number % ROWS_A_TURN == 0:
+            if number % (BRIEF_ROWS_A_TURN if brief else ROWS_A_TURN) == 0:
                 # A hundred thousand rows take seconds: keys, answers and starts get their turn in between.
                 await asyncio.sleep(0)
         return rows
@@ -274,6 +281,26 @@ class Rows:
         """Return the session of a call. The board only has recent ones."""
         session_id = record.call.session_id
         return self._state.board.sessions.get(session_id) or await self._supervision.session(session_id)
+
+
+def brief_row(board: Board, call_id: str) -> Row | None:
+    """Return what a table needs of a waiting command, without its record. None: it is another call."""
+    line = board.calls.line(call_id) if call_id in board.waiting else None
+    if line is None or line.carried_out:
+        return None
+    session = board.sessions.get(line.session_id)
+    return {
+        "id": line.id,
+        "state": "waiting",
+        "since": line.waits_since,
+        "agent_gave_up": line.agent_gave_up,
+        "risks": [{"id": id_, "grave": bool(grave)} for id_, *grave in line.risks],
+        "not_inspected": line.not_inspected,
+        "session": session.name if session else line.session_id,
+        "command": line.command,
+        "asked": None,
+        "description": line.description,
+    }
 
 
 def _whole(record: CallRecord) -> CallRecord:

@@ -75,10 +75,10 @@ def _list(options: Options) -> int:
             sys.stderr.write(f"whisper-tui: {visible(sentence)}\n")
         queued = dict[str, str]()
         if options.json:
-            print_json([row for rows in _open_rows(supervisor, queued) for row in rows])
+            print_json([row for rows in _open_rows(supervisor, queued, brief=False) for row in rows])
         else:
             table = Table(LISTED)
-            for rows in _open_rows(supervisor, queued):
+            for rows in _open_rows(supervisor, queued, brief=True):
                 table.print(_listed(rows))
                 # Who looks at very many calls sees the first of them at once.
                 sys.stdout.flush()
@@ -92,13 +92,13 @@ FIRST_ROWS, ROWS_AT_ONCE = 100, 1000
 """Calls that are asked for at first, and later, so that the first ones appear at once."""
 
 
-def _open_rows(supervisor: LightClient, queued: dict[str, str]) -> Iterator[list[Row]]:
+def _open_rows(supervisor: LightClient, queued: dict[str, str], *, brief: bool) -> Iterator[list[Row]]:
     """Yield the calls that wait, are queued or run, in parts, and add the first `queued` call of each reason."""
     call_ids = supervisor.ask("open_calls")
     parts = [call_ids[:FIRST_ROWS]]
     parts += [call_ids[at : at + ROWS_AT_ONCE] for at in range(FIRST_ROWS, len(call_ids), ROWS_AT_ONCE)]
-    for part in parts:
-        rows = supervisor.ask("open_rows", call_ids=part)
+    asked = ({"call_ids": part, "brief": brief} for part in parts)
+    for rows in supervisor.ask_each("open_rows", asked):
         for row in rows:
             if row["state"] == "queued" and row["reason"]:
                 queued.setdefault(row["reason"], row["id"])
