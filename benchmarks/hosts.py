@@ -1,4 +1,4 @@
-"""One cockpit over ten machines with 1,000 waiting calls each, near, and over a slow and a stalled network.
+"""One cockpit over ten machines with 1,000 waiting calls each, near, and over a slow, a lossy and a stalled network.
 
 The machines are supervisors of this one, each with a journal of its own; a program in the place of ssh leads to them,
 and delays what passes. Against one supervisor with as many calls, so that the columns differ by the machines alone.
@@ -19,20 +19,22 @@ HOSTS, EACH = 10, 1_000
 ROUNDS = 20
 DELAY_MS = 100
 """In each direction: an answer takes twice as long."""
+LOST = 2
+"""Percent of the packets that are lost."""
 PATIENCE_S = 600
 OPEN, LISTED = "from nothing to the first call on the screen", "until all are listed (in the background)"
 KEYS, FILTER = "one call down, one up", "a letter into the filter, and out"
 NEWS = "an agent asks on one machine: its call is counted"
 SSH = """#!/bin/sh
 while [ "$1" != "--" ]; do shift; done
-exec {python} -S {wire} {delay} {folder}/$2.stalled sh -c "$3"
+exec {python} -S {wire} {delay} {lost} {folder}/$2.stalled sh -c "$3"
 """
 
 
 class Desk:
     """A cockpit over some machines, behind a network."""
 
-    def __init__(self, folder: Path, queues: dict[str, Queue], delay_ms: int) -> None:
+    def __init__(self, folder: Path, queues: dict[str, Queue], delay_ms: int, lost: int) -> None:
         self.folder, self.queues = folder, queues
         (folder / "config").mkdir(parents=True, mode=0o700)
         run = f"env PYTHONPATH={os.getcwd()} {sys.executable} -m whisper_tui --home"
@@ -42,7 +44,7 @@ class Desk:
         programs = folder / "bin"
         programs.mkdir()
         wire = Path(__file__).with_name("_slow_wire.py")
-        text = SSH.format(python=sys.executable, wire=wire, delay=delay_ms, folder=folder)
+        text = SSH.format(python=sys.executable, wire=wire, delay=delay_ms, lost=lost, folder=folder)
         (programs / "ssh").write_text(text)
         (programs / "ssh").chmod(0o755)
         environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
@@ -86,14 +88,16 @@ class Desk:
         return found
 
 
-def measured(folder: Path, hosts: int, each: int, delay_ms: int, *, stalls: bool = False) -> list[tuple[Found, float]]:
+def measured(
+    folder: Path, hosts: int, each: int, delay_ms: int, lost: int = 0, *, stalls: bool = False
+) -> list[tuple[Found, float]]:
     """Return what things take with so many machines, also with one of them stalled, and the memory of the cockpit."""
     with ExitStack() as stack:
         queues = {}
         for number in range(1, hosts + 1):
             queues[f"h{number}"] = Queue(folder / f"h{number}", each)
             stack.callback(queues[f"h{number}"].close)
-        desk = Desk(folder / "desk", queues, delay_ms)
+        desk = Desk(folder / "desk", queues, delay_ms, lost)
         stack.callback(desk.terminal.close)
         columns = [(desk.found | desk.measure(), desk.terminal.peak_mb())]
         if stalls:
@@ -110,7 +114,8 @@ def main() -> None:
         columns = [
             *measured(root / "one", 1, HOSTS * each, 0),
             *measured(root / "ten", HOSTS, each, 0),
-            *measured(root / "far", HOSTS, each, DELAY_MS, stalls=True),
+            *measured(root / "far", HOSTS, each, DELAY_MS),
+            *measured(root / "lossy", HOSTS, each, DELAY_MS, LOST, stalls=True),
         ]
     first, memory = columns[0]
     print(
@@ -118,7 +123,7 @@ def main() -> None:
     )
     print(
         f"| action | on one machine | on {HOSTS} machines | ratio | {2 * DELAY_MS} ms away | ratio "
-        "| one of them stalled | ratio |\n|---|---|---|---|---|---|---|---|"
+        f"| and {LOST} % of packets lost | ratio | and one machine stalled | ratio |\n|{'---|' * 10}"
     )
     for what in first:
         cells = [f"{statistics.median(first[what]):.0f}"]

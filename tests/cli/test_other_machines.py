@@ -96,6 +96,9 @@ class Desk(Instance):
         (programs / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {everything} "$@"\n')
         (programs / "ssh").chmod(0o755)
         self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+        # Whoever runs tests in parallel sets these; the size of a terminal is its own.
+        for name in ("COLUMNS", "LINES"):
+            self.environment.pop(name, None)
 
     def start(self, *words: str, **how: Any) -> "subprocess.Popen[str]":
         """Begin a command at the desk."""
