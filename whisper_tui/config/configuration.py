@@ -41,7 +41,7 @@ class CockpitSettings(Value):
 
 
 class OfferedTools(TypedDict):
-    """What `standard_registry` takes of the settings."""
+    """The settings that `standard_registry` takes."""
 
     longest_timeout_s: int
     whole_line: bool

@@ -91,7 +91,7 @@ class PackedCalls(Value):
 
 
 BoardItem = Annotated[AnyEvent | PackedCalls, Field(discriminator="kind")]
-"""What a board is sent as."""
+"""The form in which a board is sent."""
 
 KEPT_WHOLE = 1200
 """Records that are not packed: those that were asked for or changed last.
