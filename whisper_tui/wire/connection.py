@@ -1,6 +1,7 @@
 """A client's connection: the operations of the API, as requests and answers in lines."""
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -33,6 +34,9 @@ MOST_WATCHES = 16
 
 LARGEST_IN_FLIGHT = 64 * 1024 * 1024
 """The total size of those requests in bytes."""
+
+REQUESTS_A_TURN = 4
+"""The most requests of one connection that begin in one turn of the event loop: a call takes a millisecond."""
 
 EVENTS_A_LINE = 200
 """The most events of a watch in one line."""
@@ -126,7 +130,9 @@ class _Connection:
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read requests. While the client does not read its answers, no further requests are read from it."""
-        while True:
+        for number in itertools.count(1):
+            if number % REQUESTS_A_TURN == 0:
+                await asyncio.sleep(0)  # An agent that submits a thousand calls at once must not delay anybody.
             try:
                 line = await reader.readline()
             except ValueError:

@@ -82,6 +82,10 @@ async def send_order(monitor: RunMonitor, order: dict[str, Any], look: Callable[
         raise Unavailable(message, hint=f"Continue it: kill -CONT {process.keeper_pid}")
 
 
+READ_AT_ONCE = 512
+"""Bytes of wakeups, some thirty names, that are read in one turn of the event loop: each has its run's files read."""
+
+
 class WakeupListener:
     """Listens for the names of runs that have changed. A lost wakeup only delays the report until the next sweep."""
 
@@ -108,7 +112,7 @@ class WakeupListener:
 
     def _receive(self) -> None:
         try:
-            data = os.read(self._fd, 1 << 16)
+            data = os.read(self._fd, READ_AT_ONCE)
         except BlockingIOError:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")

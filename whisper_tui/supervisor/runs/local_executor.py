@@ -25,7 +25,7 @@ from whisper_tui.supervisor.runs.output_files import OutputFiles, RecordedOutput
 SWEEP_S = 1.0
 """Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""
 SWEPT_AT_ONCE = 25
-REPORTED_AT_ONCE = 100
+REPORTED_AT_ONCE = 25
 UNCLAIMED_S = 30.0
 """Seconds after which an attempt that no keeper has claimed is revoked."""
 UNCLAIMED_AFTER_LOSS_S = 3.0
