@@ -357,6 +357,12 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             raise Refused(
                 f"call {call_id} cannot be undone: {', '.join(page.conflicts) if page else 'nothing was kept'}"
             )
+        undo = direction == "undo"
+        changes = (
+            change.model_copy(update={"taken_back": undo}) if not paths or change.path in paths else change
+            for change in page.changes
+        )
+        self.preview_pages[call_id] = page.model_copy(update={"changes": tuple(changes)})
         self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
         self.happen(UndoEnded(at=self.clock(), call_id=call_id))
 

@@ -192,6 +192,28 @@ async def test_applied_changes_can_be_undone_and_redone(live: LiveBench) -> None
     assert live.files() == after
 
 
+async def test_what_is_taken_back_already_is_not_taken_back_again_and_a_part_is_not_redone(live: LiveBench) -> None:
+    call_id = await live.asked(CHANGES)
+    await live.previewed(call_id)
+    await live.apply(call_id)
+    with pytest.raises(Refused, match="not taken back"):
+        await live.supervisor.undo(call_id, (), "redo", HUMAN)
+    await live.supervisor.undo(call_id, (str(live.workspace / "kept.txt"),), "undo", HUMAN)
+    page = await live.supervisor.preview_page(call_id)
+    taken_back = {os.path.basename(change.path) for change in page.changes if change.taken_back}
+    assert taken_back == {"kept.txt"}
+    part = live.files()
+    with pytest.raises(Refused, match="only some of its changes"):
+        await live.supervisor.undo(call_id, (), "redo", HUMAN)
+    assert live.files() == part
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert all(change.taken_back for change in (await live.supervisor.preview_page(call_id)).changes)
+    with pytest.raises(Refused, match="taken back already"):
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    undo = (await live.record(call_id)).undo
+    assert undo is not None and undo.done and not undo.problem and undo.direction == "undo"
+
+
 async def test_an_undo_is_refused_where_a_file_is_not_as_the_command_left_it(live: LiveBench) -> None:
     call_id = await live.asked(CHANGES)
     await live.previewed(call_id)

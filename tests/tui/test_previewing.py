@@ -1,6 +1,6 @@
 """Previews in the cockpit: the changes of a waiting command are shown, and are what an approval makes real."""
 
-from textual.widgets import TextArea
+from textual.widgets import OptionList, TextArea
 
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.preview_scenes import (
@@ -100,7 +100,9 @@ async def test_what_changed_since_the_preview_is_named_and_prevents_the_applicat
     scenario = cannot_be_applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await cockpit.until(lambda: "Changed since the preview" in cockpit.text())
+        await cockpit.settled()
         text = cockpit.text()
+        assert "Apply preview" not in text
         await decide(cockpit, "equals_sign")
         await cockpit.until(lambda: "Nothing was decided" in toast_text(cockpit.app))
     assert scenario.supervisor.known("1").decision is None
@@ -229,9 +231,28 @@ async def test_single_files_can_be_taken_back() -> None:
         await cockpit.press("down", "down", "space", "ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
         await cockpit.sees("partly taken back")
+        assert "The chosen changes of call 1 are taken back" in toast_text(cockpit.app)
+        await decide(cockpit, "J")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        files = cockpit.app.screen.query_one("#take-back-files", OptionList)
+        rows = [str(files.get_option_at_index(at).prompt) for at in range(files.option_count)]
     undo = scenario.supervisor.known("1").undo
     assert undo is not None
     assert undo.paths == (CHANGES[3].path,)
+    assert len(rows) == 4 and not any("old.txt" in row for row in rows)
+
+
+async def test_the_dialog_says_of_each_change_what_takes_it_back() -> None:
+    """Its letter, its modes and the entries of a directory, like the difference beside it."""
+    async with open_cockpit(applied(), size=TALL) as cockpit:
+        await decide(cockpit, "J")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        await cockpit.sees("M settings.py", "D pages/ with 1 entry", "A old.txt", "P tidy.sh")
+        await cockpit.press("down")
+        await cockpit.sees("D pages/moss.md")
+        await cockpit.press("down", "down")
+        await cockpit.sees("mode 755 → 644")
+        assert "executable" not in cockpit.text()
 
 
 async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:

@@ -93,6 +93,8 @@ class PreviewChange(Value):
     """Of a created file: the path of a deleted one with the same content, size and times. Empty: there is none."""
     flags: tuple[str, ...] = ()
     """Special properties, as clauses: it runs later, it is executable, it has several names."""
+    taken_back: bool = False
+    """True if it was made real, and taken back since."""
 
 
 class ChangeCounts(Value):

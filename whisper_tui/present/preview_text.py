@@ -24,6 +24,8 @@ from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, S
 from whisper_tui.present.tool_text import short_path
 from whisper_tui.present.words import decided_by_text
 
+MOST_PATHS = 3
+"""Paths of an undo that are named."""
 MOST_ROWS = 100
 """Changes that are listed on a card; the rest is counted."""
 STOPPED: Mapping[str, str] = {
@@ -249,10 +251,17 @@ def undo_text(undo: Undo, when: str) -> str:
     """Return an undo, or a redo, as words: its outcome, time and author, and the paths if not all were meant."""
     word = "taken back" if undo.direction == "undo" else "redone"
     by = decided_by_text(undo.by)
-    paths = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
+    paths = _paths_text(undo, "")
     if undo.problem:
         return f"not {word} {when} {by}{paths}: {visible(undo.problem)}"
     return f"{word if undo.done else f'being {word}'} {when} {by}{paths}"
+
+
+def _paths_text(undo: Undo, root: str) -> str:
+    """Return the paths of an undo in parentheses, below a directory as they are called there. Empty: it was of all."""
+    named = [visible(short_path(path, root)) for path in undo.paths[:MOST_PATHS]]
+    more = [f"{len(undo.paths) - MOST_PATHS} more"] if len(undo.paths) > MOST_PATHS else []
+    return f" ({', '.join(named + more)})" if named else ""
 
 
 def outcome_text(report: PreviewReport) -> str:
@@ -281,11 +290,11 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
         source = ", ".join(filter(None, (counts, "applied from its preview, without running again")))
     line: Line = (Span("Changes", "label"), Span(f"  {source}", "muted"))
     undo = record.undo
+    word = "taken back" if undo is None or undo.direction == "undo" else "redone"
     if undo is not None and undo.problem:
-        line = (*line, *said(f"  could not be taken back: {undo.problem}", "risk"))
+        line = (*line, *said(f"  could not be {word}: {undo.problem}", "risk"))
     elif undo is not None and undo.done:
-        word = "taken back" if undo.direction == "undo" else "redone"
-        part = f" ({', '.join(map(visible, undo.paths))})" if undo.paths else ""
+        part = _paths_text(undo, record.spec.cwd)
         line = (*line, Span(f"  {word} {decided_by_text(undo.by)} at {clock_time(undo.at)}{part}", "edited"))
     again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
     offer = Span(f"   {key} ", "strong"), Span("redoes them" if again else "takes them back", "muted")

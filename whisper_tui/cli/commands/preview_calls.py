@@ -192,7 +192,11 @@ def _undo(options: Options) -> int:
                 supervisor.ask("revert_edit", call_id=options.id, by=decider())
                 sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
             return DONE
-        changes = [change for change in changes_of(supervisor, options.id) if _is_named(change, options.paths)]
+        changes = [
+            change
+            for change in changes_of(supervisor, options.id)
+            if _is_named(change, options.paths) and change["taken_back"] == options.redo
+        ]
         sys.stdout.write("These changes are redone:\n" if options.redo else "These changes are taken back:\n")
         _print_changes(changes)
         if options.dry_run:

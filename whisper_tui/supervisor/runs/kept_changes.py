@@ -43,6 +43,10 @@ KEEPING = "keeping"
 """The directory beside the attempts with the pre-images of calls that are just starting."""
 UNKEPT = "unkept"
 """The file with the reason why nothing of a run is kept."""
+_HINTS: dict[UndoDirection, str] = {
+    "undo": "whisper-tui undo {} --redo makes them again",
+    "redo": "whisper-tui undo {} takes the others back; then all of them can be redone",
+}
 NO_CHANGES = "no changes of call {} are kept"
 
 _log = logging.getLogger(__name__)
@@ -308,6 +312,9 @@ class KeptChanges:
             raise Refused(f"call {call_id} cannot be undone: it has not ended", hint=f"whisper-tui show {call_id}")
         store = self._store_of(record)
         async with self._turn(call_id):
+            if why := await asyncio.to_thread(store.why_not_moved, direction):
+                word = "undone" if direction == "undo" else "redone"
+                raise Refused(f"call {call_id} was not {word}: {why}", hint=_HINTS[direction].format(call_id))
             self._mark(call_id)
             event = UndoStarted(at=self._clock(), call_id=call_id, direction=direction, paths=tuple(paths), by=by)
             self._store.record(event, durable=True)
@@ -328,7 +335,7 @@ class KeptChanges:
         self._unmark(record.id)
         if problem:
             raise Refused(
-                f"call {record.id} was not undone: {problem}",
+                f"call {record.id} was not {'undone' if direction == 'undo' else 'redone'}: {problem}",
                 hint="Nothing was changed. Leave these files out to take back the others",
             )
 

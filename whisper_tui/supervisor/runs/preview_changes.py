@@ -159,6 +159,7 @@ class PreviewStore:
             outside=is_outside(row.path, workspace),
             moved_from=moved_from,
             flags=tuple(self._flags(row)),
+            taken_back=self.plan.state == overlay_diff.UNDONE or row.change in self.plan.undone,
         )
 
     def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
@@ -266,6 +267,14 @@ class PreviewStore:
 
     def _is_applied(self, number: int) -> bool:
         return self.plan.state == overlay_diff.APPLIED and number not in self.plan.undone
+
+    def why_not_moved(self, direction: UndoDirection) -> str:
+        """Return why the changes cannot be taken back, or redone, as they are now. Empty: they can be tried."""
+        if direction == "undo":
+            return "its changes are taken back already" if self.plan.state == overlay_diff.UNDONE else ""
+        if self.plan.state != overlay_diff.APPLIED:
+            return ""
+        return "only some of its changes are taken back" if self.plan.undone else "its changes are not taken back"
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
         """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""

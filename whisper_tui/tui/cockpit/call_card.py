@@ -345,6 +345,7 @@ class CallCard:
                 told=self._answers.paragraphs(record) if panel.details else (),
                 diff=self.edits.paragraphs(record, drawn, panel.columns),
                 preview=self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record),
+                is_outdated=bool(self.previews.conflicts(record)),
             ),
             still=still,
             silent_since=silent,

@@ -41,8 +41,11 @@ class ActionBar(ButtonBar):
         """Nothing is selected yet."""
         self.show(None)
 
-    def show(self, record: CallRecord | None, *, still: bool = False) -> None:
-        """Show the buttons that are available for a call; `still`: its run is paused."""
+    def show(self, record: CallRecord | None, *, still: bool = False, is_outdated: bool = False) -> None:
+        """Show the buttons that are available for a call; `still`: its run is paused.
+
+        `is_outdated`: its preview cannot be applied any more.
+        """
         waits = record is not None and record.state.kind == "waiting"
         keys = in_force(self.app)
         for button in self.buttons:
@@ -50,6 +53,8 @@ class ActionBar(ButtonBar):
             means = available(keys.by_id(id_), record) and (waits or id_ not in SOME_STATES_ONLY)
             if id_ == "talk":
                 means = self.has_conversation
+            elif id_ == "apply-preview":
+                means = means and not is_outdated
             button.set_class(not means, "-meaningless")
             if id_ == "pause" and still is not self._still:
                 self._still = still
@@ -97,6 +102,8 @@ class CardParts(NamedTuple):
     """In the place of its command."""
     preview: tuple[Paragraph, ...] = ()
     """Below its command."""
+    is_outdated: bool = False
+    """True if files have changed since its preview, which cannot be applied then."""
 
     @property
     def aside(self) -> tuple[Paragraph, ...]:
@@ -192,7 +199,7 @@ class CallPanel(Vertical):
         elif record is not None:
             self._heading = heading(record, now, still=still, silent_since=silent_since)
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
-        self.query_one(ActionBar).show(record, still=still)
+        self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated)
         self._draw_heading()
 
     def _text(
@@ -204,7 +211,7 @@ class CallPanel(Vertical):
         parts: CardParts,
     ) -> tuple[tuple[Paragraph, ...], tuple[Paragraph, ...]]:
         """Return the text about a call, and what fills a screen with room to spare."""
-        note, effects, offer, told, diff, preview = parts
+        note, effects, offer, told, diff, preview = parts[:6]
         if self.details:
             return (*note, *describe(record, session, now, recent, effects, told=told, diff=diff, preview=preview)), ()
         text = (*note, *card(record, session, effects, offer, diff, preview=preview))

@@ -197,8 +197,7 @@ class ChangeTaker:
 
     def _ask(self, record: CallRecord, page: PreviewPage) -> None:
         """Show what would be taken back, or redone if all of it was taken back."""
-        undo = record.undo
-        again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
+        again = bool(page.changes) and all(change.taken_back for change in page.changes)
         direction: UndoDirection = "redo" if again else "undo"
 
         def chosen(paths: Paths | None) -> None:
@@ -213,8 +212,9 @@ class ChangeTaker:
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
             return
-        what = "taken back" if direction == "undo" else "redone"
-        self._cockpit.tell(f"The changes of call {record.id} were {what}. The agent is not told.")
+        done = "taken back" if direction == "undo" else "redone"
+        what = f"The chosen changes of call {record.id}" if paths else f"All changes of call {record.id}"
+        self._cockpit.tell(f"{what} are {done}. The agent is not told.")
         self._done()
 
 

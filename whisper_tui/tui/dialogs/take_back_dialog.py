@@ -1,6 +1,7 @@
 """The dialog that takes back what a call changed, or makes it again: its files, and the difference of each."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.model.call import EditAction, FileVersions
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.preview import PreviewChange, PreviewPage, UndoDirection
+from whisper_tui.model.preview import ChangeAction, PreviewChange, PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
 from whisper_tui.present.preview_text import SIGNS, change_line
@@ -33,14 +34,30 @@ Paths = tuple[str, ...]
 """The chosen paths. Empty: all of them."""
 
 _REVERSED: dict[EditAction, EditAction] = {"creates": "deletes", "deletes": "creates"}
+_UNDONE: dict[ChangeAction, ChangeAction] = {"creates": "deletes", "links": "deletes", "deletes": "creates"}
 
 
 def reversed_versions(versions: FileVersions) -> FileVersions:
     """Return the contents of a file with what would be taken back as the change."""
-    file = versions.file
+    file, new = versions.file, versions.new
     action = _REVERSED.get(file.action, file.action)
-    turned = file.model_copy(update={"action": action, "size": None if action == "creates" else file.size or 0})
+    size = len(new.encode(errors="surrogatepass")) if new is not None else file.size or 0
+    turned = file.model_copy(update={"action": action, "size": None if action == "creates" else size})
     return versions.model_copy(update={"file": turned, "old": versions.new, "new": versions.old})
+
+
+def reversed_change(change: PreviewChange) -> PreviewChange:
+    """Return what takes a change back, as a change."""
+    swapped = {
+        "action": _UNDONE.get(change.action, change.action),
+        "size_before": change.size_after,
+        "size_after": change.size_before,
+        "mode_before": change.mode_after,
+        "mode_after": change.mode_before,
+        "moved_from": "",
+        "flags": (),
+    }
+    return change.model_copy(update=swapped)
 
 
 class TakeBackScreen(Dialog[Paths]):
@@ -66,13 +83,17 @@ class TakeBackScreen(Dialog[Paths]):
         session = cockpit.board.sessions.get(record.call.session_id)
         self._root = session.root if session is not None else record.spec.cwd
         # What a directory was created or deleted with goes with it.
-        self._changes = [change for change in page.changes if not self._is_below(change)]
+        undo = direction == "undo"
+        self._changes = [change for change in page.changes if change.taken_back != undo and not self._is_below(change)]
         self._chosen = {change.number for change in self._changes}
         self._shown: int | None = None
 
     def _is_below(self, change: PreviewChange) -> bool:
-        trees = (each.path for each in self._page.changes if each.below and each.action == change.action)
-        return any(change.path.startswith(f"{tree}/") for tree in trees)
+        return any(self._is_in(change, tree) for tree in self._page.changes if tree.below)
+
+    @staticmethod
+    def _is_in(change: PreviewChange, tree: PreviewChange) -> bool:
+        return change.action == tree.action and change.path.startswith(f"{tree.path}/")
 
     @property
     def _can_choose(self) -> bool:
@@ -114,7 +135,7 @@ class TakeBackScreen(Dialog[Paths]):
 
     def _note(self) -> None:
         undo = self._direction == "undo"
-        number = len(self._chosen) if self._can_choose else self._page.total
+        number = len(self._chosen) if self._can_choose or self._page.total <= MOST_LISTED else self._page.total
         what = count(number, "change")
         words = f"{what} will be {'taken back' if undo else 'redone'}. "
         words += (
@@ -125,10 +146,22 @@ class TakeBackScreen(Dialog[Paths]):
         self.query_one("#take-back-note", Static).update(Content(words))
 
     def _row(self, change: PreviewChange) -> Content:
-        letter, _ = SIGNS[change.action]
+        letter, _ = SIGNS[self._turned(change).action]
         mark = ("[x] " if change.number in self._chosen else "[ ] ") if self._can_choose else ""
+        name = visible(short_path(change.path, self._root)) + ("/" if change.kind == "directory" else "")
         entries = f" with {count(change.below, 'entry', 'entries')}" if change.below else ""
-        return Content(f"{mark}{letter} {visible(short_path(change.path, self._root))}{entries}")
+        return Content(f"{mark}{letter} {name}{entries}")
+
+    def _turned(self, change: PreviewChange) -> PreviewChange:
+        return reversed_change(change) if self._direction == "undo" else change
+
+    def _listed(self, change: PreviewChange) -> Iterator[Paragraph]:
+        """Yield a change without a content to compare, with what is created or deleted with it."""
+        within = (each for each in self._page.changes if self._is_in(each, change)) if change.below else ()
+        for each in (change, *within):
+            letter, role = SIGNS[self._turned(each).action]
+            line = (Span(f"{letter} ", role), *change_line(self._turned(each), self._root))
+            yield Paragraph(line, margin=(Span(" "),), hanging=(Span("   "),), at_words=False)
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -140,8 +173,7 @@ class TakeBackScreen(Dialog[Paths]):
         view = self.query_one(ParagraphsView)
         width = view.columns
         if change.kind == "directory" or change.action == "attributes":
-            # It has no content to compare.
-            view.show((Paragraph(change_line(change, self._root), margin=(Span(" "),)),), from_top=True)
+            view.show(tuple(self._listed(change)), from_top=True)
             return
         try:
             versions = await self._cockpit.supervision.preview_versions(self._record.id, change.number)
