@@ -3,10 +3,12 @@
 from textual.widgets import OptionList, TextArea
 
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
+from tests.tui.edit_scenes import GARDEN
 from tests.tui.preview_scenes import (
     CHANGES,
     REPORT,
     applied,
+    begin_preview,
     cannot_be_applied,
     end_preview,
     not_available,
@@ -14,11 +16,13 @@ from tests.tui.preview_scenes import (
     previewing,
     tidying,
 )
-from whisper_tui.model.call import Shell
+from tests.tui.scenes import Scenario
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.preview import ChangeCounts, PreviewReport
 from whisper_tui.model.state import Ended, Waiting
+from whisper_tui.model.verdict import Resolved
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
 
@@ -61,6 +65,19 @@ async def test_the_key_ends_a_preview_that_runs() -> None:
     preview = scenario.supervisor.known("1").preview
     assert preview is not None
     assert preview.dropped
+
+
+async def test_the_card_of_a_terminal_that_is_previewed_offers_nobody_to_type() -> None:
+    scenario = Scenario.begin()
+    session = scenario.supervisor.open("garden agent", str(GARDEN))
+    spec = CommandSpec(command=Shell(text="python3"), cwd=str(GARDEN), tty=True)
+    request = CallRequest(session_id=session.id, tool="ExecCommand", arguments={}, spec=spec)
+    call_id = scenario.supervisor.ask(request, resolved=Resolved(cwd=str(GARDEN)))
+    begin_preview(scenario, call_id)
+    scenario.supervisor.write(call_id, b">>> ")
+    async with open_cockpit(scenario, size=(120, 40)) as cockpit:
+        await cockpit.sees("nobody can type into it", "s ends it", "o shows its lines")
+        assert "T types into it" not in cockpit.text()
 
 
 async def test_apply_approves_exactly_the_preview_that_is_on_the_screen() -> None:

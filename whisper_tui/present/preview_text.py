@@ -80,14 +80,19 @@ def counts_text(counts: ChangeCounts) -> str:
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "no file is changed"
 
 
-def preview_paragraphs(preview: Preview, now: float) -> tuple[Paragraph, ...]:
-    """Return the outcome of a preview, or for how long it has been running, without the list of its changes."""
+def preview_paragraphs(preview: Preview, now: float, key: str = "", *, typed: bool = False) -> tuple[Paragraph, ...]:
+    """Return the outcome of a preview, or for how long it has been running, without the list of its changes.
+
+    `key` ends one that runs; `typed`: its command reads what is typed.
+    """
     title = Span("Preview", "label")
     edited = (Span("  of the edited command", "edited"),) if preview.edited is not None else ()
     command = command_paragraphs(preview.edited.command, ()) if preview.edited is not None else ()
     if preview.report is None:
         words = f"  running for {duration(max(0.0, now - preview.started_at))}; no real file changes"
-        return (Paragraph((title, *edited, Span(words, "running")), margin=(Span(" "),)), *command)
+        words += ", and nobody can type into it" if typed else ""
+        ends: Line = (Span(f"   {key} ", "strong"), Span("ends it", "muted")) if key else ()
+        return (Paragraph((title, *edited, Span(words, "running"), *ends), margin=(Span(" "),)), *command)
     report = preview.report
     # A preview that never began has said all with its problem.
     began = not isinstance(report.ending, FailedToStart)

@@ -84,7 +84,9 @@ def preview_of(supervisor: LightClient, call_id: str, edited: dict[str, Any] | N
         while True:
             preview = supervisor.ask("record", call_id=call_id)["preview"]
             if preview is None or preview["dropped"]:
-                raise Refused(f"the preview of call {call_id} was dropped", hint="Somebody decided meanwhile")
+                raise Refused(
+                    f"the preview of call {call_id} was ended", hint="Somebody ended it, or decided meanwhile"
+                )
             if preview["report"] is not None:
                 return dict(preview["report"])
             time.sleep(POLL_S)

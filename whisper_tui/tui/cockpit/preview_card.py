@@ -93,7 +93,11 @@ class PreviewFacts:
             if not record.undoable:
                 return head
         elif preview is None or preview.report is None:
-            return (BLANK, *preview_paragraphs(preview, now)) if preview is not None else ()
+            if preview is None:
+                return ()
+            spec = preview.edited or record.spec
+            typed = spec.tty or spec.accepts_input
+            return (BLANK, *preview_paragraphs(preview, now, keys.get("preview", ""), typed=typed))
         else:
             head = (BLANK, *preview_paragraphs(preview, now))
             if not preview.report.digest:

@@ -11,7 +11,7 @@ from textual.worker import Worker
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.quantities import size
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import error_text
@@ -72,6 +72,8 @@ class TerminalPane(Widget, can_focus=True):
         self._unsent = b""
         self._busy = False
         self._problem = ""
+        self._previewed = False
+        """True if the command runs in a preview, where nobody can type."""
         self._runs: list[tuple[Run, ...]] = []
         self._mouse_at: tuple[int, int] | None = None
         """The cell of the last mouse report."""
@@ -85,6 +87,7 @@ class TerminalPane(Widget, can_focus=True):
         self._call_id = record.id if record is not None else ""
         self._problem, self._runs, self._unsent = "", [], b""
         self._feed = None
+        self._previewed = record is not None and isinstance(record.state, Waiting)
         if record is not None:
             self._feed = TerminalFeed(supervision, record.id, self._screen_size, recorded=recorded)
         self.stop_typing()
@@ -317,7 +320,8 @@ class TerminalPane(Widget, can_focus=True):
         elif self._ended:
             right = (Span(" ended · o shows its lines", "muted"), Span(" ─", "frame"))
         else:
-            right = (Span(" T types into it · o shows its lines", "running"), Span(" ─", "frame"))
+            hint = " o shows its lines" if self._previewed else " T types into it · o shows its lines"
+            right = (Span(hint, "running"), Span(" ─", "frame"))
         if width_of((*left, *right)) > width:
             way_out = " any key returns" if self._ended else " Ctrl+]"
             right = (Span(way_out, "waiting"),) if self.typing else ()
