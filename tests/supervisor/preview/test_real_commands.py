@@ -120,8 +120,14 @@ COMMANDS = (
     RealCommand("cmake -S . -B build > log && cmake --build build > log2", MAKEFILE, ("build/*", "log*"), "cmake"),
     RealCommand("gcc -c -o main.o main.c && ar cr lib.a main.o", needs="gcc"),
     RealCommand("cargo build -q --offline", CRATE, ("target/.rustc_info.json", "!target/debug/?*"), "cargo"),
-    RealCommand("npm install --offline --no-audit --no-fund ./dep", NODE, ("node_modules/.package-lock.json",), "npm"),
-    RealCommand("npm run -s build", NODE, (), "npm"),
+    RealCommand(
+        # Logs and cache in the workspace: those in the home are trimmed by every other npm that runs meanwhile.
+        "npm install --offline --no-audit --no-fund --cache .npm ./dep",
+        NODE,
+        ("node_modules/.package-lock.json", "!.npm/?*"),
+        "npm",
+    ),
+    RealCommand("npm run -s --cache .npm build", NODE, ("!.npm/?*",), "npm"),
     RealCommand("python3 -m venv --without-pip env", "true", ("env/*",), "python3"),
     RealCommand(
         "python3 -m pip install -q --no-index --no-compile --target to p-1.0-py3-none-any.whl",
