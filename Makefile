@@ -14,7 +14,7 @@ DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive
+.PHONY: run test test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive
 
 run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
@@ -25,6 +25,10 @@ test: $(DEVELOPS) ## all tests except the slow ones, with two workers for each p
 test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs once, into .clients
 	@$(BIN)/python tests/clients/install.py || true # without a client, its tests fail and name it
 	@$(BIN)/pytest -n 2 --dist loadgroup tests/clients
+
+test-engines: $(DEVELOPS) ## the tests of places in docker, podman, systemd, Slurm, Kubernetes and Ray, as far as they are installed
+	@$(PIP) --editable '.[dev,ray]'
+	@$(BIN)/pytest tests/supervisor/places/engines -rs
 
 check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those with the real agent clients
 	@$(BIN)/ruff format --check .

@@ -38,9 +38,7 @@ def run_all() -> ModuleType:
 
 def test_make_alone_lists_every_target_with_a_word_about_it() -> None:
     listed = dict(re.findall(r"^make ([\w-]+)\t(.+)$", make(), re.MULTILINE))
-    targets = (
-        "run test test-clients crashtest exhaustive fuzz mutations check screenshots docs bench bench-peers clean help"
-    )
+    targets = "run test test-clients test-engines crashtest exhaustive fuzz mutations check screenshots docs bench bench-peers clean help"
     assert set(listed) == set(targets.split())
     assert make("help") == make()
 

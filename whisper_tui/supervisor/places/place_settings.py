@@ -19,7 +19,7 @@ ENGINE_OPTIONS: Mapping[Engine, tuple[str, ...]] = {
     "podman": ("container", "user", "connection"),
     "systemd": ("host",),
     "slurm": ("host", "partition", "account", "time", "cpus", "gpus", "memory", "arguments"),
-    "kubernetes": ("image", "pod", "namespace", "context"),
+    "kubernetes": ("image", "pod", "namespace", "context", "cpus", "gpus", "memory"),
     "ray": ("address", "cpus", "gpus", "memory", "resources"),
 }
 """The keys that each engine reads, beside those of every place."""

@@ -4,9 +4,6 @@ import shlex
 from collections.abc import Sequence
 from typing import Protocol
 
-from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.supervisor.places.place_settings import PlaceSettings
-
 SSH_OPTIONS = (
     # Nobody can answer a question of ssh here: it would wait in a terminal behind the cockpit, or for ever.
     *("-o", "BatchMode=yes"),
@@ -48,18 +45,6 @@ class PlaceTransport(Protocol):
     def advice(self, code: int) -> str:
         """Return what to do after `command` has ended with this exit code. Empty: nothing is known to help."""
         ...
-
-
-def transport_of(settings: PlaceSettings, near: str) -> PlaceTransport:
-    """Return the transport of a place. `near`: the name of this end, which other ends at the same engine do not have.
-
-    Raises `BadConfiguration`.
-    """
-    match settings.by:
-        case "ssh":
-            return SshTransport(settings.name, settings.option("host") or settings.name)
-        case _:
-            raise BadConfiguration(f"places.{settings.name}: {settings.by} is not supported", hint='Set by = "ssh"')
 
 
 class SshTransport:
