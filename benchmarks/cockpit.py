@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from queued import Found, Queue
@@ -34,7 +35,9 @@ with open(path, "ab", buffering=0) as file:
         time.sleep(max(0, due - time.monotonic()))
 """
 
-Measured = tuple[Found, float, float, float]
+Measured = tuple[Found, float, float, float, list[tuple[float, float]], list[float]]
+BUSY = "while True: pass"
+LISTINGS = 5
 
 
 def cockpit(file: Path) -> Terminal:
@@ -104,9 +107,30 @@ def queue(folder: Path, waiting: int) -> Measured:
     """What keys and news take with so many calls that wait."""
     queued = Queue(folder / f"queue-{waiting}", waiting)
     try:
-        return queued.measure()
+        found, listed_s, cockpit_mb, supervisor_mb = queued.measure()
+        listings = [queued.listing() for _ in range(LISTINGS)]
+        bare = [seconds_of_bare_python() * 1000 for _ in range(LISTINGS)]
+        return found, listed_s, cockpit_mb, supervisor_mb, listings, bare
     finally:
         queued.close()
+
+
+def seconds_of_bare_python() -> float:
+    """One start of Python that does nothing."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - begin
+
+
+def beside_busy(folder: Path) -> tuple[list[float], float, float]:
+    """Latencies without any output, beside four processes that never rest."""
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(4)]
+    try:
+        return flood(folder, 0)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def floods(folder: Path) -> None:
@@ -119,6 +143,8 @@ def floods(folder: Path) -> None:
     for rate in (1, 10, 100):
         found, frames, peak = flood(folder, rate * 1e6)
         print(f"{row(f'output grows by {rate} MB/s', found, idle[0])} {frames:.0f} | {peak:.0f} |")
+    found, frames, peak = beside_busy(folder)
+    print(f"{row('beside four busy processes', found, idle[0])} {frames:.0f} | {peak:.0f} |")
     small, small_mb = size(folder, 1_000_000)
     large, large_mb = size(folder, 1 << 30)
     print(f"{row('1 MB of output, its two ends (baseline)', small, small)} | {small_mb:.0f} |")
@@ -127,8 +153,8 @@ def floods(folder: Path) -> None:
 
 def queues(folder: Path, many: int) -> None:
     """Print what very many waiting calls cost, against few."""
-    few_found, few_s, *few_mb = queue(folder, FEW)
-    found, many_s, *many_mb = queue(folder, many)
+    few_found, few_s, *few_mb, few_lists, _ = queue(folder, FEW)
+    found, many_s, *many_mb, many_lists, bare = queue(folder, many)
     print(f"\nA supervisor and a cockpit with {FEW} and with {many:,} waiting calls, median milliseconds:\n")
     print(f"| action | {FEW} waiting | {many:,} waiting | 95 % | ratio |\n|---|---|---|---|---|")
     for what, took in found.items():
@@ -136,6 +162,11 @@ def queues(folder: Path, many: int) -> None:
         worst = statistics.quantiles(took, n=20, method="inclusive")[18] if len(took) > 1 else now
         print(f"| {what} | {before:.0f} | {now:.0f} | {worst:.0f} | {now / before:.1f} |")
     print(f"| until all are listed (in the background) | {1000 * few_s:.0f} | {1000 * many_s:.0f} | | |")
+    first, then = (statistics.median(each) for each in zip(*many_lists, strict=True))
+    few_first, start = statistics.median(each[0] for each in few_lists), statistics.median(bare)
+    times = first / few_first
+    print(f"| `list`: its first call (bare Python: {start:.0f}) | {few_first:.0f} | {first:.0f} | | {times:.1f} |")
+    print(f"| `list`: calls a second after the first | | {then:,.0f} | | |")
     for name, before, now in zip(("cockpit", "supervisor"), few_mb, many_mb, strict=True):
         print(f"| the most memory of the {name}, MB | {before:.0f} | {now:.0f} | | {now / before:.1f} |")
 

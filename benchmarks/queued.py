@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ BATCH = 2000
 PATIENCE_S = 300
 ROUNDS = 20
 UP, DOWN, GROUP, ERASE = b"\x1b[A", b"\x1b[B", b"\x07", b"\x7f"
-GROUPED = (b"for you, by session", b"for you, alike", b"for you\x1b")
+GROUPED = (b"for you, by session", b"for you, alike", b"for you, by risk", b"for you\x1b")
 Found = dict[str, list[float]]
 """Milliseconds, by what was done."""
 
@@ -145,6 +146,18 @@ class Queue:
             terminal.wait_for(f"{self.waiting:,} waiting".encode())
             found["somebody denies a call: it is gone"].append((time.perf_counter() - begin) * 1000)
         return found
+
+    def listing(self) -> tuple[float, float]:
+        """Milliseconds from the start of `list` to its first call, and calls a second from then on."""
+        argv = [sys.executable, "-m", "whisper_tui", "list", "--home", str(self.place)]
+        begin = time.perf_counter()
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as listing:
+            assert listing.stdout is not None
+            for _ in range(2):  # the headings and the first call
+                listing.stdout.readline()
+            first = time.perf_counter()
+            count = sum(1 for _ in listing.stdout)
+        return (first - begin) * 1000, count / (time.perf_counter() - first)
 
     def ask(self, number: int) -> str:
         """Have an agent ask for a command, and return the id of the call."""

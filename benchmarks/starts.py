@@ -26,7 +26,7 @@ CANARY = {
 TRUE = json.dumps({"command": "true"})
 FLOOR = (sys.executable, "-c", "import argparse, contextlib, fcntl, json, os, shlex, typing, _socket")
 """What a subcommand that asks the supervisor cannot do without: options, JSON and a socket."""
-LOOKS = ("list", "ps", "show 1", "history", "status", "logs 1", "rules list", "explain -- ls")
+LOOKS = ("list", "ps", "show 1", "history", "status", "logs 1", "rules list", "explain -- ls", "doctor")
 """Subcommands that people and scripts run often."""
 PAUSE_S = 0.02
 
@@ -41,7 +41,8 @@ def seconds(words: tuple[str, ...], given: bytes) -> float:
 def processor_ms(words: tuple[str, ...]) -> float:
     """The processor time of one start, of the program and of the kernel for it: other programs hardly change it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    # `doctor` ends with 1 where it finds something.
+    subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check="doctor" not in words)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000
 
@@ -73,6 +74,51 @@ def compare(name: str, words: tuple[str, ...], given: bytes, rounds: int) -> lis
     return [name, *(f"{figure:.1f}" for figure in figures), f"{figures[1] / figures[0]:.1f} times"]
 
 
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "benchmark", "version": "1"},
+    },
+}
+
+
+def initialize_ms(home: tuple[str, ...]) -> float:
+    """From the start of the relay to the answer to `initialize`."""
+    begin = time.perf_counter()
+    with subprocess.Popen((SCRIPT, "mcp", *home), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
+        assert relay.stdin is not None and relay.stdout is not None
+        relay.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        relay.stdin.flush()
+        answer = json.loads(relay.stdout.readline())
+        took = (time.perf_counter() - begin) * 1000
+        relay.stdin.close()
+    assert answer["result"]["serverInfo"], answer
+    return took
+
+
+def compare_initialize(home: tuple[str, ...], rounds: int) -> None:
+    """Print how soon an agent's `initialize` is answered, with and without a supervisor that runs already."""
+    warm, cold, bare = list[float](), list[float](), list[float]()
+    for _ in range(rounds):
+        bare.append(seconds(BARE, b"") * 1000)
+        warm.append(initialize_ms(home))
+        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
+            cold.append(initialize_ms(("--home", directory)))
+            subprocess.run((SCRIPT, "stop", "--home", directory), capture_output=True, check=True)
+    base = median(bare)
+    rows = [
+        [name, f"{median(times):.0f}", f"{quantile(times, 0.95):.0f}", f"{median(times) / base:.1f} times"]
+        for name, times in (("bare Python", bare), ("a supervisor runs", warm), ("none runs yet", cold))
+    ]
+    table(
+        f"From the start of `whisper-tui mcp` to its answer, {rounds} rounds", ("", "median ms", "p95", "ratio"), rows
+    )
+
+
 def main(rounds: int) -> None:
     """Measure against a supervisor of its own."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
@@ -95,6 +141,8 @@ def main(rounds: int) -> None:
             **{name: (SCRIPT, verb, *home, *rest) for name, (verb, *rest) in verbs.items()},
         }
         compare_processor_time(programs, max(5, rounds // 4))
+        print()
+        compare_initialize(home, max(5, rounds // 4))
         subprocess.run((SCRIPT, "stop", *home), capture_output=True, check=True)
 
 

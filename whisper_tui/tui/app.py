@@ -329,6 +329,7 @@ def tune_interpreter() -> None:
     # Objects of the modules live for ever, so the collector need not look at them again.
     gc.collect()
     gc.freeze()
+    gc.enable()
     # A frame leaves about two thousand objects, 1 to 2 ms of collection. Collected later, that is 100 ms at once.
     gc.set_threshold(2_000, 10, 100)
     # The threads that read keys and write to the terminal have little to do; they must not wait for drawing.

@@ -23,6 +23,10 @@ def open_cockpit_here(options: Options) -> int:
         sys.stderr.write("TERM says that this terminal cannot show a full screen; this is `whisper-tui watch`.\n")
         return _follow(options, asks=True)
     home = home_of(options)
+    import gc
+
+    # What is loaded now lives as long as the cockpit, which switches the collector on again once it is drawn.
+    gc.disable()
     from whisper_tui.cli.cockpit_launcher import open_cockpit
 
     return open_cockpit(home)
