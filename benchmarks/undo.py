@@ -106,25 +106,32 @@ def least(top: Path, number: int, change: Callable[[int], None]) -> None:
     with open(f"{top}/kept", "ab") as kept:
         for path in paths:
             os.lstat(path)
-            os.lstat(path)
             if change is write_all:
                 write_again(path, kept)
-            else:
-                os.rename(path, path + "~")
+                continue
+            os.lstat(path)
+            os.rename(path, path + "~")
             if change is rename_all:
                 # One name is removed, and another one added.
                 os.rename(path + "~", path)
-            os.lstat(path if change in (write_all, rename_all) else path + "~")
+            os.lstat(path if change is rename_all else path + "~")
 
 
 def write_again(path: str, kept: BinaryIO) -> None:
-    """Keep the content of a file, read the new one, and write it."""
-    with open(path, "r+b", 0) as file:
-        kept.write(file.read())
-        file.seek(0)
-        content = file.read()
-        file.seek(0)
-        file.write(content)
+    """Keep the content of a file; read the new one, check the file, write it, give it its time, and look at it.
+
+    All old contents are on the disk before the first file is written, so each file is opened twice.
+    """
+    with open(path, "rb", 0) as file:
+        kept.write(file.read(8192))
+    with open(path, "rb", 0) as new:
+        content = new.read(8192)
+    file_descriptor = os.open(path, os.O_WRONLY)
+    found = os.fstat(file_descriptor)
+    os.write(file_descriptor, content)
+    os.utime(file_descriptor, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.fstat(file_descriptor)
+    os.close(file_descriptor)
 
 
 class Flushes:
