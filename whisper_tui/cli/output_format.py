@@ -4,7 +4,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.text import columns, replace_hidden, visible
@@ -249,3 +250,30 @@ def since(row: dict[str, Any]) -> float:
 def cannot_work(problem: str) -> str:
     """Return the supervisor's problem and its remedy as a sentence."""
     return f"The supervisor cannot work as it should: {visible(problem)}"
+
+
+def place_lines(places: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield how each place is reached, and how many runs there are not over."""
+    for place in places:
+        runs = f", {place['running']} running" if place["running"] else ""
+        since = age(time.time() - place["since"])
+        away = f"unreachable for {since}: {place['problem'].rstrip('.')}"
+        reached = f"reached for {since}" if place["reached"] else away
+        yield f"Place {visible(place['name'])} ({visible(place['way'])}): {visible(reached)}{runs}"
+
+
+def print_denials(rows: list[dict[str, Any]]) -> None:
+    """Print the denials of sessions as a table."""
+    print_table(
+        ("ID", "AGE", "SESSION", "COMMANDS", "REASON"),
+        [
+            (
+                row["id"],
+                age(time.time() - row["denied_at"]),
+                visible(row["session"]),
+                f"{command_line(row['words'])} …",
+                visible(row["reason"]),
+            )
+            for row in rows
+        ],
+    )

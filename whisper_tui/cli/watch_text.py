@@ -197,7 +197,8 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     """Yield what a decision needs to know, the most important first."""
     yield f"Call {record.id} waits for you. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
     yield from command_lines(record)
-    yield f"It runs in {visible(record.spec.cwd)}."
+    at = f"at {record.spec.place}, " if record.spec.place else ""
+    yield f"It runs {at}in {visible(record.spec.cwd)}."
     yield from lines(own_shell_paragraphs(record))
     for risk in record.verdict.risks if record.verdict else ():
         yield f"{'Severe risk' if is_grave(risk) else 'Risk'}: {visible(risk.sentence)}."

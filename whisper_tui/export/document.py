@@ -172,7 +172,9 @@ def _command(spec: CommandSpec) -> str:
 
 
 def _facts(record: CallRecord) -> list[str]:
-    found = [f"Asked {_time(record.call.submitted_at)} with {in_code(record.call.tool)}, in {in_code(record.spec.cwd)}"]
+    at = f" at {in_code(record.spec.place)}" if record.spec.place else ""
+    where = f"in {in_code(record.spec.cwd)}{at}"
+    found = [f"Asked {_time(record.call.submitted_at)} with {in_code(record.call.tool)}, {where}"]
     if record.verdict is not None:
         found.append(f"Judged: {record.verdict.kind}, because {in_code(record.verdict.reason)}")
         found += [f"Risk: {in_code(risk.sentence)}" for risk in record.verdict.risks]

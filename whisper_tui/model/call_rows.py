@@ -67,6 +67,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "description": record.call.description,
         **_command(record),
         "cwd": spec.cwd,
+        "place": spec.place or None,
         "asked": _asked(record),
         "session": session.name if session else record.call.session_id,
         "session_id": record.call.session_id,
@@ -131,7 +132,7 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
 def _asked(record: CallRecord) -> Row | None:
     """The command that was asked for. None: it is the one that runs."""
     asked = record.call.spec
-    return {"command": command_of(asked.command), "cwd": asked.cwd} if record.edited else None
+    return {"command": command_of(asked.command), "cwd": asked.cwd, "place": asked.place} if record.edited else None
 
 
 def _changes(record: CallRecord) -> Row:
@@ -180,6 +181,7 @@ def grant_row(grant: Grant, session: Session | None) -> Row:
         "id": grant.id,
         "command": command_of(grant.spec.command),
         "cwd": grant.spec.cwd,
+        "place": grant.spec.place or None,
         "session": session.name if session else grant.session_id,
         "session_id": grant.session_id,
         "from_call": grant.from_call,
@@ -324,16 +326,14 @@ def masked_environment(environment: dict[str, str]) -> dict[str, str]:
 
 def masked_spec(spec: CommandSpec) -> CommandSpec:
     """The same specification with every secret in its command and in its variables replaced."""
-    return spec.model_copy(
-        update={"command": masked_command(spec.command), "environment": masked_environment(spec.environment)}
-    )
+    hidden = {"command": masked_command(spec.command), "environment": masked_environment(spec.environment)}
+    return spec.model_copy(update=hidden)
 
 
 def masked_record(record: CallRecord) -> CallRecord:
     """Everything known about a call with every secret in it replaced. Decide nothing by it: its digest is another."""
     hidden = _Hidden(record)
-    decision = record.decision
-    if isinstance(decision, Approve):
+    if isinstance(decision := record.decision, Approve):
         edited = decision.edited and masked_spec(decision.edited)
         decision = decision.model_copy(update={"edited": edited, "remember": _scope(decision.remember)})
     changes: dict[str, object] = {

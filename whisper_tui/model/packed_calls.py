@@ -38,6 +38,8 @@ class CallLine(NamedTuple):
     agent_gave_up: bool
     waits_since: float | None
     """Seconds since the epoch. None: it does not wait for a decision."""
+    place: str = ""
+    """Where it runs. Empty: on the machine of its supervisor."""
 
 
 def call_line(record: CallRecord) -> CallLine:
@@ -55,6 +57,7 @@ def call_line(record: CallRecord) -> CallLine:
         not_inspected=resolved is not None and bool(resolved.not_inspected),
         agent_gave_up=bool(record.agent_gave_up),
         waits_since=record.state.since if isinstance(record.state, Waiting) else None,
+        place=record.spec.place,
     )
 
 

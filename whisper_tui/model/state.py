@@ -332,3 +332,5 @@ class PlaceState(Value):
     """The name that it has for itself. Empty: not known yet."""
     running: int = 0
     """Runs there that are not over, as far as is known."""
+    workspace: str = ""
+    """The directory there that stands for an agent's workspace. Empty: the same path."""

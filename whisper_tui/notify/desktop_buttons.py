@@ -72,7 +72,8 @@ def call_notice(record: CallRecord, session: Session | None) -> CallNotice:
     shown = visible(masked(text[: LONGEST_COMMAND * 2]))
     is_whole = shown == text and len(text) <= LONGEST_COMMAND
     lines = [shown if len(shown) <= LONGEST_COMMAND else f"{shown[: LONGEST_COMMAND - 1]}…"]
-    lines.append(f"in {visible(record.spec.cwd)}")
+    at = f"at {record.spec.place}, " if record.spec.place else ""
+    lines.append(f"{at}in {visible(record.spec.cwd)}")
     risks = record.verdict.risks if record.verdict is not None else ()
     lines += [f"{'▲▲' if is_grave(risk) else '▲'} {visible(risk.sentence)}." for risk in risks]
     why = why_not_here(record) or ("" if is_whole else "the command cannot be read in full here")

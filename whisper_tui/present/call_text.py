@@ -10,13 +10,12 @@ from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict
 from whisper_tui.present.command_text import (
-    call_line,
     command_paragraphs,
     command_title,
     head_and_tail_line,
     meaning_paragraphs,
 )
-from whisper_tui.present.ending_text import ending_sentence, ending_word, went_well
+from whisper_tui.present.ending_text import ending_sentence, ending_word, recent_paragraphs, went_well
 from whisper_tui.present.explained_words import explained_paragraphs
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
 from whisper_tui.present.security_text import (
@@ -29,9 +28,6 @@ from whisper_tui.present.security_text import (
 )
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text
-
-LONGEST_EARLIER = 60
-"""How many characters of an earlier command are shown."""
 
 TRUST: dict[Trust, tuple[str, Role]] = {
     "trusted_operator": ("trusted as an operator", "good"),
@@ -52,46 +48,6 @@ def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
         labelled("Trust", (Span(words, role),)),
         labelled("Workspace", said(session.root), at_words=False),
     )
-
-
-def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Paragraph, ...]:
-    """Return the last other calls of the session with their outcomes, newest first."""
-    return tuple(
-        labelled("Last calls" if number == 0 else "", _recent(record, now)) for number, record in enumerate(recent)
-    )
-
-
-def _recent(record: CallRecord, now: float) -> Line:
-    command = _truncated_line(call_line(record))
-    since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")
-    return (*_outcome_line(record), Span("  "), *command, since)
-
-
-def _truncated_line(line: Line) -> Line:
-    """Cut a line after LONGEST_EARLIER characters, with an ellipsis."""
-    if sum(len(span.text) for span in line) <= LONGEST_EARLIER:
-        return line
-    kept: list[Span] = []
-    left = LONGEST_EARLIER - 1
-    for span in line:
-        kept.append(Span(span.text[:left], span.role))
-        left -= len(kept[-1].text)
-        if left <= 0:
-            break
-    return (*kept, Span("…", kept[-1].role))
-
-
-def _outcome_line(record: CallRecord) -> Line:
-    match record.state:
-        case Ended(ending=ending):
-            good = went_well(ending)
-            return (
-                Span(f"{'✔' if good else '✘'} {ending_word(ending, record.spec.command)}", "good" if good else "bad"),
-            )
-        case Waiting():
-            return (Span("◆ waiting", "waiting"),)
-        case _:
-            return (Span("▶ running", "running"),)
 
 
 ALWAYS_SET = {"ASIMI_CLI": "1"}
@@ -175,6 +131,7 @@ def card(
         *_description(record),
         *_decision(record),
         *_asked_by(record, session, with_directory=usual_directory),
+        *place_paragraphs(record.spec),
         *(() if usual_directory else (_directory(record.spec, record),)),
         *_unusual(record, session),
         BLANK,
@@ -199,7 +156,7 @@ def _commands(record: CallRecord) -> tuple[Paragraph, ...]:
 
 def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
     """True if the command runs in the requested directory, inside the workspace of its session."""
-    if session is None:
+    if session is None or record.spec.place:
         return False
     resolved = _resolved(record)
     real = resolved.cwd if resolved is not None else record.spec.cwd
@@ -353,7 +310,19 @@ def _verb(record: CallRecord, before: str) -> str:
 
 def _caption(word: str, spec: CommandSpec, role: str = "label") -> Paragraph:
     caption = Span(word, "edited" if role == "edited" else "label")
-    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),))
+    place = (Span(f"  at {spec.place}", PLACE_ROLE),) if spec.place else ()
+    return Paragraph((caption, Span(f"  {command_title(spec.command)}", "muted"), *place), margin=(Span(" "),))
+
+
+PLACE_ROLE: Role = "keyword"
+
+
+def place_paragraphs(spec: CommandSpec) -> tuple[Paragraph, ...]:
+    """Return where a command runs. Empty: on this machine."""
+    if not spec.place:
+        return ()
+    here = Span("  not on this machine; no sandbox, no preview, no undo", "muted")
+    return (labelled("Place", (Span(spec.place, PLACE_ROLE), here), decides=True),)
 
 
 def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
@@ -428,7 +397,13 @@ def _ending(record: CallRecord, state: Ended) -> list[Paragraph]:
 def _limits(spec: CommandSpec, record: CallRecord) -> tuple[Paragraph, ...]:
     if record.function is not None:
         return (_directory(spec, record),)
-    found = [_directory(spec, record), _program(record), *own_shell_paragraphs(record), *_environment(spec)]
+    found = [
+        *place_paragraphs(spec),
+        _directory(spec, record),
+        _program(record),
+        *own_shell_paragraphs(record),
+        *_environment(spec),
+    ]
     timeout = f"{limit(spec.timeout_s)}, then TERM, and KILL {limit(spec.grace_s)} later" if spec.timeout_s else "none"
     found.append(labelled("Timeout", (Span(timeout),)))
     return (*found, *_input(spec))

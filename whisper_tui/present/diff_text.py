@@ -394,10 +394,14 @@ def result_of(shown: Sequence[FileVersions], edits: FileEdits) -> FileEdits:
 _DENY = "Approve the edit as it is, or deny it and say what to do"
 
 
+THIS_MACHINE = "this machine"
+
+
 def change_paragraphs(asked: CommandSpec, runs: CommandSpec) -> tuple[Paragraph, ...]:
     """Return the differences by line of shell text or by argument, then those of the directory and the timeout."""
     found = list(_line_changes(_command_lines(asked.command), _command_lines(runs.command)))
     for name, before, after in (
+        ("Place", asked.place or THIS_MACHINE, runs.place or THIS_MACHINE),
         ("Directory", asked.cwd, runs.cwd),
         ("Timeout", _timeout(asked), _timeout(runs)),
     ):

@@ -21,11 +21,11 @@ from whisper_tui.model.ending import (
     signal_name,
 )
 from whisper_tui.model.secrets import masked, masked_words
-from whisper_tui.model.state import CallRecord
-from whisper_tui.model.text import one_line_beginning
-from whisper_tui.present.command_text import head_and_tail, shows_only_ends
-from whisper_tui.present.quantities import count, limit
-from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Paragraph, Span, said
+from whisper_tui.model.state import CallRecord, Ended, PlaceState, Waiting
+from whisper_tui.model.text import one_line_beginning, visible
+from whisper_tui.present.command_text import call_line, head_and_tail, shows_only_ends
+from whisper_tui.present.quantities import age, clock_time, count, limit
+from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Span, labelled, said
 from whisper_tui.present.words import decided_by_text
 
 LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
@@ -211,3 +211,53 @@ def agent_answer_paragraphs(told: AgentAnswer | None) -> tuple[Paragraph, ...]:
             more = f"… {count(len(lines) - MOST_TOLD_LINES, 'more line')}; whisper-tui show ID --told prints all"
             found.append(Paragraph((Span(more, "muted"),), margin))
     return tuple(found)
+
+
+def away_text(place: PlaceState) -> str:
+    """Return since when a place is unreachable, and why, as a clause."""
+    why = f": {visible(place.problem).rstrip('.')}" if place.problem else ""
+    return f"{visible(place.name)} is unreachable since {clock_time(place.since)}{why}"
+
+
+LONGEST_EARLIER = 60
+"""How many characters of an earlier command are shown."""
+
+
+def recent_paragraphs(recent: tuple[CallRecord, ...], now: float) -> tuple[Paragraph, ...]:
+    """Return the last other calls of the session with their outcomes, newest first."""
+    return tuple(
+        labelled("Last calls" if number == 0 else "", _recent(record, now)) for number, record in enumerate(recent)
+    )
+
+
+def _recent(record: CallRecord, now: float) -> Line:
+    command = _truncated_line(call_line(record))
+    since = Span(f"  {age(now - record.call.submitted_at)} ago", "muted")
+    return (*_outcome_line(record), Span("  "), *command, since)
+
+
+def _truncated_line(line: Line) -> Line:
+    """Cut a line after LONGEST_EARLIER characters, with an ellipsis."""
+    if sum(len(span.text) for span in line) <= LONGEST_EARLIER:
+        return line
+    kept: list[Span] = []
+    left = LONGEST_EARLIER - 1
+    for span in line:
+        kept.append(Span(span.text[:left], span.role))
+        left -= len(kept[-1].text)
+        if left <= 0:
+            break
+    return (*kept, Span("…", kept[-1].role))
+
+
+def _outcome_line(record: CallRecord) -> Line:
+    match record.state:
+        case Ended(ending=ending):
+            good = went_well(ending)
+            return (
+                Span(f"{'✔' if good else '✘'} {ending_word(ending, record.spec.command)}", "good" if good else "bad"),
+            )
+        case Waiting():
+            return (Span("◆ waiting", "waiting"),)
+        case _:
+            return (Span("▶ running", "running"),)

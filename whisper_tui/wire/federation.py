@@ -34,7 +34,7 @@ from whisper_tui.model.event import (
     Submitted,
 )
 from whisper_tui.model.run import RunProcess, Stall, Stream, UsageSample
-from whisper_tui.model.state import CallRecord, Ended, HostState, Running
+from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
 from whisper_tui.wire.operations import OPERATIONS, Operation
 
 RETRIES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -219,6 +219,8 @@ class FederatedHost:
                 return self._denial(value)
             case Coverage():
                 return value.model_copy(update={"calls": tuple(map(self.name_of, value.calls))})
+            case PlaceState(name=name, since=since):
+                return value.model_copy(update={"name": self.name_of(name), "since": self._time(since)})
             case tuple():
                 return tuple(map(self.ours, value))
             case _:
@@ -442,8 +444,7 @@ class Federation(Supervision):
                 "each machine has its own history", hint="Select a call of one, or: whisper-tui history --host all"
             )
         own = query.model_copy(update={"session_id": host.own(query.session_id) or None})
-        records: tuple[CallRecord, ...] = await host.ask("history", {"query": own})
-        return records
+        return tuple(await host.ask("history", {"query": own}))
 
     async def output_file(self, call_id: str, stream: Stream) -> str | None:
         """None: the file is on the machine of the call."""
@@ -471,15 +472,13 @@ class Federation(Supervision):
     async def grants(self, session_id: str | None = None) -> tuple[Grant, ...]:
         """Return the standing approvals of a session, or of all machines."""
         if session_id is not None:
-            grants: tuple[Grant, ...] = await self.host_of(session_id).ask("grants", {"session_id": session_id})
-            return grants
+            return tuple(await self.host_of(session_id).ask("grants", {"session_id": session_id}))
         return tuple(grant for _, grants in await self._all("grants") for grant in grants)
 
     async def denials(self, session_id: str | None = None) -> tuple[SessionDenial, ...]:
         """Return the session denials of a session, or of all machines."""
         if session_id is not None:
-            found: tuple[SessionDenial, ...] = await self.host_of(session_id).ask("denials", {"session_id": session_id})
-            return found
+            return tuple(await self.host_of(session_id).ask("denials", {"session_id": session_id}))
         return tuple(denial for _, found in await self._all("denials") for denial in found)
 
     async def status(self) -> SupervisorStatus:
@@ -496,5 +495,6 @@ class Federation(Supervision):
             unguarded=tuple(f"{host.name}: {sentence}" for host, status in told for sentence in status.unguarded),
             now=self._clock(),
             hosts=tuple(host.state for host in self._hosts.values()),
+            places=tuple(host.ours(place) for host, status in told for place in status.places),
             **{name: sum(getattr(status, name) for _, status in told) for name in numbers},
         )

@@ -9,7 +9,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from whisper_tui.cli.output_format import command_line, cut, masked_line, print_json, print_table, risk_sign
+from whisper_tui.cli.output_format import (
+    command_line,
+    cut,
+    masked_line,
+    print_denials,
+    print_json,
+    print_table,
+    risk_sign,
+)
 from whisper_tui.cli.subcommand import Options, Subcommands, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
@@ -179,12 +187,7 @@ def add_decisions(verbs: Subcommands) -> None:
     )
     approve.add_argument("ids", nargs="+", metavar="ID", help="number of a call")
     add_scope(approve)
-    approve.add_argument(
-        "--command",
-        metavar="TEXT",
-        help="run this instead: text for the shell, a program and its arguments, or the arguments of a tool as JSON",
-    )
-    approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
+    _add_changes(approve)
     confined = approve.add_argument_group("sandbox (default: none, the command has all your rights)")
     kinds = confined.add_mutually_exclusive_group()
     kinds.add_argument("--read-only", action="store_true", help="it can write only to a temporary directory of its own")
@@ -208,6 +211,16 @@ def add_decisions(verbs: Subcommands) -> None:
     deny.add_argument("--reason", metavar="TEXT", help="the reason, which the agent is told")
     deny.add_argument("--stop-session", action="store_true", help="also deny all other waiting calls of its session")
     _add_seen(deny)
+
+
+def _add_changes(approve: Any) -> None:
+    approve.add_argument(
+        "--command",
+        metavar="TEXT",
+        help="run this instead: text for the shell, a program and its arguments, or the arguments of a tool as JSON",
+    )
+    approve.add_argument("--cwd", metavar="DIR", help="run it in this directory instead")
+    approve.add_argument("--place", metavar="NAME", help="run it at this place instead, or `here`")
 
 
 def _add_seen(parser: Any) -> None:
@@ -271,7 +284,7 @@ def say_approved(
     changed = ", changed" if edited else ""
     remembered = "" if scope is None else f"\n{meant(scope)}"
     shown = _shown(spec["command"]) if edited else _in_lines(row["command"])
-    place = visible(spec["cwd"])
+    place = visible(spec["cwd"]) + (f", at {spec['place']}" if spec.get("place") else "")
     if sandbox is not None:
         place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
     runs = f"It runs in {place}"
@@ -363,9 +376,10 @@ def _decide(supervisor: LightClient, row: dict[str, Any], decision: dict[str, An
 
 def edited_spec(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
     """The specification to run instead. None: as asked."""
-    if options.command is None and options.cwd is None:
+    place: str | None = getattr(options, "place", None)
+    if options.command is None and options.cwd is None and place is None:
         return None
-    spec = dict(row["spec"])
+    spec = dict(row["spec"]) | ({} if place is None else {"place": place})
     if options.cwd is not None:
         from pathlib import Path
 
@@ -438,7 +452,7 @@ def _approvals(options: Options) -> int:
         print_json(rows)
         return 0
     if options.denied:
-        _print_denials(rows)
+        print_denials(rows)
         return 0
     print_table(
         ("ID", "AGE", "USES", "UNTIL", "SESSION", "COMMAND", "DIRECTORY"),
@@ -450,7 +464,8 @@ def _approvals(options: Options) -> int:
                 time.strftime("%H:%M:%S", time.localtime(row["until"])) if row["until"] else "its session ends",
                 visible(row["session"]),
                 _approved(row),
-                visible((row["directory"] or "anywhere") if row["prefix"] or row.get("target") else row["cwd"]),
+                visible((row["directory"] or "anywhere") if row["prefix"] or row.get("target") else row["cwd"])
+                + (f" at {row['place']}" if row.get("place") else ""),
             )
             for row in rows
         ],
@@ -463,22 +478,6 @@ def _approved(row: dict[str, Any]) -> str:
     if row.get("target"):
         return approved_target(row["target"], short=True)
     return f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"])
-
-
-def _print_denials(rows: list[dict[str, Any]]) -> None:
-    print_table(
-        ("ID", "AGE", "SESSION", "COMMANDS", "REASON"),
-        [
-            (
-                row["id"],
-                age(time.time() - row["denied_at"]),
-                visible(row["session"]),
-                f"{command_line(row['words'])} …",
-                visible(row["reason"]),
-            )
-            for row in rows
-        ],
-    )
 
 
 def _revoke(options: Options) -> int:

@@ -205,7 +205,8 @@ def _age(row: Row) -> str:
 
 
 def _command(row: Row) -> str:
-    return _words_of(row) + (" (edited)" if row["asked"] else "")
+    place = f"@{row['place']} " if row.get("place") else ""
+    return place + _words_of(row) + (" (edited)" if row["asked"] else "")
 
 
 def _words_of(row: Row) -> str:
@@ -348,10 +349,14 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "arguments", json.dumps(row["spec"]["command"]["arguments"], ensure_ascii=False, indent=2)
     for file in row.get("edits", ()):
         yield "file", _file_in_words(file)
+    if row.get("place"):
+        yield "place", row["place"]
     yield "directory", row["cwd"]
     if row["asked"]:
         yield "asked for", _command_in_full(row["asked"]["command"])
         yield "in", row["asked"]["cwd"]
+        if row["asked"].get("place", row.get("place") or "") != (row.get("place") or ""):
+            yield "at", row["asked"]["place"] or "this machine"
     yield from _conditions(row["spec"])
     yield from _limits(row["limits"], row["summed"])
     yield from _judgement(row)

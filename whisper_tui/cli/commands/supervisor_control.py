@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.commands.approve import decider
-from whisper_tui.cli.output_format import cannot_work, print_json
+from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
 from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Unavailable, WhisperError
 from whisper_tui.model.text import visible
@@ -111,6 +111,7 @@ def _status(options: Options) -> int:
     sys.stdout.write(f"Sandbox: {status['sandbox']}\n")
     if status.get("previews"):  # An older supervisor does not say.
         sys.stdout.write(f"Previews: {visible(status['previews'])}\n")
+    sys.stdout.writelines(f"{line}\n" for line in place_lines(status.get("places", ())))
     if status.get("keeps"):  # An older supervisor does not say.
         sys.stdout.write(f"{status['keeps'][0].upper()}{status['keeps'][1:]}\n")
     if status["problem"] is not None:

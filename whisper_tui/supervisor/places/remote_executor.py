@@ -87,6 +87,7 @@ class RemoteExecutor:
             problem=connection.problem,
             host=connection.host,
             running=len(self._mirrored.runs),
+            workspace=self._settings.workspace,
         )
 
     async def open(self) -> None:

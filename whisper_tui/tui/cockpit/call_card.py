@@ -12,14 +12,16 @@ from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
-from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
-from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs
+from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import rule_words
+from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
+from whisper_tui.tui.cockpit.call_row import place_key
 from whisper_tui.tui.cockpit.edit_diff import EditFacts
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -350,7 +352,14 @@ class CallCard:
             still=still,
             silent_since=silent,
             queued=self._why_queued(record),
+            away=self._away(record),
         )
+
+    def _away(self, record: CallRecord) -> str:
+        """Return why nothing new is known of a run, as a clause. Empty: it is as it is shown."""
+        place = places_of(self._cockpit.screen).get(place_key(record))
+        runs = isinstance(record.state, Starting | Running) or (isinstance(record.state, Ended) and record.is_open)
+        return away_text(place) if place is not None and not place.reached and runs else ""
 
     def _keys(self) -> dict[str, str]:
         return {id_: self._key_of(id_) for id_ in ("apply-preview", "approve", "preview", "revert-edit")}

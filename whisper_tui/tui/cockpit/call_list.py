@@ -1,8 +1,8 @@
 """The list of calls as a widget: the layout of its lines, the selection, the filter bar."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.style import Style
 from textual import events, on
@@ -10,16 +10,26 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Region, Size
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.state import CallRecord, HostState
+from whisper_tui.model.state import CallRecord, HostState, PlaceState, Unjudged, Waiting
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.tui.cockpit.call_roster import SECTIONS, CallRoster, RowPlace
-from whisper_tui.tui.cockpit.call_row import empty_line, greyed, group_line, heading_line, host_column, row_line
+from whisper_tui.tui.cockpit.call_row import (
+    empty_line,
+    greyed,
+    group_line,
+    heading_line,
+    host_column,
+    place_badge,
+    place_key,
+    row_line,
+)
 from whisper_tui.tui.cockpit.grouped_rows import Section, TicketGroup
 from whisper_tui.tui.cockpit_context import CallSelected, CommandRequested, FilterChanged, FilterLeft
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn
@@ -202,6 +212,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._marked: Collection[str] = ()
         self.hosts: dict[str, HostState] = {}
         """The machines by their names, if the cockpit shows several."""
+        self.places: dict[str, PlaceState] = {}
+        """The places where commands run besides those machines, by their names."""
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
         self._search: Timer | None = None
@@ -283,6 +295,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def show_hosts(self, hosts: Collection[HostState]) -> None:
         """Draw the machine of each call, in grey where it is not reached."""
         self.hosts = {host.name: host for host in hosts}
+        self.refresh()
+
+    def show_places(self, places: Collection[PlaceState]) -> None:
+        """Draw what runs at a place that is not reached in grey."""
+        self.places = {place.name: place for place in places}
         self.refresh()
 
     def step(self, by: int) -> None:
@@ -385,6 +402,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         whole = self._layout_now.row_lines(place.section) == 1
         still, silent_since = self.standing_still(record)
         host = host_column(record.host, self.hosts) if self.hosts and part == 0 else ()
+        away = self._is_away(record)
         line = row_line(
             record,
             session,
@@ -394,14 +412,20 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             whole=whole,
             still=still,
             silent_since=silent_since,
-            host=host,
+            host=(*host, *(place_badge(record, self.places) if part == 0 else ())),
         )
-        if (at := self.hosts.get(record.host)) is not None and not at.reached:
+        if away or ((at := self.hosts.get(record.host)) is not None and not at.reached):
             line = greyed(line)
         mark = Span("✓", "strong") if part == 0 and call_id in self._marked else None
         if call_id == self.selected:
             return drawn(self, (mark or Span("▌" if self.has_focus else "▏"), *line), width, self._selected_style())
         return drawn(self, self._plain(line, mark), width)
+
+    def _is_away(self, record: CallRecord) -> bool:
+        """True if a call runs, or shall run, at a place that is not reached."""
+        place = self.places.get(place_key(record))
+        over = isinstance(record.state, Unjudged | Waiting) or not record.is_open
+        return place is not None and not place.reached and not over
 
     def _plain(self, line: Line, mark: Span | None) -> Line:
         return (mark or Span(" "), *line)
@@ -409,6 +433,12 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def _selected_style(self) -> Style:
         name = "role--row" if self.has_focus else "role--row-idle"
         return self.get_component_rich_style(name) + Style(bold=True)
+
+
+def places_of(screen: Screen[Any]) -> Mapping[str, PlaceState]:
+    """Return the places that a cockpit's list knows, by their names."""
+    lists = screen.query(CallList)
+    return lists.first().places if lists else {}
 
 
 class CallColumn(Vertical):

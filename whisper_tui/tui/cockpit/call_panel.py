@@ -178,11 +178,13 @@ class CallPanel(Vertical):
         still: bool = False,
         silent_since: float | None = None,
         queued: str = "",
+        away: str = "",
     ) -> None:
         """Show a call as it is now, with other calls of its session. None: there is no call.
 
         `drawn` is the call with its secrets masked, `parts` is what was found out about it; `still` and `silent_since`
-        are as for `heading`; `queued`: why it is queued, as a clause.
+        are as for `heading`; `queued`: why it is queued, as a clause; `away`: why nothing new is
+        known of it, as a clause.
         """
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
@@ -198,6 +200,8 @@ class CallPanel(Vertical):
             self._heading = (*heading(record, now)[:3], Span(", queued: ", "muted"), *said(queued, "waiting"))
         elif record is not None:
             self._heading = heading(record, now, still=still, silent_since=silent_since)
+        if away:
+            self._heading = (*self._heading, *said(f"  ○ {away}", "bad"))
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
         self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated)
         self._draw_heading()

@@ -89,7 +89,8 @@ def searched_words(line: CallLine) -> str:
     """Return the casefolded text by which a filter finds a call."""
     # Without the session's name, which can change; the roster compares it separately.
     text = " ".join(line.command) if isinstance(line.command, list) else line.command
-    return f"{text}\n{line.description}\n{line.id} {line.tool}".casefold()
+    place = f" @{line.place}" if line.place else ""
+    return f"{text}\n{line.description}\n{line.id} {line.tool}{place}".casefold()
 
 
 class SectionRows:

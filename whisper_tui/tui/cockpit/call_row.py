@@ -88,6 +88,21 @@ def host_column(host: str, hosts: Collection[str]) -> Line:
     return (*fitted((Span(host, role),), width), Span(" "))
 
 
+def place_badge(record: CallRecord, places: Collection[str]) -> Line:
+    """Return the place of a call, in its colour. Empty: it runs on this machine."""
+    if not record.spec.place:
+        return ()
+    names, name = list(places), place_key(record)
+    role = HOST_ROLES[names.index(name) % len(HOST_ROLES)] if name in names else "muted"
+    return (Span(f"@{record.spec.place[:WIDEST_HOST]} ", role),)
+
+
+def place_key(record: CallRecord) -> str:
+    """Return the name by which the status lists the place of a call. Empty: it runs on this machine."""
+    place = record.spec.place
+    return f"{record.host}:{place}" if place and record.host else place
+
+
 def greyed(line: Line) -> Line:
     """Return the row of a call whose machine is not reached: it is as it was."""
     return tuple(span._replace(text="○" if span.text in MARKS else span.text, role="muted") for span in line)
@@ -107,7 +122,8 @@ def row_line(
 ) -> Line:
     """Return one line of a row in exactly `width` columns; `whole` for a row without a second line.
 
-    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine.
+    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine,
+    and its place.
     """
     if part > 0:
         return _second_line(record, session, width)

@@ -19,11 +19,11 @@ from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import untrusted_entries
-from whisper_tui.model.state import CallRecord, Ended, HostState, Running
+from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
-from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.ending_text import away_text, ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
@@ -280,20 +280,21 @@ class HealthBar(Static):
             with suppress(WhisperError):
                 status = await self._supervision().status()
                 said = _health_text(status)
-                self._tell_of_hosts(status.hosts)
+                self._tell_of_hosts(status.hosts, status.places)
                 self._tell_of_notifications(status.notify_problem)
         finally:
             self._loading = False
         self.display = said is not None
-        if said is not None:
-            self.update(Content(said))
+        self.update(Content(said or ""))
 
-    def _tell_of_hosts(self, hosts: tuple[HostState, ...]) -> None:
-        """Show which machines are reached, as soon as the lines that list them and their calls are composed."""
+    def _tell_of_hosts(self, hosts: tuple[HostState, ...], places: tuple[PlaceState, ...]) -> None:
+        """Show which machines and places are reached, once the lines that list them and their calls are composed."""
         for bar, calls in zip(self.screen.query(StatusBar), self.screen.query(CallList), strict=False):
             if hosts != bar.hosts:
                 bar.hosts = hosts
                 calls.show_hosts(hosts)
+            if places != tuple(calls.places.values()):
+                calls.show_places(places)
 
     def _tell_of_notifications(self, problem: str) -> None:
         """Show a toast once: a call that nobody was notified of is in the list all the same."""
@@ -311,6 +312,8 @@ def _health_text(status: SupervisorStatus) -> str | None:
         for host in status.hosts
         if host.reached is False
     ]
+    # A place that nothing runs at may be away for good reasons.
+    away += [f"{away_text(place)}." for place in status.places if place.running and not place.reached]
     if not away and not status.unguarded:
         return None
     first, *others = (*away, *status.unguarded)

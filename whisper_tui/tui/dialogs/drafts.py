@@ -25,8 +25,10 @@ class Draft:
     """Seconds; empty for none."""
     args: tuple[str, ...] | None = None
     """The arguments exactly as they are. None: they stand in `text`."""
+    place: str | None = None
+    """Where it runs; empty for this machine. None: as it was asked for."""
     file: int = 0
-    """The place, among the changes of an edit, of the file whose content stands in `text`."""
+    """The position, among the changes of an edit, of the file whose content stands in `text`."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,10 @@ def checked(draft: Draft, asked: CommandSpec) -> Checked:
         problems += unseen_problems(name, text)
     if command is None or problems:
         return Checked(None, tuple(problems))
-    return Checked(asked.model_copy(update={"command": command, "cwd": draft.cwd, "timeout_s": timeout}), ())
+    changed = {"command": command, "cwd": draft.cwd, "timeout_s": timeout}
+    if draft.place is not None:
+        changed["place"] = draft.place
+    return Checked(asked.model_copy(update=changed), ())
 
 
 def unseen_problems(name: str, text: str) -> list[str]:

@@ -19,14 +19,16 @@ from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileE
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
+from whisper_tui.present.call_text import place_paragraphs
 from whisper_tui.present.command_text import command_paragraphs, command_title
-from whisper_tui.present.diff_text import change_paragraphs
+from whisper_tui.present.diff_text import THIS_MACHINE, change_paragraphs
 from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import Checked, Draft, checked, draft_of, hidden_count, seen
 from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -268,6 +270,19 @@ class EditScreen(Dialog[Approve]):
         returned = previewed or getattr(record.state, "edited_before", None)
         self._start: CommandSpec = self._asked if result is not None else returned or self._asked
         self._file = 0 if result is None else result.file
+        self._at = self._start.place
+        self._places = self._places_of(record)
+        """The places to choose from, with the words for each. Empty: there is no choice."""
+
+    def _places_of(self, record: CallRecord) -> tuple[tuple[str, str], ...]:
+        prefix = f"{record.host}:" if record.host else ""
+        places = places_of(self._cockpit.screen)
+        named = {name.removeprefix(prefix): name for name in places if name.startswith(prefix) or not prefix}
+        if isinstance(self._asked.command, CarriedOut) or record.call.by_agent or not (named or self._start.place):
+            return ()
+        away = {name for name, key in named.items() if not places[key].reached}
+        choices = {"": THIS_MACHINE, **{name: name for name in (*named, self._start.place) if name}}
+        return tuple((name, f"{words} (unreachable)" if name in away else words) for name, words in choices.items())
 
     def compose(self) -> ComposeResult:
         """Build the fields and the two commands."""
@@ -298,6 +313,9 @@ class EditScreen(Dialog[Approve]):
             yield TextArea(draft.text, id="text", soft_wrap=True, show_line_numbers=numbers, tab_behavior="focus")
         if self._result is not None:
             return
+        if self._places:
+            yield Label("Place: ← → choose; the directory is one there")
+            yield ChoiceField(self._places, self._start.place, id="place")
         yield Label("Directory")
         yield Input(draft.cwd, id="cwd", compact=True)
         yield Label("Timeout in seconds, empty for none")
@@ -344,7 +362,24 @@ class EditScreen(Dialog[Approve]):
             cwd=self.query_one("#cwd", Input).value,
             timeout=self.query_one("#timeout", Input).value,
             args=forms.first().values if forms else None,
+            place=self.query_one("#place", ChoiceField).value if self._places else None,
         )
+
+    @on(ChoiceField.Chosen)
+    def _moved(self, event: ChoiceField.Chosen) -> None:
+        """Put the directory into the field that stands for the former one at the place that was chosen."""
+        field, session = self.query_one("#cwd", Input), self._cockpit.board.sessions.get(self._record.call.session_id)
+        root = session.root if session is not None else ""
+        before, after = (self._workspace(place) or root for place in (self._at, event.value))
+        self._at = event.value
+        if root and f"{field.value.rstrip('/')}/".startswith(f"{before.rstrip('/')}/"):
+            field.value = after.rstrip("/") + field.value[len(before.rstrip("/")) :] or "/"
+        self._check()
+
+    def _workspace(self, place: str) -> str:
+        host = f"{self._record.host}:" if self._record.host else ""
+        known = places_of(self._cockpit.screen).get(f"{host}{place}") if place else None
+        return known.workspace if known is not None else ""
 
     @on(Input.Changed)
     @on(TextArea.Changed)
@@ -450,6 +485,7 @@ def _shown(title: str, spec: CommandSpec, role: Role) -> tuple[Paragraph, ...]:
         Paragraph((Span(title, role), Span(f"  {command_title(spec.command)}", "muted")), margin=(Span(" "),)),
         *(replace(paragraph, decides=True) for paragraph in command_paragraphs(spec.command, ())),
         BLANK,
+        *(replace(paragraph, decides=True) for paragraph in place_paragraphs(spec)),
         Paragraph(said(spec.cwd), margin=(Span(" Directory  ", "label"),), at_words=False),
         Paragraph((Span(timeout),), margin=(Span(" Timeout    ", "label"),)),
     )

@@ -79,7 +79,8 @@ def _line(text: str, role: Role) -> Paragraph:
 def _what(spec: CommandSpec) -> tuple[str, str]:
     command = spec.command
     text = command.text
-    return (text if len(text) <= SHOWN else text[:SHOWN] + " …"), spec.cwd
+    where = f"{spec.cwd} at {spec.place}" if spec.place else spec.cwd
+    return (text if len(text) <= SHOWN else text[:SHOWN] + " …"), where
 
 
 PAUSE_S = 0.15

@@ -11,6 +11,7 @@ from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
+from whisper_tui.present.call_text import place_paragraphs
 from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
 from whisper_tui.present.security_text import risk_role, risk_sign, sandbox_line
@@ -242,6 +243,7 @@ def grant_paragraphs(grant: Grant, session: Session | None, now: float) -> tuple
         Paragraph((Span("Approved command", "label"),), margin=(Span(" "),)),
         *command_paragraphs(grant.spec.command, ()),
         BLANK,
+        *place_paragraphs(grant.spec),
         labelled("Directory", said(grant.spec.cwd)),
         labelled("Session", said(name, "strong")),
         labelled("Given", said(f"{given}, {decided_by_text(grant.by)}")),
