@@ -15,6 +15,7 @@ from tests.tour import draw as draw_tour
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.host_scenes import one_away
 from tests.tui.past import a_month
+from tests.tui.place_scenes import at_places
 from tests.tui.preview_scenes import applied, cannot_be_applied, not_available, previewed, undone
 from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_processes import left_behind
@@ -101,6 +102,7 @@ PICTURES = (
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("trouble", troubled, "7", shows="cannot work as it should"),
     Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "deletes cache")),
+    Picture("places", at_places, "3", shows=("@gpu1", "No route to host", "not on this machine")),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 

@@ -563,6 +563,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             queued=len(board.queued),
             running=len(board.running),
             home="stage",
+            places=self.places,
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
             problem=self.problem,

@@ -50,7 +50,7 @@ from whisper_tui.model.run import (
     Usage,
 )
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleDraft, RuleList, RuleTrial
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, PlaceState
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Verdict
 from whisper_tui.supervisor.edit_history import current_versions, state_of
 
@@ -134,6 +134,8 @@ class PlayedWorld:
         """The last report of a cockpit."""
         self.stalled: dict[str, Stall] = {}
         """The runs that `stalls` reports."""
+        self.places: tuple[PlaceState, ...] = ()
+        """The places that `status` reports."""
         self.queue = NOT_QUEUED
         """The reasons that `status` reports about queued calls."""
         self.started_anyway: list[str] = []

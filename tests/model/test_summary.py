@@ -94,8 +94,15 @@ def test_an_edit_is_shown_beside_the_original():
     edited = decided(decision=Approve(edited=a_shell("make", cwd="/elsewhere")))
     found = row(opened(), submitted(spec=a_shell("rm -rf x")), judged(), edited)
     assert (found["command"], found["cwd"]) == ("make", "/elsewhere")
-    assert found["asked"] == {"command": "rm -rf x", "cwd": "/srv/project"}
+    assert found["asked"] == {"command": "rm -rf x", "cwd": "/srv/project", "place": None}
     assert row(*RUN)["asked"] is None
+
+
+def test_a_row_names_the_place_and_the_one_that_was_asked_for():
+    moved = decided(decision=Approve(edited=a_shell("make", place="gpu1")))
+    found = row(opened(), submitted(spec=a_shell("make", place="gpu2")), judged(), moved)
+    assert (found["place"], found["asked"]["place"]) == ("gpu1", "gpu2")
+    assert row(*RUN)["place"] is None
 
 
 def test_background_processes_are_listed_with_whether_they_live():

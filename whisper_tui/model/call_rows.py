@@ -132,7 +132,8 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
 def _asked(record: CallRecord) -> Row | None:
     """The command that was asked for. None: it is the one that runs."""
     asked = record.call.spec
-    return {"command": command_of(asked.command), "cwd": asked.cwd, "place": asked.place} if record.edited else None
+    row = {"command": command_of(asked.command), "cwd": asked.cwd, "place": asked.place or None}
+    return row if record.edited else None
 
 
 def _changes(record: CallRecord) -> Row:
@@ -229,8 +230,7 @@ def _function(command: Command) -> Row | None:
 
 def _edits(record: CallRecord) -> list[Row]:
     """The files that an edit changes, as they were at its judgement; of an edited call only the names."""
-    command = record.spec.command
-    if not isinstance(command, FileEdits):
+    if not isinstance(command := record.spec.command, FileEdits):
         return []
     if record.resolved is not None and record.resolved.edits and not record.edited:
         return [file.model_dump(mode="json") for file in record.resolved.edits]

@@ -113,10 +113,11 @@ def command_title(command: Command) -> str:
 
 
 def call_line(record: CallRecord, session: Session | None = None) -> Line:
-    """Return the beginning of a call's command for a row of a list, masked as in `listed_command`."""
+    """Return the beginning of a call's command for a row of a list, after its place, masked as in `listed_command`."""
     command = listed_command(record)
     if not isinstance(command, FileEdits):
-        return one_line(command)
+        at = (Span(f"@{record.spec.place} ", "keyword"),) if record.spec.place else ()
+        return (*at, *one_line(command))
     # Until it starts, the files were looked at for the request and not for the edited call.
     known = record.resolved.edits if record.resolved is not None and not record.edited else ()
     files = [ChangedFile(file.action, file.path, file.moved_from, file.added, file.removed) for file in known]

@@ -77,6 +77,7 @@ Need = Literal[
     "nothing",
     "call",
     "waiting",
+    "waiting here",
     "queued",
     "alive",
     "reads",
@@ -88,10 +89,10 @@ Need = Literal[
     "previewed",
     "kept",
 ]
-"""The selected call that a command needs: none, any, a waiting one, one that is queued for a worker, one with live
-processes, one that reads input, one that was started, one that runs in a terminal, an ended one, one that failed and
-was blocked by its sandbox, one that edits files or shows changed ones, one with a preview that can be applied, one
-whose changes can be taken back."""
+"""The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine,
+one that is queued for a worker, one with live processes, one that reads input, one that was started, one that runs in a
+terminal, an ended one, one that failed and was blocked by its sandbox, one that edits files or shows changed ones, one
+with a preview that can be applied, one whose changes can be taken back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -158,6 +159,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         return f"{label} needs a call, and none is selected."
     reasons = {
         "waiting": f"call {record.id} does not wait for a decision",
+        "waiting here": f"call {record.id} {_why_not_here(record)}",
         "queued": f"call {record.id} is not queued for a worker",
         "alive": f"call {record.id} has no running process",
         "reads": f"call {record.id} does not run, or takes no input",
@@ -170,6 +172,12 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "previewed": f"call {record.id} has no preview that could be applied{_why_not(record)}",
     }
     return f"{label} is not possible: {reasons[command.need]}."
+
+
+def _why_not_here(record: CallRecord) -> str:
+    if not isinstance(record.state, Waiting):
+        return "does not wait for a decision"
+    return f"runs at {record.spec.place}, and sandboxes, previews and undo are for this machine only"
 
 
 def _why_not(record: CallRecord) -> str:
@@ -207,6 +215,7 @@ def is_alive(record: CallRecord) -> bool:
 
 _MEETS: dict[Need, Callable[[CallRecord], bool]] = {
     "waiting": lambda record: isinstance(record.state, Waiting),
+    "waiting here": lambda record: isinstance(record.state, Waiting) and not record.spec.place,
     "queued": lambda record: isinstance(record.state, Queued) and record.function is None,
     "alive": is_alive,
     "reads": reads_input,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.supervisor_control import watched_from
-from whisper_tui.cli.output_format import cannot_work, print_json
+from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
@@ -223,7 +223,7 @@ def _examine(options: Options) -> int:
         clients = [report.as_json() for report in reports]
         about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
         about |= {"supervisor": status and {"pid": status["pid"], "home": status["home"], "socket": socket}}
-        about |= {"desks": (status or {}).get("desks", [])}
+        about |= {key: (status or {}).get(key, []) for key in ("desks", "places")}
         about |= {"previews": previews.words if previews.ways else None}
         about |= {"previews_problem": None if previews.ways else "; ".join(previews.reasons)}
         print_json({"proved": proved, "problem": problem, **about, "clients": clients})
@@ -270,6 +270,9 @@ def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
         sys.stdout.write(f"  {SIGNS['good']}  {watched_from(status['desks'])}\n")
     if status["problem"] is not None:
         sys.stdout.write(f"  {SIGNS['bad']}  {cannot_work(status['problem'])}\n")
+    places = status.get("places", ())
+    for place, line in zip(places, place_lines(places), strict=True):
+        sys.stdout.write(f"  {SIGNS['good' if place['reached'] else 'bad']}  {line}\n")
     sign = SIGNS["good"] if status["sandbox_problem"] is None else SIGNS["note"]
     sys.stdout.write(f"  {sign}  sandbox: {status['sandbox']}\n")
     sys.stdout.write(f"  {_about_groups(status['counts'])}\n")

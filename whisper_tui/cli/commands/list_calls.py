@@ -355,7 +355,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["asked"]:
         yield "asked for", _command_in_full(row["asked"]["command"])
         yield "in", row["asked"]["cwd"]
-        if row["asked"].get("place", row.get("place") or "") != (row.get("place") or ""):
+        if row["asked"].get("place", row.get("place")) != row.get("place"):
             yield "at", row["asked"]["place"] or "this machine"
     yield from _conditions(row["spec"])
     yield from _limits(row["limits"], row["summed"])

@@ -26,7 +26,6 @@ from whisper_tui.tui.cockpit.call_row import (
     group_line,
     heading_line,
     host_column,
-    place_badge,
     place_key,
     row_line,
 )
@@ -412,7 +411,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             whole=whole,
             still=still,
             silent_since=silent_since,
-            host=(*host, *(place_badge(record, self.places) if part == 0 else ())),
+            host=host,
+            places=self.places,
         )
         if away or ((at := self.hosts.get(record.host)) is not None and not at.reached):
             line = greyed(line)

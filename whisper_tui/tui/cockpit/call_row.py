@@ -88,13 +88,13 @@ def host_column(host: str, hosts: Collection[str]) -> Line:
     return (*fitted((Span(host, role),), width), Span(" "))
 
 
-def place_badge(record: CallRecord, places: Collection[str]) -> Line:
-    """Return the place of a call, in its colour. Empty: it runs on this machine."""
+def in_colour_of_place(line: Line, record: CallRecord, places: Collection[str]) -> Line:
+    """Return the line of a call with its place, which stands first, in the colour of that place."""
     if not record.spec.place:
-        return ()
+        return line
     names, name = list(places), place_key(record)
     role = HOST_ROLES[names.index(name) % len(HOST_ROLES)] if name in names else "muted"
-    return (Span(f"@{record.spec.place[:WIDEST_HOST]} ", role),)
+    return (line[0]._replace(role=role), *line[1:])
 
 
 def place_key(record: CallRecord) -> str:
@@ -119,11 +119,12 @@ def row_line(
     still: bool = False,
     silent_since: float | None = None,
     host: Line = (),
+    places: Collection[str] = (),
 ) -> Line:
     """Return one line of a row in exactly `width` columns; `whole` for a row without a second line.
 
-    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine,
-    and its place.
+    `still`: True if the run is paused; `silent_since`: the time since which it has needed input; `host`: its machine;
+    `places`: all places, in the order of their colours.
     """
     if part > 0:
         return _second_line(record, session, width)
@@ -138,7 +139,7 @@ def row_line(
         Span(" "),
         *host,
         *_number(record),
-        *call_line(record, session),
+        *in_colour_of_place(call_line(record, session), record, places),
     )
     return (*fitted(left, width - width_of(right) - 2), Span(" "), *right, Span(" "))
 

@@ -55,7 +55,7 @@ COMMANDS: tuple[Command, ...] = (
         "Confined",
         "Run it in a sandbox that writes only inside the workspace and has no network.",
         "Decide",
-        "waiting",
+        "waiting here",
     ),
     Command(
         "approve-read-only",
@@ -63,7 +63,7 @@ COMMANDS: tuple[Command, ...] = (
         "Read-only",
         "Run it in a sandbox that writes only to a temporary directory and has no network.",
         "Decide",
-        "waiting",
+        "waiting here",
     ),
     Command(
         "approve-confined-network",
@@ -71,7 +71,7 @@ COMMANDS: tuple[Command, ...] = (
         "Confined, network",
         "Run it in a sandbox that writes only inside the workspace, with network access.",
         "Decide",
-        "waiting",
+        "waiting here",
     ),
     Command("edit", "e", "Edit", "Change the command, directory or timeout, then approve.", "Decide", "waiting"),
     Command("deny", "d", "Deny", "Deny the call; the agent receives your reason.", "Decide", "waiting"),

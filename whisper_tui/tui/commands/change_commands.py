@@ -135,7 +135,7 @@ PREVIEWS: tuple[Command, ...] = (
         "Preview",
         "Run the command in a copy-on-write view of the files, and show what it changes; again, end that.",
         "Decide",
-        "waiting",
+        "waiting here",
     ),
     Command(
         "apply-preview",
@@ -151,7 +151,7 @@ PREVIEWS: tuple[Command, ...] = (
         "Reversible",
         "Run the command for real, but hold its changes back until it ends, so that they can be undone.",
         "Decide",
-        "waiting",
+        "waiting here",
     ),
     Command(
         "revert-edit",
