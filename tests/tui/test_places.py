@@ -74,6 +74,7 @@ async def test_the_filter_finds_calls_by_their_place():
 
 async def test_the_dialog_moves_a_call_with_its_directory_and_shows_what_changes():
     async with open_cockpit(at_places()) as cockpit:
+        await cockpit.sees("gpu2 is unreachable")
         await cockpit.select("3")
         await cockpit.press("e")
         await cockpit.sees("Place: ← → choose", "gpu1")
@@ -94,6 +95,7 @@ async def test_the_dialog_moves_a_call_with_its_directory_and_shows_what_changes
 
 async def test_a_place_that_is_away_is_named_so_in_the_dialog():
     async with open_cockpit(at_places()) as cockpit:
+        await cockpit.sees("gpu2 is unreachable")
         await cockpit.select("4")
         await cockpit.press("e")
         await cockpit.sees("Place: ← → choose", "this machine")

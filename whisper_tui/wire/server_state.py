@@ -298,6 +298,7 @@ def brief_row(board: Board, call_id: str) -> Row | None:
         "not_inspected": line.not_inspected,
         "session": session.name if session else line.session_id,
         "command": line.command,
+        "place": line.place or None,
         "asked": None,
         "description": line.description,
     }
