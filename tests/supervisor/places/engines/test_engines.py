@@ -11,7 +11,7 @@ import pytest
 from tests.supervisor.engine.conftest import until
 from tests.supervisor.places.engines.conftest import ENGINES, EnginePlace, end
 from tests.supervisor.places.engines.fake_kubernetes import FakeKubernetes, Pod
-from tests.supervisor.places.engines.servers import Containers, EngineServer, RayCluster, run, succeeds
+from tests.supervisor.places.engines.servers import PATIENCE_S, Containers, EngineServer, RayCluster, run, succeeds
 from whisper_tui.model.ending import Exited, Lost, Signalled
 from whisper_tui.supervisor.runs.executor import NeverRan, RunKey
 
@@ -252,6 +252,7 @@ async def test_a_command_outlives_its_actor_on_the_same_node(place: EnginePlace)
 
 
 @pytest.mark.parametrize("server", ["ray"], indirect=True)
+@pytest.mark.timeout(2 * PATIENCE_S)
 async def test_a_node_that_is_gone_makes_the_place_unreachable_until_it_is_back(
     place: EnginePlace, ray_server: RayCluster
 ):
@@ -260,6 +261,9 @@ async def test_a_node_that_is_gone_makes_the_place_unreachable_until_it_is_back(
         await until(lambda: "has no room" in (place.executor.problem or ""))
     finally:
         await asyncio.to_thread(ray_server.tell, "add node")
-    await place.reached()
+    async with asyncio.timeout(PATIENCE_S):
+        while place.executor.problem is not None:
+            place.executor.connection.try_now()
+            await asyncio.sleep(0.5)
     again = await place.run("echo there again", environment={})
     assert place.out(again) == b"there again\n"
