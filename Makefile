@@ -28,7 +28,7 @@ test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm in
 
 test-engines: $(DEVELOPS) ## the tests of places in docker, podman, systemd, Slurm, Kubernetes and Ray, as far as they are installed
 	@$(PIP) --editable '.[dev,ray]'
-	@$(BIN)/pytest tests/supervisor/places/engines -rs
+	@TEST_ENGINES=1 $(BIN)/pytest tests/supervisor/places/engines -rs
 	@$(BIN)/python -m tests.supervisor.places.engines.ray_faults --faults $(or $(FAULTS),30)
 
 check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those with the real agent clients

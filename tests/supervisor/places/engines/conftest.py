@@ -22,6 +22,8 @@ from whisper_tui.supervisor.places.transport import PlaceTransport
 
 ENGINES: tuple[Engine, ...] = ("docker", "podman", "systemd", "slurm", "kubernetes", "ray")
 
+HEAVY: tuple[Engine, ...] = ("docker", "podman", "slurm", "ray")
+
 
 class EnginePlace(PlaceEngine):
     """An executor whose place is in an engine."""
@@ -127,6 +129,8 @@ def _in_thread(kubernetes: FakeKubernetes) -> Iterator[FakeKubernetes]:
 @pytest.fixture
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> EngineServer:
     """The server of the engine that the test is about."""
+    if request.param in HEAVY and "TEST_ENGINES" not in os.environ:
+        pytest.skip("make test-engines runs it: each worker of the whole suite would start daemons of its own")
     made = request.getfixturevalue(f"{request.param}_server")
     found = made if isinstance(made, EngineServer) else made.server()
     for name, value in found.variables.items():
