@@ -1,8 +1,9 @@
 """An executor that does nothing by itself: the test says what becomes of each run."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
+from tests.supervisor.places.far_root import SamePlace
 from whisper_tui.model.ending import Ending, Exited
 from whisper_tui.model.errors import NotRunning, Unavailable
 from whisper_tui.model.run import (
@@ -16,6 +17,7 @@ from whisper_tui.model.run import (
     Stream,
     TerminalSize,
 )
+from whisper_tui.supervisor.places.place_files import AskedPlace
 from whisper_tui.supervisor.runs.executor import (
     HasBackground,
     HasEnded,
@@ -46,7 +48,13 @@ class HandExecutor:
         self.files: dict[tuple[RunKey, Stream], str] = {}
         self.timeline: dict[RunKey, list[OutputSpan]] = {}
         self.typed: list[tuple[RunKey, bytes, bool]] = []
+        self.places: dict[str, AskedPlace] = {}
+        """The places that answer questions about files. All others do as this machine."""
+        self.on_reached: Callable[[str], None] = lambda _place: None
         self._reports: asyncio.Queue[Report] = asyncio.Queue()
+
+    def connection(self, place: str) -> AskedPlace:
+        return self.places.get(place) or SamePlace(place)
 
     async def open(self) -> None: ...
 

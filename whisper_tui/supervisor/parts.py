@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from whisper_tui.model.decision import Approve
+from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.event import (
     Claimed,
     Decided,
@@ -22,10 +22,12 @@ from whisper_tui.model.run import Limits
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.supervisor.approvals.approval_queue import ApprovalQueue
 from whisper_tui.supervisor.approvals.handover import CallerTools, Tickets
-from whisper_tui.supervisor.approvals.judge import ClientsRules, Judge
+from whisper_tui.supervisor.approvals.judge import ClientsRules, Examinations, Judge
+from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
 from whisper_tui.supervisor.edit_history import EditHistory
 from whisper_tui.supervisor.health import HookGaps, UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.place_files import HasPlaces, no_places
 from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.queries import Queries, StatusReport
@@ -50,7 +52,6 @@ class Parts:
 
     store: Store
     executor: Executor
-    judge: Judge
     sessions: Sessions
     queue: ApprovalQueue
     tickets: Tickets
@@ -87,7 +88,7 @@ class Parts:
             case Finished() | Settled():
                 if isinstance(event, Finished):
                     record = self.store.board.calls[event.call_id]
-                    self.judge.note_ending(record)
+                    self.queue.judge.note_ending(record)
                     self.sessions.tidy(record.call.session_id)
                     self.pool.previews.on_decided(record)
                 self.pool.on_over(event.call_id)
@@ -107,6 +108,8 @@ class Parts:
         self.queue.denials.apply_all()
         self.caller_tools.open()
         self.tickets.open()
+        if isinstance(self.executor, HasPlaces):
+            self.executor.on_reached = self.pool.placed.on_reached
         # Tickets and tools of callers are settled first: neither needs a process.
         await self.executor.open()
         await self.pool.open()
@@ -116,6 +119,10 @@ class Parts:
         # Reading the rules journals a change of a file, so that it is reported also while no call comes.
         self.sessions.start_watching(also=read_rules)
 
+    async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
+        """Decide about a waiting call, once an edit of it was examined at the place where it would run."""
+        self.queue.decide(call_id, decision, by, seen, await self.pool.placed.examined_edit(call_id, decision))
+
     async def close(self) -> None:
         """Stop working, and close the journal last."""
         self.sessions.stop_watching()
@@ -123,6 +130,7 @@ class Parts:
         self.unguarded.close()
         await self.retention.close()
         await self.pause.close()
+        await self.pool.placed.close()
         await self.pool.close()
         await self.pool.previews.close()
         await self.executor.close()
@@ -149,14 +157,14 @@ def assemble(
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
     environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
     judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
-    queue = ApprovalQueue(store, judge, clock, None if rule_book is None else rule_book.keep)
+    looks = Examinations(judge, executor.connection if isinstance(executor, HasPlaces) else no_places)
+    queue = ApprovalQueue(store, looks, clock, None if rule_book is None else rule_book.keep)
     orders, edits = StartOrders(store.board, environments, settings, limits, home), EditHistory(f"{home.state}/edits")
     unguarded, stall_monitor = UnguardedAgents(gaps, store.board, environments.of), StallMonitor(store, executor)
-    pool = _pool(store, executor, judge, orders, home=home, clock=clock, queue=queue, settings=settings, fail=fail)
+    pool = _pool(store, executor, orders, queue, home=home, clock=clock, settings=settings, fail=fail)
     return Parts(
         store=store,
         executor=executor,
-        judge=judge,
         sessions=Sessions(store, environments, placement, clock),
         queue=queue,
         tickets=Tickets(store, judge, environments, queue.requeue_for_approval, clock=clock, keep_edit=edits.keep),
@@ -167,7 +175,7 @@ def assemble(
         stall_monitor=stall_monitor,
         unguarded=unguarded,
         edits=edits,
-        queries=Queries(store, executor, stall_monitor, environments.of, edits, clock=clock, home=home),
+        queries=Queries(store, executor, stall_monitor, environments.of, edits, looks=looks, clock=clock, home=home),
         status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
     )
 
@@ -175,12 +183,11 @@ def assemble(
 def _pool(
     store: Store,
     executor: Executor,
-    judge: Judge,
     orders: StartOrders,
+    queue: ApprovalQueue,
     *,
     home: Directories,
     clock: Callable[[], float],
-    queue: ApprovalQueue,
     settings: SupervisorSettings,
     fail: Callable[[], None],
 ) -> Pool:
@@ -191,7 +198,7 @@ def _pool(
     previews = Previews(
         store=store,
         executor=executor,
-        judge=judge,
+        judge=queue.judge,
         orders=orders,
         changes=changes,
         clock=clock,
@@ -201,7 +208,8 @@ def _pool(
     return Pool(
         store=store,
         executor=executor,
-        judge=judge,
+        judge=queue.judge,
+        placed=PlacedCalls(store, queue),
         orders=orders,
         previews=previews,
         clock=clock,

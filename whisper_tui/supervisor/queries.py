@@ -19,15 +19,17 @@ from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
+from whisper_tui.supervisor.approvals.judge import Examinations
 from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
 from whisper_tui.supervisor.edit_history import EditHistory, current_versions
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.places.place_files import FarUser
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.executor import Executor, run_key
 from whisper_tui.supervisor.runs.live_runs import StallMonitor, echo_of, is_alive
@@ -66,11 +68,13 @@ class Queries:
         environment_of: Callable[[str], Mapping[str, str]],
         edits: EditHistory,
         *,
+        looks: Examinations,
         clock: Callable[[], float],
         home: Directories,
     ) -> None:
         """`environment_of`: the environment of a session by its id."""
         self._edits = edits
+        self._looks = looks
         self._own = tuple(os.path.realpath(directory) for directory in home)
         self._store = store
         self._executor = executor
@@ -207,10 +211,17 @@ class Queries:
         def compute() -> Effects:
             return effects_of(spec.command, spec.cwd, roots, environment, approved=self._scripts.find)
 
+        def compute_there(user: FarUser) -> Effects:
+            return effects_of(spec.command, spec.cwd, (spec.cwd,), {**user.environment, **spec.environment})
+
         try:
-            found = await self._disk.run(compute)
-        except TimeoutError:
-            unknown = UnknownEffect(about="everything", command="", reason="the disk has not answered in time")
+            if spec.place:
+                found = await self._looks.look_at(spec.place, compute_there, spec.cwd)
+            else:
+                found = await self._disk.run(compute)
+        except (TimeoutError, Unavailable) as error:
+            why = error.message if isinstance(error, Unavailable) else "the disk has not answered in time"
+            unknown = UnknownEffect(about="everything", command="", reason=why)
             return Effects(directory=spec.cwd, unknown=(unknown,), complete=False)
         self._effects[call_id] = (self._clock(), found)
         self._effects.move_to_end(call_id)
@@ -241,7 +252,8 @@ class Queries:
     def keep_approved(self, record: CallRecord) -> None:
         """Keep the scripts of a call that a human has approved as it was asked, to show what changes until the next."""
         code = record.resolved.code if record.resolved is not None else ()
-        if code and record.decided_by_human and not record.edited:
+        # These texts are known by their paths on this machine.
+        if code and record.decided_by_human and not record.edited and not record.spec.place:
             self._disk.run_later(lambda: self._scripts.keep(record.id, code))
 
     async def rule_files(self) -> tuple[RulesChanged, ...]:

@@ -232,7 +232,7 @@ class Supervisor:
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call."""
-        self._parts.queue.decide(call_id, decision, by, seen)
+        await self._parts.decide(call_id, decision, by, seen)
         await self._store.flushed()
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:

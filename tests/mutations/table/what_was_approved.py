@@ -6,6 +6,7 @@ SWAPS = "tests/mutations/test_swaps.py::"
 DECIDING = "tests/supervisor/test_deciding.py::"
 TICKETS = "tests/api/test_tickets.py::"
 FUNCTIONS = "tests/supervisor/test_functions.py::"
+THERE = "tests/supervisor/places/test_judging_there.py::"
 
 EDIT_ANSWERS = "tests/transports/hooks/test_edit_answers.py::"
 TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
@@ -122,11 +123,28 @@ WHAT_WAS_APPROVED = (
     Mutation(
         "the second look before the start",
         "whisper_tui.supervisor.runs.pool.Pool._launch",
-        "self._judge.judge_again(record)",
+        "self._judge.judge_again(record, self.placed.examined(record))",
         "None",
         (
             DECIDING + "test_a_program_swapped_after_the_approval_is_asked_again",
             SWAPS + "test_a_working_directory_that_became_a_link_to_elsewhere_is_noticed",
+        ),
+    ),
+    Mutation(
+        "the second look at a place",
+        "whisper_tui.supervisor.approvals.placed_calls.PlacedCalls.is_ready",
+        "not record.spec.place or self._usable(record) is not None",
+        "True",
+        (THERE + "test_what_was_unknown_when_it_was_approved_is_asked_again_once_it_is_known",),
+    ),
+    Mutation(
+        "no answers of two machines in one examination",
+        "whisper_tui.supervisor.places.place_files.examine_at",
+        "asked.hello is not user",
+        "False",
+        (
+            "tests/supervisor/places/test_place_files.py::"
+            "test_answers_of_a_place_that_was_made_anew_meanwhile_are_not_mixed",
         ),
     ),
     Mutation(

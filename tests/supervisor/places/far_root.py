@@ -1,4 +1,4 @@
-"""A process that answers questions about files as a place does, with a directory as its root."""
+"""Places for tests: this machine as one, and a process that has a directory as its root."""
 
 import asyncio
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.supervisor.places import far_files
 from whisper_tui.supervisor.places.frames import Frame
 
 PROGRAM = """
@@ -40,16 +41,40 @@ class User:
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin:/bin", "HOME": "/home/me"})
 
 
-class FarRoot:
-    """The connection to such a process."""
+class SamePlace:
+    """The connection to a place that has the files of this machine."""
 
-    name = "gpu1"
+    def __init__(self, name: str = "gpu1", user: User | None = None) -> None:
+        self.name = name
+        self.hello: User | None = user or User(home=str(Path.home()), environment=dict(os.environ))
+        self.asked = 0
+        self.gate = asyncio.Event()
+        """Set while it answers."""
+        self.gate.set()
+
+    def unreached(self) -> Unavailable:
+        return Unavailable(f"{self.name} is unreachable: the test says so", hint="none")
+
+    async def ask(self, do: str, payload: bytes = b"") -> Frame:
+        assert do == "files"
+        self.asked += 1
+        await self.gate.wait()
+        if self.hello is None:
+            raise self.unreached()
+        return Frame({}, await self.answer(payload))
+
+    async def answer(self, payload: bytes) -> bytes:
+        return far_files.answer(payload)
+
+
+class FarRoot(SamePlace):
+    """The connection to a process with another root directory."""
 
     def __init__(self, root: Path | str = "/", user: User | None = None) -> None:
-        self.hello: User | None = user or User()
-        self.asked = 0
+        super().__init__(user=user or User())
         self._root = str(root)
         self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> "FarRoot":
         self._process = await asyncio.create_subprocess_exec(
@@ -65,13 +90,10 @@ class FarRoot:
         self._process.kill()
         await self._process.wait()
 
-    def unreached(self) -> Unavailable:
-        return Unavailable(f"{self.name} is unreachable: the test says so", hint="none")
-
-    async def ask(self, do: str, payload: bytes = b"") -> Frame:
-        assert do == "files"
-        assert self._process is not None and self._process.stdin is not None and self._process.stdout is not None
-        self.asked += 1
-        self._process.stdin.write(struct.pack(">I", len(payload)) + payload)
-        (size,) = struct.unpack(">I", await self._process.stdout.readexactly(4))
-        return Frame({}, await self._process.stdout.readexactly(size))
+    async def answer(self, payload: bytes) -> bytes:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        async with self._turn:
+            process.stdin.write(struct.pack(">I", len(payload)) + payload)
+            (size,) = struct.unpack(">I", await process.stdout.readexactly(4))
+            return await process.stdout.readexactly(size)

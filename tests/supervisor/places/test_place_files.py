@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.supervisor.places.far_root import FarRoot, User, another_root
+from tests.supervisor.places.far_root import FarRoot, SamePlace, User, another_root
 from whisper_tui.effects import effects_of
 from whisper_tui.effects.git_repository import find_repository
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.supervisor.approvals.judge import Examined, found_code
-from whisper_tui.supervisor.approvals.resolve import resolve
+from whisper_tui.supervisor.approvals.resolve import Examined, found_code, resolve
 from whisper_tui.supervisor.places import far_files, place_files
 from whisper_tui.supervisor.places.frames import Frame
 from whisper_tui.supervisor.places.place_files import FarUser, PlaceFiles, examine_at
@@ -188,7 +187,7 @@ async def test_what_was_assumed_until_a_place_answered_is_not_remembered(workspa
     assert found[1]
 
 
-class Scripted(FarRoot):
+class Scripted(SamePlace):
     """A place that answers with whatever a test says."""
 
     def __init__(self, answer: Callable[[list[Any]], bytes]) -> None:
@@ -336,7 +335,7 @@ async def test_a_place_that_leads_from_one_question_to_the_next_for_ever_is_give
 async def test_a_place_that_does_not_answer_holds_up_for_a_bounded_time(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ):
-    class Silent(FarRoot):
+    class Silent(SamePlace):
         async def ask(self, do: str, payload: bytes = b"") -> Frame:
             await asyncio.Event().wait()
             raise AssertionError
@@ -359,7 +358,7 @@ async def test_answers_of_a_place_that_was_made_anew_meanwhile_are_not_mixed(thr
 
 
 async def test_a_place_that_is_away_is_not_guessed_about(threads: ThreadPoolExecutor):
-    far = FarRoot()
+    far = SamePlace()
     far.hello = None
     with pytest.raises(Unavailable, match="gpu1 is unreachable"):
         await examine_at(far, lambda _: pytest.fail("it was examined"), threads)
@@ -370,7 +369,7 @@ async def test_an_error_of_the_examination_itself_is_its_own(threads: ThreadPool
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await examine_at(FarRoot(), fail, threads)
+        await examine_at(SamePlace(), fail, threads)
 
 
 def test_a_right_guess_and_a_wrong_one_lead_to_the_same_result():

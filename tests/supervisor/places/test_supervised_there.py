@@ -53,11 +53,14 @@ class PlacedBench(Bench):
 
     async def asked(self, text: str, place: str = "gpu1") -> str:
         """A call that a human has approved."""
-        spec = CommandSpec(command=Shell(text=text), cwd=str(self.workspace), place=place)
-        request = CallRequest(session_id=await self.session(), tool="t", arguments={}, spec=spec)
-        call_id = await self.supervisor.submit(request)
+        call_id = await self.submitted(text, place)
         await self.approve(call_id)
         return call_id
+
+    async def submitted(self, text: str, place: str = "gpu1") -> str:
+        spec = CommandSpec(command=Shell(text=text), cwd=str(self.workspace), place=place)
+        request = CallRequest(session_id=await self.session(), tool="t", arguments={}, spec=spec)
+        return await self.supervisor.submit(request)
 
     async def out(self, call_id: str) -> bytes:
         return (await self.supervisor.read_output(call_id, "out", 0, 1 << 20)).data
@@ -90,11 +93,13 @@ async def test_an_approved_call_runs_there_and_one_without_a_place_here(placed: 
 
 
 async def test_a_call_waits_for_a_place_that_is_away_and_says_why(placed: PlacedBench) -> None:
+    await placed.reached()
+    call_id = await placed.submitted("echo there")
     placed.gate.unlink()
-    await placed.supervisor.close()
-    await placed.open()
+    await placed.restart()
     await until(lambda: "no route" in (placed.placed.problem_at("gpu1") or ""))
-    call_id, here = await placed.asked("echo there"), await placed.asked("echo here", place="")
+    await placed.approve(call_id)
+    here = await placed.asked("echo here", place="")
     await placed.supervisor.outcome(here)
     assert isinstance((await placed.record(call_id)).state, Queued)
     status = await placed.supervisor.status()
@@ -106,7 +111,34 @@ async def test_a_call_waits_for_a_place_that_is_away_and_says_why(placed: Placed
     assert isinstance(record.state, Ended) and await placed.out(call_id) == b"there\n"
 
 
+async def test_what_nobody_could_look_at_there_is_asked_again_once_it_is_known(placed: PlacedBench) -> None:
+    placed.gate.unlink()
+    await placed.restart()
+    await until(lambda: "no route" in (placed.placed.problem_at("gpu1") or ""))
+    call_id = await placed.asked("echo $0 there")
+    placed.gate.touch()
+    again = await placed.state(call_id, "waiting")
+    assert again.verdict is not None and "so what would run there is unknown" in again.verdict.reason
+    assert again.resolved is not None and again.resolved.program == "/usr/bin/bash"
+    await placed.approve(call_id)
+    await placed.supervisor.outcome(call_id)
+    assert b"there" in await placed.out(call_id)
+
+
+async def test_its_environment_is_that_of_a_login_there_and_not_the_agents(placed: PlacedBench) -> None:
+    await placed.reached()
+    session = await placed.session(environment={"AGENTS_OWN": "secret", "PATH": "/agents/own"})
+    spec = CommandSpec(command=Shell(text="env"), cwd=str(placed.workspace), place="gpu1", environment={"ADDED": "1"})
+    call_id = await placed.supervisor.submit(CallRequest(session_id=session, tool="t", arguments={}, spec=spec))
+    await placed.approve(call_id)
+    await placed.supervisor.outcome(call_id)
+    said = dict(line.partition("=")[::2] for line in (await placed.out(call_id)).decode().splitlines())
+    assert (said["ADDED"], said["WHISPER_TUI_CALL_ID"]) == ("1", call_id)
+    assert "AGENTS_OWN" not in said and said["PATH"] != "/agents/own"
+
+
 async def test_a_run_goes_on_while_its_supervisor_is_restarted(placed: PlacedBench) -> None:
+    await placed.reached()
     call_id = await placed.asked("echo before; until test -e go; do sleep 0.02; done; echo after; exit 6")
     await placed.state(call_id, "running")
     await placed.restart()

@@ -8,7 +8,9 @@ from whisper_tui.model.call import (
     DENY_INSTEAD,
     NO_CHANGE,
     CallRequest,
+    CommandSpec,
     FileEdits,
+    Session,
     ToolCall,
 )
 from whisper_tui.model.decision import (
@@ -52,7 +54,8 @@ from whisper_tui.supervisor.approvals.admission import (
     check_same_files,
     check_same_tool,
 )
-from whisper_tui.supervisor.approvals.judge import Examinations, Examined, Judge
+from whisper_tui.supervisor.approvals.judge import Examinations, check_known
+from whisper_tui.supervisor.approvals.resolve import Examined, Looked
 from whisper_tui.supervisor.approvals.session_grants import check_scope
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
@@ -65,13 +68,12 @@ class ApprovalQueue:
     def __init__(
         self,
         store: Store,
-        judge: Judge,
+        examinations: Examinations,
         clock: Callable[[], float],
         keep_rule: Callable[[Rule], None] | None = None,
     ) -> None:
         self._store = store
-        self._judge = judge
-        self._examinations = Examinations(judge)
+        self.examinations, self.judge = examinations, examinations.judge
         self._clock = clock
         self._record = partial(record_facts, store)
         self._keep_rule = keep_rule
@@ -91,12 +93,12 @@ class ApprovalQueue:
         `try_start_now` returns the start of an allowed call if a worker is free; `check_session` raises `Refused`.
         """
         check_session(request.session_id)
-        request, new = self._judge.placed(request), None
+        request, new = self.judge.placed(request), None
         # Before anything is read: a flood of calls must cost little (decision 15).
         if self._same_call(request) is None:
             new = self._new_call(request)
             self._capacity.check(new)
-        async with self._examinations.of(request.session_id, request.spec) as examined:
+        async with self.examinations.of(request.session_id, request.spec) as examined:
             check_session(request.session_id)
             call_id = self._submit(request, new, examined, try_start_now)
         await self._store.flushed()  # Out of turn, so that the next call of this session can share the flush.
@@ -104,7 +106,7 @@ class ApprovalQueue:
 
     def close(self) -> None:
         """End the threads that examine commands, once they have nothing to do."""
-        self._examinations.close()
+        self.examinations.close()
 
     def _submit(
         self,
@@ -119,7 +121,7 @@ class ApprovalQueue:
         # Others may have been submitted since it was checked.
         call = self._new_call(request) if new is None else new.model_copy(update=self._numbered())
         size = self._capacity.check(call)
-        judged = self._judge.judge(call, call.spec, examined=examined)
+        judged = self.judge.judge(call, call.spec, examined=examined)
         decided = self._decision_without_human(call, judged)
         started = try_start_now(call) if _may_start_now(judged) else None
         # All of it in one transaction: an allowed call costs one wait for the disk, not four.
@@ -156,11 +158,17 @@ class ApprovalQueue:
     def judge_waiting(self, record: CallRecord) -> None:
         """Judge a call that was journaled without a verdict."""
         if isinstance(record.state, Unjudged):
-            judged = self._judge.judge(record.call, record.spec)
-            self._record(judged, *self._decision_without_human(record.call, judged))
+            self.record_judged(record.call, self.judge.judge(record.call, record.spec))
 
-    def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Record a decision about a waiting call: a human's, or that of a rule on effects."""
+    def record_judged(self, call: ToolCall, judged: Judged) -> None:
+        """Record a verdict, and the decision that follows from it without a human."""
+        self._record(judged, *self._decision_without_human(call, judged))
+
+    def decide(self, call_id: str, decision: Decision, by: Decider, seen: str, examined: Looked = None) -> None:
+        """Record a decision about a waiting call: a human's, or that of a rule on effects.
+
+        `examined`: what an edited command is at its place.
+        """
         record = self._waiting(call_id)
         # The human decided about another version of the call than the one that would run (decision 23).
         if seen != record.seen_digest():
@@ -169,7 +177,7 @@ class ApprovalQueue:
         if isinstance(decision, Deny):
             self._deny(record, decision, by)
         else:
-            self._approve(record, check_preview(record, decision), by)
+            self._approve(record, check_preview(record, decision), by, examined)
 
     def withdraw(self, record: CallRecord, why: str) -> None:
         """End a call that has not started."""
@@ -186,7 +194,7 @@ class ApprovalQueue:
         """After a kill of the supervisor: ask again about approved calls that have not started, and drop all grants."""
         board = self._store.board
         for call_id in (*board.held, *board.queued):
-            again = self._judge.judge_after_kill(board.calls[call_id])
+            again = self.judge.judge_after_kill(board.calls[call_id])
             if again is not None:
                 self._record(again)
         by = Decider(surface="rule", who="the supervisor was killed")
@@ -201,16 +209,16 @@ class ApprovalQueue:
             raise Refused(f"there is no standing approval {grant_id}", hint="whisper-tui approvals lists them")
         self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
 
-    def _approve(self, record: CallRecord, decision: Approve, by: Decider) -> None:
+    def _approve(self, record: CallRecord, decision: Approve, by: Decider, examined: Looked) -> None:
         now = self._clock()
-        decision = check_place(record.call, decision, self._judge.placement)
+        decision = check_place(record.call, decision, self.judge.placement)
         if decision.edited is not None and not record.call.takes_change:
             raise Refused(NO_CHANGE, hint=DENY_INSTEAD)
         check_same_tool(record.call.spec, decision.edited)
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
         resolved = record.resolved
         if decision.edited is not None:
-            judged = self._judge.judge(record.call, decision.edited)
+            judged = self.judge.judge(record.call, decision.edited, examined=examined)
             if judged.verdict.kind == "refuse":
                 raise Refused(
                     f"the edited command is denied: {judged.verdict.reason}", hint="Edit it again, or deny it"
@@ -222,6 +230,7 @@ class ApprovalQueue:
         scope, grant = decision.remember, None
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)
+            check_known(resolved)
         if saves_rule(scope):
             # Before the decision is journaled: without the rule the approval would say more than it does.
             self._save(scope, decision, record, now)
@@ -229,12 +238,14 @@ class ApprovalQueue:
             grant = self._grant(record, decision, scope, by, now)
             # Rules approve words, humans approve files: the scripts must be the same next time (decision 11).
             if is_exact(grant):
-                grant = grant.model_copy(update={"files": self._scripts(record, resolved)})
+                grant = grant.model_copy(
+                    update={"files": _scripts(self._store.board.sessions.get(grant.session_id), grant.spec, resolved)}
+                )
             facts.append(Granted(at=now, grant=grant))
         self._record_with_rule(scope, *facts)
         if grant is not None:
             self._store.journal.last_grant += 1
-            self._judge.remember(grant)
+            self.judge.remember(grant)
         if scope is not None:
             self._let_through(grant)
 
@@ -274,14 +285,6 @@ class ApprovalQueue:
             sandbox=decision.sandbox,
         )
 
-    def _scripts(self, record: CallRecord, resolved: Resolved | None) -> dict[str, str]:
-        """Return digests of the workspace's scripts that a command runs: agents can rewrite them later."""
-        session = self._store.board.sessions.get(record.call.session_id)
-        if session is None or resolved is None:
-            return {}
-        above = host_files.realpath(session.root).rstrip("/") + "/"
-        return {path: held for path, held in resolved.contents.items() if host_files.realpath(path).startswith(above)}
-
     def judge_edits_again(self, session_id: str) -> None:
         """Judge the waiting edits of a session again, after its way of judging them has changed."""
 
@@ -290,9 +293,9 @@ class ApprovalQueue:
             if record is None or not isinstance(record.state, Waiting):
                 return
             if isinstance(record.call.spec.command, FileEdits):
-                judged = self._judge.judge(record.call, record.call.spec)
+                judged = self.judge.judge(record.call, record.call.spec)
                 if judged.verdict.kind == "allow":
-                    self._record(judged, *self._decision_without_human(record.call, judged))
+                    self.record_judged(record.call, judged)
 
         self._store.retry_each_until_journaled(judge, self._store.board.waiting_in(session_id))
 
@@ -306,9 +309,9 @@ class ApprovalQueue:
             if record is None or not isinstance(record.state, Waiting):
                 return
             if exact is None or record.call.spec.identity() == exact:
-                judged = self._judge.judge(record.call, record.call.spec)
+                judged = self.judge.judge(record.call, record.call.spec)
                 if judged.verdict.kind == "allow":
-                    self._record(judged, *self._decision_without_human(record.call, judged))
+                    self.record_judged(record.call, judged)
 
         self._store.retry_each_until_journaled(
             judge, board.waiting if grant is None else board.waiting_in(grant.session_id)
@@ -364,6 +367,17 @@ class ApprovalQueue:
 def _may_start_now(judged: Judged) -> bool:
     """True if an allowed call may start without its record: how its changes are kept is decided with that."""
     return judged.verdict.kind == "allow" and judged.verdict.undo is None
+
+
+def _scripts(session: Session | None, spec: CommandSpec, resolved: Resolved | None) -> dict[str, str]:
+    """Return digests of the workspace's scripts that a command runs: agents can rewrite them later."""
+    if session is None or resolved is None:
+        return {}
+    # The workspace is on this machine: at a place every script counts.
+    if spec.place:
+        return dict(resolved.contents)
+    above = host_files.realpath(session.root).rstrip("/") + "/"
+    return {path: held for path, held in resolved.contents.items() if host_files.realpath(path).startswith(above)}
 
 
 def saves_rule(scope: Scope | None) -> TypeGuard[RuleScope | ToolScope]:

@@ -62,6 +62,8 @@ def _stamp(path: str) -> str | None:
 
 def what_changed(before: Resolved, now: Resolved) -> str:
     """Describe the first difference, as a clause."""
+    if before.problem and before.problem != now.problem:
+        return f"it was approved when it was said that {before.problem}"
     if before.cwd != now.cwd:
         return f"its working directory was {before.cwd} and is {now.cwd or 'gone'}"
     if changes_shell(before, now):

@@ -1,4 +1,4 @@
-"""Judgement of calls: resolves a command on this machine, and asks the policy for a verdict."""
+"""Judgement of calls: examines a command where it would run, and asks the policy for a verdict."""
 
 import asyncio
 import logging
@@ -12,32 +12,31 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from whisper_tui.effects import code_of
-from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
 from whisper_tui.model.decision import Grant, beginnings
-from whisper_tui.model.effects import CodeEffect
-from whisper_tui.model.errors import Unavailable, WhisperError
+from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import OwnShell, Resolved, Risk, RunCode, Verdict
+from whisper_tui.model.verdict import OwnShell, Resolved, Verdict
 from whisper_tui.policy.evaluate import UndoneBy, evaluate, undo_plan
 from whisper_tui.policy.rules.matching import place_by_rule
 from whisper_tui.policy.rules.rule import Rules, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.command_files import changed_files, changes_shell, what_changed
-from whisper_tui.supervisor.approvals.resolve import resolve
+from whisper_tui.supervisor.approvals.resolve import Examined, Looked, found_code, resolve, with_code
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
+from whisper_tui.supervisor.places.place_files import AskedPlace, FarUser, examine_at
 from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.supervisor.sessions import Environments
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def refused_on_error(judge: Callable[[], tuple[Verdict, Resolved]]) -> tuple[Verdict, Resolved]:
@@ -86,45 +85,6 @@ def judge_alone(
         return with_code(evaluate(question, rules, ()), Examined(resolved, code))
 
     return refused_on_error(judge)
-
-
-class Examined(NamedTuple):
-    """A command as the disk has it: all that judging it has to read."""
-
-    resolved: Resolved
-    code: tuple[CodeEffect, ...] = ()
-
-
-MOST_RISKS = 20
-"""Risks of a call and of its scripts together."""
-
-
-def found_code(
-    resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
-) -> tuple[CodeEffect, ...]:
-    """Return the code that a command runs and that is no part of it, with its risks."""
-    if isinstance(spec.command, CarriedOut):
-        return ()
-    programs = (meaning.program for meaning in resolved.commands)
-    if resolved.problem or resolved.cwd is None or not may_run_code(view(spec.command), programs, root):
-        return ()
-    repository = resolved.repository
-    hooks = repository.common_dir if repository is not None else ""
-    return code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
-
-
-def with_code(verdict: Verdict, examined: Examined) -> tuple[Verdict, Resolved]:
-    """Add the code that a command runs, and its risks. They are for the human: the verdict was made without them."""
-    if not (found := examined.code):
-        return verdict, examined.resolved
-    code = tuple(
-        RunCode(name=each.name, path=each.path, digest=each.digest, not_inspected=each.not_inspected) for each in found
-    )
-    risks = dict.fromkeys(
-        Risk(id=risk.id, sentence=risk.sentence_about(each.name)) for each in found for risk in each.risks
-    )
-    updated = verdict.model_copy(update={"risks": (*verdict.risks, *risks)[:MOST_RISKS]})
-    return updated, examined.resolved.model_copy(update={"code": code})
 
 
 BLOCKED_KEPT = 1000
@@ -222,6 +182,24 @@ class Judge:
 
         return examine
 
+    def examination_there(self, session_id: str, spec: CommandSpec) -> Callable[[FarUser], Examined]:
+        """Return a function that examines a command with the files and the login environment of its place."""
+        root = self._root(self._board.sessions.get(session_id), spec)
+
+        def examine(user: FarUser) -> Examined:
+            own = self.placement.own_there(spec.place, user.home, user.environment)
+            resolved = resolve(spec, user.environment, own, root=root)
+            return Examined(resolved, found_code(resolved, spec, root, user.environment), user.home)
+
+        return examine
+
+    def _known(self, call: ToolCall, spec: CommandSpec) -> Examined:
+        """Return what was last known of a command at a place: it is examined there before it starts."""
+        record = self._board.calls.get(call.id)
+        if record is not None and record.resolved is not None and record.spec == spec:
+            return Examined(record.resolved)
+        return unknown_there(f"nobody has looked at {spec.place} yet")
+
     def reads_little(self, session_id: str, spec: CommandSpec) -> bool:
         """True if the examination of a command reads nothing but the workspace's own directory.
 
@@ -236,14 +214,16 @@ class Judge:
         spec: CommandSpec,
         *,
         used: str | None = None,
-        examined: Callable[[], Examined] | None = None,
+        examined: Looked = None,
     ) -> Judged:
         """The verdict about a command of a call, as a fact that is yet to be recorded.
 
         `used` is the standing approval that has let this very call through: its own use does not count against it.
-        `examined` returns what was found on the disk a moment ago, if that was already read.
+        `examined` returns what was found on the disk a moment ago, if that was already read. The event loop cannot
+        read the disk of a place: without it, such a command is taken for what it was when it was examined.
         """
-        examine = examined or self.examination(call.session_id, spec)
+        here = partial(self._known, call, spec) if spec.place else self.examination(call.session_id, spec)
+        examine = examined or here
         verdict, resolved = refused_on_error(lambda: self._verdict(call, spec, used, examine()))
         return Judged(at=self._clock(), call_id=call.id, verdict=verdict, resolved=resolved)
 
@@ -265,7 +245,7 @@ class Judge:
             by_agent=call.by_agent,
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
-            home=self._environments.of(call.session_id).get("HOME", ""),
+            home=examined.home or self._environments.of(call.session_id).get("HOME", ""),
             edit_mode=session.edits if session else "ask",
             was_blocked=bool(self._blocked) and (call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),
@@ -315,28 +295,30 @@ class Judge:
             known[own.id] = own.model_copy(update={"uses": own.uses - 1}) if own.uses else own
         return list(known.values())
 
-    def judge_again(self, record: CallRecord) -> Judged | None:
+    def judge_again(self, record: CallRecord, examined: Looked = None) -> Judged | None:
         """Look once more before the start. None: it may start as it was decided.
+
+        `examined` returns what was found at the place where it runs; on this machine it is looked up here.
 
         A command whose meaning has changed since is asked again, and so is one whose rule or remembered
         approval no longer holds. A human's approval of the same command stands, unless a rule denies it by now, and
         unless a program or script of it is another file: rules and memory are about words, a human may have read it.
         """
-        again = self._unlike_before(record)
-        if again is None:
-            return None
+        again = self._unlike_before(record, examined)
+        if again is None or record.spec.place:
+            return again
         session, environment = self._board.sessions.get(record.call.session_id), self._environments
         root, variables = self._root(session, record.spec), environment.of(record.call.session_id)
-        examined = Examined(again.resolved, found_code(again.resolved, record.spec, root, variables))
-        verdict, resolved = with_code(again.verdict, examined)
+        found = Examined(again.resolved, found_code(again.resolved, record.spec, root, variables))
+        verdict, resolved = with_code(again.verdict, found)
         return again.model_copy(update={"verdict": verdict, "resolved": resolved})
 
-    def _unlike_before(self, record: CallRecord) -> Judged | None:
+    def _unlike_before(self, record: CallRecord, there: Looked) -> Judged | None:
         """Return the second judgement if the call must not start by the first one, without the code of its scripts."""
         used = record.decided_by.who if record.decided_by and record.decided_by.surface == "memory" else None
         # On the event loop, before each start, nothing is read that decides nothing.
-        examined = self.examination(record.call.session_id, record.spec, code=False)
-        again = self.judge(record.call, record.spec, used=used, examined=examined)
+        here = None if record.spec.place else self.examination(record.call.session_id, record.spec, code=False)
+        again = self.judge(record.call, record.spec, used=used, examined=there or here)
         # A rule that denies now outranks even a human's earlier approval.
         if again.verdict.kind == "refuse":
             return again
@@ -356,19 +338,38 @@ class Judge:
             return again.model_copy(update={"verdict": _asked(again.verdict, reason)})
         return None
 
-    def judge_after_kill(self, record: CallRecord) -> Judged | None:
+    def judge_after_kill(self, record: CallRecord, examined: Looked = None) -> Judged | None:
         """Look at an approved call whose supervisor was killed before it started. None: a rule lets it start anyway.
 
         The journal may have been written by anybody since. What a rule decided can be decided again; a human's word
         cannot be told from a forged one.
         """
         if record.decided_by is not None and record.decided_by.surface == "rule":
-            again = self.judge_again(record)
+            again = self.judge_again(record, examined)
             if again is None or again.verdict.kind == "ask":
                 return again
         else:
-            again = self.judge(record.call, record.spec)
+            again = self.judge(record.call, record.spec, examined=examined)
         return again.model_copy(update={"verdict": _asked(again.verdict, KILLED)})
+
+
+UNKNOWN_THERE = "so what would run there is unknown"
+
+
+def unknown_there(why: str) -> Examined:
+    """Return the examination of a command at a place that has not answered."""
+    return Examined(Resolved(problem=f"{why}, {UNKNOWN_THERE}"))
+
+
+def is_unknown(resolved: Resolved | None) -> bool:
+    """True if a command was judged while its place did not answer."""
+    return resolved is not None and (resolved.problem or "").endswith(UNKNOWN_THERE)
+
+
+def check_known(resolved: Resolved | None) -> None:
+    """Raise `Refused` if an approval is to be remembered for a command of which nobody knows what it would run."""
+    if is_unknown(resolved):
+        raise Refused("what would run there is unknown, so its approval cannot be remembered", hint="Approve it once")
 
 
 EXAMINERS = 8
@@ -391,8 +392,10 @@ class Examinations:
     A slow disk, a large script or a long text holds up the session that has submitted it, and no other (decision 15).
     """
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, judge: Judge, places: Callable[[str], AskedPlace]) -> None:
+        """`places`: returns the connection to a place. Raises `Unavailable`."""
+        self.judge = judge
+        self._places = places
         # Threads of its own: where a disk does not answer, all other work in threads goes on.
         self._threads = ThreadPoolExecutor(EXAMINERS, thread_name_prefix="examine")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -410,8 +413,11 @@ class Examinations:
         if turn is None:
             turn = self._turns[session_id] = asyncio.Lock()
         async with turn:
-            examine = self._judge.examination(session_id, spec)
-            if self._judge.reads_little(session_id, spec):
+            if spec.place:
+                yield await self._there_or_unknown(session_id, spec)
+                return
+            examine = self.judge.examination(session_id, spec)
+            if self.judge.reads_little(session_id, spec):
                 yield examine
                 return
             command = session_id, spec.cwd, *spec.command.words()
@@ -442,6 +448,33 @@ class Examinations:
             if len(self._quick) > QUICK_KEPT:
                 self._quick.popitem(last=False)
         return examined
+
+    async def there(self, session_id: str, spec: CommandSpec) -> Callable[[], Examined]:
+        """Examine a command at its place. Raises `Unavailable` if the place does not answer."""
+        try:
+            found = await self.look_at(spec.place, self.judge.examination_there(session_id, spec), spec.cwd)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  as above: it is one of the judgement
+            return partial(_raise, error)
+        return lambda: found
+
+    async def look_at(self, place: str, look: Callable[[FarUser], T], directory: str) -> T:
+        """Return what a function finds in the files of a place, mostly in one directory. Raises `Unavailable`."""
+        try:
+            return await examine_at(self._places(place), look, self._threads, (directory,))
+        except RuntimeError:
+            raise Unavailable("the supervisor is stopping", hint=SUBMIT_AGAIN) from None
+
+    async def _there_or_unknown(self, session_id: str, spec: CommandSpec) -> Callable[[], Examined]:
+        try:
+            return await self.there(session_id, spec)
+        except Unavailable as error:
+            return partial(unknown_there, error.message)
+
+
+def _raise(error: Exception) -> Examined:
+    raise error
 
 
 def _permits_effects(record: CallRecord, verdict: Verdict) -> bool:

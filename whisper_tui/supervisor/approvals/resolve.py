@@ -1,13 +1,17 @@
-"""Resolution of a command on this machine: the programs that would start, and the real paths of its words."""
+"""Resolution of a command where it would run: its programs, the real paths of its words, and the code behind it."""
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from whisper_tui.effects import code_of
+from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
-from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Resolved
+from whisper_tui.model.effects import CodeEffect
+from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Resolved, Risk, RunCode, Verdict
 from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
 from whisper_tui.policy.view import CommandView, view
@@ -214,3 +218,48 @@ def _problem(spec: CommandSpec, word: str, program: str | None, cwd: str | None)
     if host_files.is_directory(program) or not host_files.is_executable(program):
         return f"the program {word} may not be executed"
     return None
+
+
+class Examined(NamedTuple):
+    """A command as the disk has it where it would run: all that judging it has to read."""
+
+    resolved: Resolved
+    code: tuple[CodeEffect, ...] = ()
+    home: str | None = None
+    """The home directory of the user at its place. None: it runs on this machine, or that is not known."""
+
+
+Looked = Callable[[], Examined] | None
+"""Returns what was found a moment ago. None: nobody has looked yet."""
+
+
+def found_code(
+    resolved: Resolved, spec: CommandSpec, root: str, environment: Mapping[str, str]
+) -> tuple[CodeEffect, ...]:
+    """Return the code that a command runs and that is no part of it, with its risks."""
+    if isinstance(spec.command, CarriedOut):
+        return ()
+    programs = (meaning.program for meaning in resolved.commands)
+    if resolved.problem or resolved.cwd is None or not may_run_code(view(spec.command), programs, root):
+        return ()
+    repository = resolved.repository
+    hooks = repository.common_dir if repository is not None else ""
+    return code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
+
+
+MOST_RISKS = 20
+"""Risks of a call and of its scripts together."""
+
+
+def with_code(verdict: Verdict, examined: Examined) -> tuple[Verdict, Resolved]:
+    """Add the code that a command runs, and its risks. They are for the human: the verdict was made without them."""
+    if not (found := examined.code):
+        return verdict, examined.resolved
+    code = tuple(
+        RunCode(name=each.name, path=each.path, digest=each.digest, not_inspected=each.not_inspected) for each in found
+    )
+    risks = dict.fromkeys(
+        Risk(id=risk.id, sentence=risk.sentence_about(each.name)) for each in found for risk in each.risks
+    )
+    updated = verdict.model_copy(update={"risks": (*verdict.risks, *risks)[:MOST_RISKS]})
+    return updated, examined.resolved.model_copy(update={"code": code})

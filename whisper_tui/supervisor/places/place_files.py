@@ -17,7 +17,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor as Threads
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
@@ -87,6 +87,23 @@ class AskedPlace(Protocol):
     async def ask(self, do: str, payload: bytes = b"") -> Frame:
         """Send a request and wait for its answer. Raises `WhisperError`."""
         ...
+
+
+@runtime_checkable
+class HasPlaces(Protocol):
+    """An executor whose commands run at places, too."""
+
+    on_reached: Callable[[str], None]
+    """Called with the name of a place whenever it is reached."""
+
+    def connection(self, place: str) -> AskedPlace:
+        """Return the connection to a place. Raises `Unavailable`."""
+        ...
+
+
+def no_places(place: str) -> AskedPlace:
+    """Raise `Unavailable`: commands run on this machine alone."""
+    raise Unavailable(f"there is no place {place} in the configuration", hint=f"Add [places.{place}], then restart")
 
 
 class BadAnswer(Exception):
@@ -371,9 +388,9 @@ async def examine_at(
                 if files.is_complete:
                     return _result(found)
                 files.learn((await asked.ask("files", files.questions())).payload)
+                # Answers of two machines must not be mixed: a container may have been made anew.
                 if asked.hello is not user:
-                    # Answers of two machines must not be mixed: a container may have been made anew.
-                    raise asked.unreached()
+                    raise Unavailable(f"{asked.name} was lost and reached again meanwhile", hint="Try again")
     except TimeoutError:
         why = f"{asked.name} has not said within {MOST_SECONDS:g} s which files it has"
     except BadAnswer as error:

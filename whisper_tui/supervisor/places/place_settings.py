@@ -122,6 +122,14 @@ class Placement:
         """Return why nothing can be known of a place, as a clause. Empty: it is configured, or is this machine."""
         return f"there is no place {name} in the configuration any more" if name and name not in self._places else ""
 
+    def own_there(self, name: str, home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the directories of whisper_tui at a place: those of its runs, and those of the user's own."""
+        place, below = self._places.get(name), home.rstrip("/")
+        usual = {"CACHE": ".cache", "CONFIG": ".config", "STATE": ".local/state", "DATA": ".local/share"}
+        bases = (environment.get(f"XDG_{kind}_HOME") or f"{below}/{path}" for kind, path in usual.items())
+        found = (f"{base}/whisper-tui" for base in (*bases, f"{below}/.cache"))
+        return tuple(dict.fromkeys((*found, *filter(None, (place.directory if place is not None else "",)))))
+
     def there(self, name: str, directory: str, root: str) -> str:
         """Return the directory at a place that stands for one here: that of the workspace, or the same path."""
         place = self._places.get(name)

@@ -44,6 +44,8 @@ class PlacedExecutors:
 
     board: Board
     """Says where each call runs. Set by whoever has it, before this is opened."""
+    on_reached: Callable[[str], None]
+    """Called with the name of a place whenever it is reached. Set before this is opened."""
 
     def __init__(
         self,
@@ -55,7 +57,8 @@ class PlacedExecutors:
         """`way`: makes the transport to a place, from its settings and the name of this end."""
         self._here = here
         self._runs = runs
-        self._there = {place.name: RemoteExecutor(place, way, runs) for place in places}
+        self.on_reached = lambda _place: None
+        self._there = {place.name: RemoteExecutor(place, way, runs, self._tell_reached) for place in places}
 
     @property
     def problem(self) -> str | None:
@@ -73,6 +76,9 @@ class PlacedExecutors:
             return self._here.problem
         remote = self._there.get(place)
         return remote.problem if remote is not None else _not_configured(place).sentence()
+
+    def _tell_reached(self, place: str) -> None:
+        self.on_reached(place)
 
     def connection(self, place: str) -> PlaceConnection:
         """Return the connection to a place. Raises `Unavailable`."""

@@ -45,12 +45,14 @@ class RemoteExecutor:
         settings: PlaceSettings,
         transport_of: Callable[[PlaceSettings, str], PlaceTransport],
         runs_directory: Path,
+        on_reached: Callable[[str], None] = lambda _place: None,
     ) -> None:
-        """`transport_of`: makes the way there, from the settings and the name of this end."""
+        """`transport_of`: makes the way there, from the settings and the name of this end. `on_reached`: is told."""
         self.name = settings.name
         self._directory = Path(runs_directory)
         self._settings = settings
         self._transport_of = transport_of
+        self._on_place_reached = on_reached
         self._files = OutputFiles(self._directory)
         self._mirrored = MirroredRuns(settings.name, str(runs_directory), self._ask_to_forget)
         self._mark = PlaceMark(self._directory, settings.name)
@@ -214,6 +216,7 @@ class RemoteExecutor:
         for run in tuple(self._mirrored.runs.values()):
             self._attach(run, hello)
         self._mirrored.keep(self._forget_finished())
+        self._on_place_reached(self.name)
 
     async def _forget_finished(self) -> None:
         """Have the place forget what is over and whole here: an earlier supervisor was killed before it could."""

@@ -24,6 +24,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
 from whisper_tui.supervisor.approvals.judge import Judge
+from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
 from whisper_tui.supervisor.journal.store import RETRY_S, Store
 from whisper_tui.supervisor.runs.executor import (
     Executor,
@@ -148,6 +149,7 @@ class Pool:
         store: Store,
         executor: Executor,
         judge: Judge,
+        placed: PlacedCalls,
         orders: StartOrders,
         clock: Callable[[], float],
         previews: Previews,
@@ -157,17 +159,16 @@ class Pool:
     ) -> None:
         """`fail` stops the supervisor, so that the next one recovers the runs. `problem_at`: why no place starts it."""
         self._store, self._executor = store, executor
-        self._judge = judge
-        self._orders = orders
-        self.previews = previews
+        self._judge, self.placed = judge, placed
+        self._orders, self.previews = orders, previews
         self._clock = clock
-        self._requeue_for_approval = requeue
-        self._fail = fail
+        self._requeue_for_approval, self._fail = requeue, fail
         self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
-        self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at)
+        self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at, placed.is_ready)
         self.queue_reasons = self._queue.reasons
         self._undispatched = _JournaledStarts()
         self._wake = asyncio.Event()
+        placed.when_ready = self._wake.set
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
         self._postponed: list[NeverRan] = []
@@ -281,6 +282,7 @@ class Pool:
             raise Refused(f"call {record.id} is not queued for a worker", hint="whisper-tui list shows the calls")
         if closed := self._queue.closed():
             raise Refused(f"call {record.id} cannot start: {closed}", hint="whisper-tui resume ends a pause")
+        await self.placed.look(record)
         await self._launch((record,))
         if isinstance(self._store.call(record.id).state, Waiting):
             raise Refused(f"call {record.id} waits for a decision again", hint=f"whisper-tui show {record.id} says why")
@@ -290,7 +292,7 @@ class Pool:
         unchanged = []
         for record in records:
             # Files may have been replaced while the call waited for its approval and for a worker (decision 11).
-            again = self._judge.judge_again(record)
+            again = self._judge.judge_again(record, self.placed.examined(record))
             if again is None:
                 unchanged.append(record)
             else:
@@ -376,7 +378,7 @@ class Pool:
             return
         while True:
             try:
-                again = self._judge.judge_after_kill(record) if record.id in self._doubted else None
+                again = await self.placed.judge_before_restart(record, doubted=record.id in self._doubted)
                 if again is None:
                     await self._start((record,))
                 else:

@@ -268,13 +268,22 @@ class StartQueue:
     """The calls that may start once nothing keeps them: one queue for human approvals, one for all others."""
 
     def __init__(
-        self, board: Board, workers: Workers, is_open: Callable[[], bool], problem_at: Callable[[str], str | None]
+        self,
+        board: Board,
+        workers: Workers,
+        is_open: Callable[[], bool],
+        problem_at: Callable[[str], str | None],
+        is_ready: Callable[[CallRecord], bool],
     ) -> None:
-        """`is_open`: returns False once nothing may start any more. `problem_at`: why nothing starts at a place."""
+        """`is_open`: returns False once nothing may start any more. `problem_at`: why nothing starts at a place.
+
+        `is_ready`: returns False while the files of a call's place are looked at.
+        """
         self._board = board
         self._workers = workers
         self._is_open = is_open
         self._problem_at = problem_at
+        self._is_ready = is_ready
         self._approved = FairQueue()
         self._unasked = FairQueue()
 
@@ -299,7 +308,7 @@ class StartQueue:
                 # It may have been withdrawn, or returned to the human, since it was queued.
                 if record is None or not isinstance(record.state, Queued):
                     continue
-                if record.spec.place and self._problem_at(record.spec.place):
+                if record.spec.place and (self._problem_at(record.spec.place) or not self._is_ready(record)):
                     away.append(record)
                     continue
                 self._workers.take(record)

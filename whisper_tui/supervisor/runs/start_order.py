@@ -65,7 +65,8 @@ class StartOrders:
 
     def of(self, record: CallRecord) -> StartOrder:
         """Return the order to start a call, in the environment and the workspace of its session."""
-        environment = self._environments.of(record.call.session_id)
+        # At a place a command gets what a login shell sets there: the agent's variables are about this machine.
+        environment = {} if record.spec.place else self._environments.of(record.call.session_id)
         session = self._board.sessions.get(record.call.session_id)
         root = session.root if session is not None else ""
         order = start_order(record, environment, self._settings, self.limits, root=root, private=self._private)
