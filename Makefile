@@ -40,6 +40,7 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 
 exhaustive: $(DEVELOPS) ## the tests that try only a part of their many cases in `make check`, with all of them
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/supervisor/preview tests/cli/test_standard_streams.py
+	@$(BIN)/python -m tests.supervisor.places.faults
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)

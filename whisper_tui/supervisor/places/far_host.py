@@ -23,9 +23,9 @@ from importlib import import_module
 from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.places.far_news import POLL_S, FileWatch, NewsOfRun
+from whisper_tui.supervisor.places.far_news import POLL_S, FileWatch, NewsOfRun, Parts
 from whisper_tui.supervisor.places.far_runs import Failed, FarLoop, FarRuns
-from whisper_tui.supervisor.places.frames import BadFrame, Frame, FrameReader, encoded
+from whisper_tui.supervisor.places.frames import BadFrame, FrameReader, FrameView, encoded
 from whisper_tui.system.processes import LINUX, boot_id, kernel_file, mark_in_limits
 
 PROTOCOL = 1
@@ -38,6 +38,8 @@ SILENCE_S = 90.0
 """Seconds after which a connection is closed over which nothing comes. The near end speaks every few seconds."""
 LOGIN_S = 10.0
 """Seconds that the login shell of the user has to say its environment."""
+FLOOD_S = 0.005
+"""Seconds between two looks at the files of a run that prints much."""
 AHEAD = 1 << 19
 """Bytes of frames that wait for a slow connection before no more pieces are read."""
 _MARK = "whisper-tui-environment:"
@@ -92,7 +94,9 @@ class NearEnd:
         self._news: dict[str, NewsOfRun] = {}
         self._dirty: dict[str, None] = {}
         """Names of the runs that have news, the one with the oldest first."""
-        self._frames: dict[str, Iterator[bytes]] = {}
+        self._late: set[str] = set()
+        """Names of the runs that flood, whose news are gathered."""
+        self._frames: dict[str, Iterator[Parts]] = {}
         """News that are being sent."""
         self._heard_at = time.monotonic()
         self._writing = False
@@ -105,12 +109,12 @@ class NearEnd:
         """True if nothing has come for so long that nobody is there."""
         return time.monotonic() - self._heard_at > SILENCE_S
 
-    def send(self, data: bytes) -> None:
+    def send(self, *parts: bytes) -> None:
         """Send a frame, after those that wait."""
         if self.closed:
             return
-        self._out.append(memoryview(data))
-        self._waiting += len(data)
+        self._out.extend(memoryview(part) for part in parts if part)
+        self._waiting += sum(map(len, parts))
 
     def follow(self, name: str, directory: str, has: dict[str, Any]) -> None:
         """Send the news of a run from now on."""
@@ -127,7 +131,18 @@ class NearEnd:
         self._host.files.remove(name)
 
     def note(self, name: str) -> None:
-        """Have the news of a run sent."""
+        """Have the news of a run sent: at once, or a moment later while it floods."""
+        news = self._news.get(name)
+        if news is None or name in self._late:
+            return
+        if news.floods:
+            self._late.add(name)
+            self._host.loop.later(FLOOD_S, lambda: self._note_late(name))
+        else:
+            self._dirty[name] = None
+
+    def _note_late(self, name: str) -> None:
+        self._late.discard(name)
         if name in self._news:
             self._dirty[name] = None
 
@@ -173,7 +188,7 @@ class NearEnd:
             for name, frames in tuple(self._frames.items()):
                 piece = next(frames, None)
                 if piece is not None:
-                    self.send(piece)
+                    self.send(*piece)
                     continue
                 del self._frames[name]
                 if self._news[name].over:
@@ -190,12 +205,12 @@ class NearEnd:
 
     def _ready(self) -> None:
         try:
-            data = self._socket.recv(1 << 18)
-            if not data:
+            count = self._socket.recv_into(self._reader.room())
+            if not count:
                 self.close()
                 return
             self._heard_at = time.monotonic()
-            for frame in self._reader.feed(data):
+            for frame in self._reader.frames(count):
                 self._host.on_frame(self, frame)
                 if self.closed:
                     return
@@ -244,7 +259,7 @@ class FarHost:
         run_files.remove(SOCKET)
         self.runs.close()
 
-    def on_frame(self, connection: NearEnd, frame: Frame) -> None:
+    def on_frame(self, connection: NearEnd, frame: FrameView) -> None:
         """Carry out a request."""
         number = frame.header.get("id")
 
@@ -257,22 +272,24 @@ class FarHost:
             self._carry_out(connection, frame, str(frame.header.get("of", "")), reply)
         except Failed as failed:
             reply(failed.answer)
+        except OSError as error:
+            reply(Failed("unavailable", f"the place cannot do that now: {error.strerror}").answer)
         except (KeyError, TypeError, ValueError) as error:
             reply(Failed("invalid_request", f"a request is wrong: {error!r}").answer)
 
-    def _carry_out(self, connection: NearEnd, frame: Frame, name: str, reply: Callable[..., None]) -> None:
+    def _carry_out(self, connection: NearEnd, frame: FrameView, name: str, reply: Callable[..., None]) -> None:
         match frame.header.get("do"):
             case "start":
-                self._start(connection, name, json.loads(frame.payload))
+                self._start(connection, name, json.loads(bytes(frame.payload)))
                 reply({})
             case "attach":
                 answer = self.runs.attach(name, str(frame.header["boot"]))
                 connection.follow(name, f"{self.runs.directory}/{name}", dict(frame.header["has"]))
                 reply(answer)
             case "order":
-                self.runs.order(name, json.loads(frame.payload), reply)
+                self.runs.order(name, json.loads(bytes(frame.payload)), reply)
             case "input":
-                self.runs.write(name, int(frame.header["at"]), frame.payload, reply)
+                self.runs.write(name, int(frame.header["at"]), bytes(frame.payload), reply)
             case "forget":
                 connection.unfollow(name)
                 self.runs.forget(name)
@@ -282,9 +299,9 @@ class FarHost:
             case "ping":
                 reply({})
             case "renew":
-                self._renew(json.loads(frame.payload))
+                self._renew(json.loads(bytes(frame.payload)))
             case str(what) if what in ANSWERERS:
-                self._answer_in_thread(what, frame.payload, reply)
+                self._answer_in_thread(what, bytes(frame.payload), reply)
             case what:
                 raise Failed("invalid_request", f"the host process there does not know {what!r}")
 

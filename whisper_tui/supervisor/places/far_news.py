@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.places.frames import encoded
+from whisper_tui.supervisor.places.frames import beginning
 from whisper_tui.system.processes import LINUX
 
 PIECE = 1 << 18
@@ -20,6 +20,10 @@ STREAMS = (run_files.OUT, run_files.ERR)
 ROWS = (run_files.INDEX, run_files.SIZES)
 SMALL = (run_files.PID, run_files.BACKGROUND, run_files.FOREIGN_ORDERS, run_files.EXIT)
 """The small files, in the order in which they are sent. They are replaced as a whole."""
+
+
+Parts = tuple[bytes, bytes]
+"""A frame: its beginning and its payload, which are not put together, since that would copy every byte."""
 
 
 class RingState(NamedTuple):
@@ -57,8 +61,10 @@ class NewsOfRun:
         self._stamps: dict[str, str] = {}
         self.over = False
         """True once the last file was sent."""
+        self.floods = False
+        """True if the last look found much output."""
 
-    def frames(self) -> Iterator[bytes]:
+    def frames(self) -> Iterator[Parts]:
         """Yield frames with everything that is new now. Files that change meanwhile are new the next time."""
         # The keeper writes DONE last, and it is looked for first: if it exists, all other files are complete.
         done, claim = self._exists(run_files.DONE), run_files.claimed(self._directory)
@@ -70,8 +76,10 @@ class NewsOfRun:
         ends = {name: self._size(name) for name in ROWS}
         if run_files.PID in changed:
             yield from self._whole(run_files.PID)
+        sizes = {name: self._size(name) for name in STREAMS}
+        self.floods = any(size - self._sent[name] >= PIECE // 4 for name, size in sizes.items())
         for name in STREAMS:
-            yield from self._growth(name, self._size(name))
+            yield from self._growth(name, sizes[name])
             yield from self._ring(name)
         for name in ROWS:
             yield from self._growth(name, ends[name])
@@ -81,7 +89,7 @@ class NewsOfRun:
             self.over = True
             yield self._frame({"file": run_files.DONE}, _read(self._path(run_files.DONE), 0, PIECE))
 
-    def _growth(self, name: str, end: int) -> Iterator[bytes]:
+    def _growth(self, name: str, end: int) -> Iterator[Parts]:
         path = self._path(name)
         while self._sent[name] < end:
             at = self._sent[name]
@@ -91,7 +99,7 @@ class NewsOfRun:
             self._sent[name] += len(data)
             yield self._frame({"file": name, "at": at}, data)
 
-    def _ring(self, name: str) -> Iterator[bytes]:
+    def _ring(self, name: str) -> Iterator[Parts]:
         """Yield what the ring of a stream has gained. The mirror's ring may begin later: bytes it missed are gone."""
         path, found = self._path(name), ring_state(self._path(name))
         if found is None:
@@ -120,7 +128,7 @@ class NewsOfRun:
             self._rings[name] = mirrored
             yield self._frame({"ring": name, "state": mirrored}, data)
 
-    def _whole(self, name: str) -> Iterator[bytes]:
+    def _whole(self, name: str) -> Iterator[Parts]:
         with suppress(OSError):
             stamp = run_files.stamp(self._path(name))
             fd = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
@@ -142,8 +150,8 @@ class NewsOfRun:
         found = run_files.status(self._path(name))
         return found.st_size if found is not None else 0
 
-    def _frame(self, header: dict[str, Any], data: bytes = b"") -> bytes:
-        return encoded({"of": self.name, **header}, data)
+    def _frame(self, header: dict[str, Any], data: bytes = b"") -> Parts:
+        return beginning({"of": self.name, **header}, len(data)), data
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"

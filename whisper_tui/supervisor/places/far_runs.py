@@ -31,6 +31,8 @@ UNCLAIMED_AFTER_LOSS_S = 3.0
 NAME = re.compile(r"[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}")
 """The name of an attempt. It is one component of a path."""
 
+ORDER_RETRY_S, ORDER_TRIES = 0.02, 50
+"""Seconds between two attempts to reach a keeper that lives but takes no orders yet, and their number."""
 MOST_NAMES = 2000
 """Names of attempts in one answer."""
 
@@ -172,7 +174,7 @@ class FarRuns:
         self._groups = Cgroups.find()
         if self._groups is not None:
             self._groups.sweep(self.directory)
-        self._start_zygote()
+        self._zygote, self._jobs = start_zygote(self.directory, self._package)
         for name in self._names():
             attempt = AttemptFiles(self._path(name))
             # Without an order no keeper was ever asked, and whoever attaches it is told that.
@@ -239,15 +241,14 @@ class FarRuns:
 
     def finished(self) -> list[str]:
         """Return the names of the attempts that are over, and whose files are still here."""
-        names = [name for name in self._names() if AttemptFiles(self._path(name)).has(run_files.DONE)]
-        return names[:MOST_NAMES]
+        return [name for name in self._names() if AttemptFiles(self._path(name)).has(run_files.DONE)][:MOST_NAMES]
 
     def forget(self, name: str) -> None:
         """Remove the files of an attempt that is over."""
         if name not in self._runs:
             run_files.remove_tree(self._path(name))
 
-    def order(self, name: str, order: dict[str, Any], reply: Reply) -> None:
+    def order(self, name: str, order: dict[str, Any], reply: Reply, tries: int = ORDER_TRIES) -> None:
         """Send an order to the keeper of a run, or carry it out if the keeper is gone."""
         run = self._runs.get(name)
         if run is None:
@@ -256,7 +257,10 @@ class FarRuns:
         line = json.dumps({**order, "key": run.attempt.order_key()}).encode()
 
         def over(_written: int, error: OSError | None) -> None:
-            if error is not None and error.errno in _NO_READER:
+            if error is not None and error.errno == errno.ENOENT and tries and run.attempt.state() == "alive":
+                # A file was seen before the keeper took orders, a moment later.
+                self._loop.later(ORDER_RETRY_S, lambda: self.order(name, order, reply, tries - 1))
+            elif error is not None and error.errno in _NO_READER:
                 reply(self._order_orphan(name, order))
             elif error is not None:
                 reply(Failed("unavailable", f"the run cannot be reached: {error.strerror}").answer)
@@ -396,9 +400,6 @@ class FarRuns:
         run.orphan.remove()
         attempt.finish_records(why)
 
-    def _start_zygote(self) -> None:
-        self._zygote, self._jobs = start_zygote(self.directory, self._package)
-
     def _replace_zygote(self) -> None:
         self._shorten_deadlines()
         if self._jobs is not None:
@@ -406,7 +407,7 @@ class FarRuns:
             self._jobs.close()
             self._jobs = None
         with suppress(OSError):
-            self._start_zygote()
+            self._zygote, self._jobs = start_zygote(self.directory, self._package)
             self._send_jobs()
 
     def _shorten_deadlines(self) -> None:

@@ -15,7 +15,7 @@ from whisper_tui.model.run import BackgroundProcess, ProcessIdentity, RunProcess
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_news import ROWS, SMALL, STREAMS, RingState, ring_state
-from whisper_tui.supervisor.places.frames import Frame
+from whisper_tui.supervisor.places.frames import FrameView
 from whisper_tui.supervisor.runs.attempt import Attempt
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, Report, RunKey
 from whisper_tui.supervisor.runs.monitor import RunMonitor
@@ -113,7 +113,7 @@ class Mirror(Attempt):
         found["rings"] = {name: state for name in STREAMS if (state := ring_state(self.path(name))) is not None}
         return found
 
-    def write(self, frame: Frame) -> None:
+    def write(self, frame: FrameView) -> None:
         """Write what a frame brings. Raises `OSError` if there is no room; `ValueError` if a place may not send it."""
         match frame.header:
             case {"file": str(name), "at": int(at)} if name in (*STREAMS, *ROWS) and at >= 0:
@@ -121,14 +121,14 @@ class Mirror(Attempt):
             case {"ring": str(name), "state": list(state)} if name in STREAMS:
                 self._write_ring(name, state, frame.payload)
             case {"file": run_files.CLAIM}:
-                decision = frame.payload.decode("ascii", "replace")
+                decision = bytes(frame.payload).decode("ascii", "replace")
                 if decision not in {run_files.RUN, run_files.REVOKED}:
                     raise ValueError(f"an attempt cannot be {decision!r}")
                 os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103
                 run_files.claim(self.directory, decision)
             case {"file": str(name)} if name in (*SMALL, run_files.DONE):
                 os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103
-                run_files.write_whole(self.path(name), frame.payload)
+                run_files.write_whole(self.path(name), bytes(frame.payload))
             case _:
                 raise ValueError("a frame with news is wrong")
 
@@ -154,7 +154,7 @@ class Mirror(Attempt):
         for name in (*ROWS, *SMALL):
             run_files.remove(self.path(name))
 
-    def _write_at(self, name: str, position: int, data: bytes) -> None:
+    def _write_at(self, name: str, position: int, data: bytes | memoryview) -> None:
         os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103
         fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -165,7 +165,7 @@ class Mirror(Attempt):
         finally:
             os.close(fd)
 
-    def _write_ring(self, name: str, told: list[Any], data: bytes) -> None:
+    def _write_ring(self, name: str, told: list[Any], data: bytes | memoryview) -> None:
         """Write bytes of a ring, and then its state: a reader trusts no bytes that the state does not cover."""
         state = RingState(*map(int, told))
         first = state.total - len(data)
@@ -244,9 +244,9 @@ class MirroredRuns:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def take(self, frames: list[Frame]) -> None:
+    async def take(self, frames: list[FrameView]) -> None:
         """Write news into the mirrors, and report them. If there is no room, nothing more is read until there is."""
-        writes: list[tuple[PlacedRun, Frame]] = []
+        writes: list[tuple[PlacedRun, FrameView]] = []
         for frame in frames:
             call_id, _, attempt = str(frame.header.get("of", "")).rpartition(".")
             run = self.runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
@@ -263,7 +263,7 @@ class MirroredRuns:
         for run in dict.fromkeys(run for run, _ in writes):
             self.look(run)
 
-    def _write(self, writes: list[tuple[PlacedRun, Frame]]) -> list[tuple[PlacedRun, Frame]]:
+    def _write(self, writes: list[tuple[PlacedRun, FrameView]]) -> list[tuple[PlacedRun, FrameView]]:
         """Write news. Return those that could not be written."""
         for number, (run, frame) in enumerate(writes):
             try:

@@ -18,7 +18,7 @@ from typing import IO, Any
 from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.places.far_package import far_package
-from whisper_tui.supervisor.places.frames import GREETING, BadFrame, Frame, FrameReader, encoded
+from whisper_tui.supervisor.places.frames import GREETING, BadFrame, Frame, FrameReader, FrameView, encoded
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.places.transport import PlaceTransport
 
@@ -33,6 +33,8 @@ PING_S = 10.0
 LONGEST_BANNER = 1 << 16
 """Bytes that a login may print before the greeting."""
 READ = 1 << 18
+FAR_FROM_WHOLE, GATHER_S = 1 << 17, 0.0005
+"""Bytes that a frame lacks, and the seconds for which more of them are gathered before they are read."""
 NOT_FOUND = 127
 """The exit code of a shell that does not find a program."""
 _ENDS_WITHIN_S = 2.0
@@ -74,7 +76,7 @@ class PlaceConnection:
         transport: PlaceTransport,
         settings: PlaceSettings,
         near: str,
-        take: Callable[[list[Frame]], Awaitable[None]],
+        take: Callable[[list[FrameView]], Awaitable[None]],
         greet: Callable[[Hello], None],
     ) -> None:
         """`near`: the name of this end there. `take` is given the news, `greet` called whenever a place is reached."""
@@ -232,7 +234,7 @@ class PlaceConnection:
                 f"{command[0]} cannot be started: {error.strerror}", hint=f"Install {command[0]}"
             ) from None
 
-    async def _greeted(self, frames: "_Incoming") -> tuple[Hello, list[Frame]]:
+    async def _greeted(self, frames: "_Incoming") -> tuple[Hello, list[FrameView]]:
         """Bring the archive there if it is needed, and return who is there, with what came after that."""
         await frames.skip_banner()
         package = far_package()
@@ -268,7 +270,7 @@ class PlaceConnection:
         _log.info("%s is reached by %s", self.name, self.summary)
         self._greet(hello)
 
-    async def _receive(self, frames: "_Incoming", news: list[Frame]) -> None:
+    async def _receive(self, frames: "_Incoming", news: list[FrameView]) -> None:
         pinging = asyncio.create_task(self._ping())
         try:
             while True:
@@ -282,7 +284,7 @@ class PlaceConnection:
         finally:
             pinging.cancel()
 
-    def _resolve(self, frame: Frame) -> bool:
+    def _resolve(self, frame: FrameView) -> bool:
         """Give an answer to whoever asked. Return False if it is no answer."""
         number = frame.header.get("re")
         if number is None:
@@ -292,7 +294,7 @@ class PlaceConnection:
             if "error" in frame.header:
                 future.set_exception(_error(frame.header))
             else:
-                future.set_result(frame)
+                future.set_result(frame.kept())
         return True
 
     async def _ping(self) -> None:
@@ -379,37 +381,39 @@ class _Incoming:
 
     async def skip_banner(self) -> None:
         """Leave out what precedes the greeting."""
-        seen = b""
+        seen, buffer = b"", memoryview(bytearray(READ))
         while GREETING not in seen:
             if len(seen) > LONGEST_BANNER:
                 raise _NotGreeted("what answers there is no host process")
-            seen += await self._read()
+            seen += buffer[: await self._read(buffer)]
         self._rest = seen.partition(GREETING)[2]
 
-    async def next(self) -> list[Frame]:
-        """Wait for the next frames. Raises `_Ended`."""
+    async def next(self) -> list[FrameView]:
+        """Wait for the next frames, whose payloads are valid until the next call. Raises `_Ended`."""
         try:
-            while not (found := list(self._reader.feed(self._rest or await self._read()))):
-                self._rest = b""
+            found, self._rest = list(self._reader.feed(self._rest)) if self._rest else [], b""
+            while not found:
+                if self._reader.lacks > FAR_FROM_WHOLE:
+                    # The program of the transport writes small pieces. Each of them would wake this process.
+                    await asyncio.sleep(GATHER_S)
+                found = list(self._reader.frames(await self._read(self._reader.room())))
         except BadFrame as error:
             raise Unavailable(f"the place sends something else than frames: {error}") from None
-        self._rest = b""
         self._greeted = True
         return found
 
-    async def _read(self) -> bytes:
-        try:
-            data = await asyncio.get_running_loop().sock_recv(self.socket, READ)
-        except OSError:
-            data = b""
-        if not data:
+    async def _read(self, room: memoryview) -> int:
+        count = 0
+        with suppress(OSError):
+            count = await asyncio.get_running_loop().sock_recv_into(self.socket, room)
+        if not count:
             raise _Ended(greeted=self._greeted)
-        return data
+        return count
 
 
-def _hello(frame: Frame) -> Hello:
+def _hello(frame: FrameView) -> Hello:
     try:
-        header, environment = frame.header, json.loads(frame.payload)
+        header, environment = frame.header, json.loads(bytes(frame.payload))
         counts = header["counts"]
         return Hello(
             life=str(header["life"]),
