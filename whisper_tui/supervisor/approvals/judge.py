@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import shlex
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import PurePath
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -375,13 +373,6 @@ def check_known(resolved: Resolved | None) -> None:
 EXAMINERS = 8
 """Commands of different sessions that are examined at the same time."""
 
-QUICK_S = 0.002
-"""Seconds of an examination that delays nobody: no longer than a flush of the journal."""
-QUICK_FOR_S = 60.0
-"""Seconds for which such an examination shows that the same command can be examined as quickly again."""
-QUICK_KEPT = 1000
-"""Limit of commands whose last examination was quick."""
-
 
 SUBMIT_AGAIN = "Submit the call again: nothing was recorded"
 
@@ -399,8 +390,6 @@ class Examinations:
         # Threads of its own: where a disk does not answer, all other work in threads goes on.
         self._threads = ThreadPoolExecutor(EXAMINERS, thread_name_prefix="examine")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._quick: OrderedDict[tuple[str, ...], float] = OrderedDict()
-        """By session and command, newest last: the end of its last examination, if that was quick."""
 
     def close(self) -> None:
         """Examine nothing more. A thread that waits for a disk ends later."""
@@ -420,34 +409,14 @@ class Examinations:
             if self.judge.reads_little(session_id, spec):
                 yield examine
                 return
-            command = session_id, spec.cwd, *spec.command.words()
-            timed = partial(self._timed, command, examine)
-            if self._is_quick(command):
-                yield timed
-                return
             try:
-                examined = asyncio.get_running_loop().run_in_executor(self._threads, timed)
+                examined = asyncio.get_running_loop().run_in_executor(self._threads, examine)
             except RuntimeError:
                 # Its turn came after the end of the threads, which say so in no other way.
                 raise Unavailable("the supervisor is stopping", hint=SUBMIT_AGAIN) from None
             # The error of an examination is one of the judgement, which refuses the call.
             await asyncio.wait([examined])
             yield examined.result
-
-    def _is_quick(self, command: tuple[str, ...]) -> bool:
-        """True if a command was examined quickly a short time ago, so that it need not wait for a thread."""
-        # Handing work to a thread and back takes longer than most examinations, and the event loop waits for its turn.
-        return time.monotonic() - self._quick.get(command, -inf) < QUICK_FOR_S
-
-    def _timed(self, command: tuple[str, ...], examine: Callable[[], Examined]) -> Examined:
-        began = time.monotonic()
-        self._quick.pop(command, None)
-        examined = examine()
-        if (ended := time.monotonic()) - began <= QUICK_S:
-            self._quick[command] = ended
-            if len(self._quick) > QUICK_KEPT:
-                self._quick.popitem(last=False)
-        return examined
 
     async def there(self, session_id: str, spec: CommandSpec) -> Callable[[], Examined]:
         """Examine a command at its place. Raises `Unavailable` if the place does not answer."""

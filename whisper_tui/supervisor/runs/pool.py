@@ -361,7 +361,12 @@ class Pool:
                 await self._record(*news)
             for report in reports:
                 record = self._store.board.calls.get(report.key.call_id)
-                if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
+                if not isinstance(report, NeverRan) or record is None or record.attempt != report.key.attempt:
+                    continue
+                if record.spec.place:
+                    # A place may answer late, and reports of other runs must not wait for it.
+                    self._keep(asyncio.create_task(self._start_anew(record, report)))
+                else:
                     await self._start_anew(record, report)
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
@@ -379,6 +384,8 @@ class Pool:
         while True:
             try:
                 again = await self.placed.judge_before_restart(record, doubted=record.id in self._doubted)
+                if not self._is_as(record):
+                    return
                 if again is None:
                     await self._start((record,))
                 else:
@@ -388,6 +395,11 @@ class Pool:
                 await asyncio.sleep(RETRY_S)
             else:
                 return
+
+    def _is_as(self, record: CallRecord) -> bool:
+        """True if a call has not gone on since this record of it."""
+        now = self._store.board.calls.get(record.id)
+        return now is not None and (now.attempt, type(now.state)) == (record.attempt, type(record.state))
 
     def _start_postponed(self) -> None:
         postponed, self._postponed = self._postponed, []
