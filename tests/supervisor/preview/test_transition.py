@@ -19,6 +19,7 @@ from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
+from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.overlay_diff import FileChange, save_plan
 from whisper_tui.supervisor.preview.real_paths import Conflict
 from whisper_tui.supervisor.preview.transition import (
@@ -89,6 +90,27 @@ def test_the_second_time_nothing_happens(scene):
     undo(scene.store)
     assert undo(scene.store).state == "undone"
     assert resume(scene.store).state == "undone"
+    scene.expect("undone", scene.before, applied=False)
+
+
+@pytest.mark.parametrize("steps", [0, 4])
+def test_an_undo_that_was_interrupted_is_finished_before_all_is_applied_again(scene, monkeypatch, steps):
+    apply(scene.store)
+    take_back, done = ChangeSteps.take_back, []
+
+    def interrupted(self: ChangeSteps, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
+        if len(done) == steps:
+            raise KeyboardInterrupt
+        done.append(number)
+        return take_back(self, number, change, result)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ChangeSteps, "take_back", interrupted)
+        undo(scene.store)
+    assert load_plan(scene.store).state == "undoing"
+    assert apply(scene.store).state == "applied"
+    scene.expect("applied", scene.after, applied=True)
+    undo(scene.store)
     scene.expect("undone", scene.before, applied=False)
 
 

@@ -82,7 +82,9 @@ def apply(store: str) -> Plan:
     with _locked(store):
         plan = load_plan(store)
         if plan.state == UNDOING:
-            plan = _resume(store, plan)
+            _resume(store, plan)
+            # What was taken back has new stamps.
+            plan = load_plan(store)
         return plan if plan.state == APPLIED else _apply(store, plan)
 
 
@@ -266,7 +268,7 @@ def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
         _flush(store, plan)
         save_state(store, UNDONE)
         remove_tree(os.path.join(store, KEPT))
-        # The new stamps are on the disk. To have them here as well would take a tenth of the time, for nobody.
+        # The new stamps are on the disk, for `load_plan`. To have them here as well would take a tenth of the time.
         return plan._replace(state=UNDONE, undone=frozenset())
     save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
