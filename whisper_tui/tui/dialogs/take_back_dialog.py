@@ -86,7 +86,9 @@ class TakeBackScreen(Dialog[Paths]):
         undo = direction == "undo"
         self._changes = [change for change in page.changes if change.taken_back != undo and not self._is_below(change)]
         self._chosen = {change.number for change in self._changes}
-        self._shown: int | None = None
+        self._shown: PreviewChange | None = None
+        self._fitted_to = 0
+        """The columns for which its difference is laid out."""
 
     def _is_below(self, change: PreviewChange) -> bool:
         return any(self._is_in(change, tree) for tree in self._page.changes if tree.below)
@@ -120,6 +122,7 @@ class TakeBackScreen(Dialog[Paths]):
 
     def on_mount(self) -> None:
         """Highlight the first file."""
+        self.query_one(ParagraphsView).resized = self._refit
         files = self.query_one(OptionList)
         files.focus()
         if self._changes:
@@ -165,13 +168,21 @@ class TakeBackScreen(Dialog[Paths]):
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._shown = event.option_index
-        self.run_worker(self._show(self._changes[event.option_index]), name="take-back-diff", exclusive=True)
+        self._shown = self._changes[event.option_index]
+        self._begin_to_show(self._shown)
+
+    def _refit(self) -> None:
+        """Lay the difference out anew if there are more or fewer columns."""
+        if self._shown is not None and self.query_one(ParagraphsView).columns != self._fitted_to:
+            self._begin_to_show(self._shown)
+
+    def _begin_to_show(self, change: PreviewChange) -> None:
+        self.run_worker(self._show(change), name="take-back-diff", exclusive=True)
 
     async def _show(self, change: PreviewChange) -> None:
         """Show what would become of a file."""
         view = self.query_one(ParagraphsView)
-        width = view.columns
+        width = self._fitted_to = view.columns
         if change.kind == "directory" or change.action == "attributes":
             view.show(tuple(self._listed(change)), from_top=True)
             return
