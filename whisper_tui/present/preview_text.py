@@ -301,8 +301,9 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     elif undo is not None and undo.done:
         part = _paths_text(undo, record.spec.cwd)
         line = (*line, Span(f"  {word} {decided_by_text(undo.by)} at {clock_time(undo.at)}{part}", "edited"))
-    again = undo is not None and undo.done and undo.direction == "undo" and not undo.paths
-    offer = Span(f"   {key} ", "strong"), Span("redoes them" if again else "takes them back", "muted")
+    back = undo is not None and undo.done and undo.direction == "undo"
+    what = "takes them back" if undo is None or not back else "takes the rest back" if undo.paths else "redoes them"
+    offer = Span(f"   {key} ", "strong"), Span(what, "muted")
     return (BLANK, Paragraph((*line, *(offer if key else ())), margin=(Span(" "),)))
 
 
