@@ -92,7 +92,7 @@ def test_an_edited_call_runs_and_the_caller_is_told(instance):
     assert "echo 'two words'" in err
     shown = instance.rows("show", "1")
     assert (shown["command"], shown["cwd"]) == (["echo", "two words"], "/")
-    assert shown["asked"] == {"command": ["echo", "asked"], "cwd": str(instance.workspace)}
+    assert shown["asked"] == {"command": ["echo", "asked"], "cwd": str(instance.workspace), "place": None}
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ LOOKING = frozenset(
         "started",
         "outcome",
         "watch",
+        "watch_board",
         "read_output",
         "output_file",
         "read_timeline",

@@ -17,6 +17,7 @@ from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended
+from whisper_tui.system.processes import find_process
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
 
@@ -115,6 +116,10 @@ async def test_twenty_running_commands_and_a_waiting_call_outlive_their_supervis
     killed = instance.supervisor_pid()
     os.kill(killed, signal.SIGKILL)
     await door.close()
+    # Its socket accepts connections until the kernel has taken the process apart.
+    async with asyncio.timeout(60):
+        while find_process(killed) is not None:
+            await asyncio.sleep(0.02)
 
     (instance.workspace / "go").touch()
     rows = {row["id"]: row for row in instance.whisper("list")}

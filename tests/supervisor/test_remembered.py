@@ -14,7 +14,7 @@ async def allowed(bench: Bench, session: str, *words: str) -> bool:
 
 
 def known(bench: Bench) -> int:
-    return len(bench.supervisor._parts.queue._judge._remembered)
+    return len(bench.supervisor._parts.queue.judge._remembered)
 
 
 @pytest.mark.slow

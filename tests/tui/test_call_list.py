@@ -321,9 +321,12 @@ async def test_an_ended_row_has_its_number_and_the_time_of_its_end() -> None:
         scenario.end(call_id, code)
     async with open_cockpit(scenario) as cockpit:
         ended = clock_time(scenario.clock())[:5]
+
+        def rows() -> list[list[str]]:
+            return [line[:38].split() for line in cockpit.text().splitlines() if " echo " in line[:38]]
+
         await cockpit.sees("✔ 1 echo 0", "✘ 2 echo 1")
-        rows = [line[:38].split() for line in cockpit.text().splitlines() if " echo " in line[:38]]
-        assert rows[0][-3:] == ["exit", "3", ended] and rows[1][-2:] == ["0", ended]
+        await cockpit.until(lambda: [row[-3:] for row in rows()] == [["exit", "3", ended], ["echo", "0", ended]])
 
 
 @pytest.mark.slow

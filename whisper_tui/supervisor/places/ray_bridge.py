@@ -104,7 +104,7 @@ def main(mode: str, address: str, actor: str, resources: str, *argv: str) -> int
         import ray
         from ray.exceptions import RayError
     except ImportError:
-        return _fail(NO_RAY, "the package ray is not installed: pip install 'whisper-tui[ray]'")
+        return _fail(NO_RAY, "the package ray is not installed; it comes with the extra [ray]")
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
     except Exception as error:  # noqa: BLE001 - Ray raises a dozen kinds, and some are no RayError

@@ -13,7 +13,7 @@ from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.supervisor.places.engines import ask_engine, engine_name, kept
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 
-_MISSING = "Install it beside whisper-tui: pip install 'whisper-tui[ray]'"
+_MISSING = "Install the extra [ray]: pip install '.[ray]' in the checkout that whisper_tui was installed from"
 _BRIDGE = Path(__file__).with_name("ray_bridge.py")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from whisper_tui.model.board import advance
+from whisper_tui.model.board import Board, advance
 from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall
 from whisper_tui.model.ending import FailedToStart, Lost
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
@@ -140,6 +140,12 @@ class _JournaledStarts:
         return None
 
 
+def _has_gone_on(board: Board, record: CallRecord) -> bool:
+    """True if a call is in another attempt or state than in this record of it."""
+    now = board.calls.get(record.id)
+    return now is None or (now.attempt, type(now.state)) != (record.attempt, type(record.state))
+
+
 class Pool:
     """Starts commands while nothing keeps them, and records their progress and endings."""
 
@@ -159,9 +165,8 @@ class Pool:
     ) -> None:
         """`fail` stops the supervisor, so that the next one recovers the runs. `problem_at`: why no place starts it."""
         self._store, self._executor = store, executor
-        self._judge, self.placed = judge, placed
+        self._judge, self.placed, self._clock = judge, placed, clock
         self._orders, self.previews = orders, previews
-        self._clock = clock
         self._requeue_for_approval, self._fail = requeue, fail
         self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
         self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at, placed.is_ready)
@@ -184,9 +189,8 @@ class Pool:
         if not self._store.journal.ended_cleanly:
             self._doubted = set(board.running)
         for call_id in board.queued:
-            if board.calls[call_id].function is not None:
-                continue
-            self._queue.add(board.calls[call_id])
+            if board.calls[call_id].function is None:
+                self._queue.add(board.calls[call_id])
         self._keep(asyncio.create_task(self._take_reports()))
         for call_id in (*board.running, *board.unsettled):
             record = board.calls[call_id]
@@ -249,7 +253,9 @@ class Pool:
 
     def on_resumed(self) -> None:
         """Start the postponed commands after a pause."""
-        self._start_postponed()
+        postponed, self._postponed = self._postponed, []
+        for report in postponed:
+            self._keep(asyncio.create_task(self._start_anew(self._store.call(report.key.call_id), report)))
         self._wake.set()
 
     async def _work(self) -> None:
@@ -361,13 +367,12 @@ class Pool:
                 await self._record(*news)
             for report in reports:
                 record = self._store.board.calls.get(report.key.call_id)
-                if not isinstance(report, NeverRan) or record is None or record.attempt != report.key.attempt:
-                    continue
-                if record.spec.place:
-                    # A place may answer late, and reports of other runs must not wait for it.
-                    self._keep(asyncio.create_task(self._start_anew(record, report)))
-                else:
-                    await self._start_anew(record, report)
+                if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
+                    anew = asyncio.create_task(self._start_anew(record, report))
+                    self._keep(anew)
+                    # Reports of other runs must not wait for a place that answers late.
+                    if not record.spec.place:
+                        await anew
 
     async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
         """Replace an attempt that provably never ran by the next attempt."""
@@ -384,7 +389,7 @@ class Pool:
         while True:
             try:
                 again = await self.placed.judge_before_restart(record, doubted=record.id in self._doubted)
-                if not self._is_as(record):
+                if _has_gone_on(self._store.board, record):
                     return
                 if again is None:
                     await self._start((record,))
@@ -395,17 +400,6 @@ class Pool:
                 await asyncio.sleep(RETRY_S)
             else:
                 return
-
-    def _is_as(self, record: CallRecord) -> bool:
-        """True if a call has not gone on since this record of it."""
-        now = self._store.board.calls.get(record.id)
-        return now is not None and (now.attempt, type(now.state)) == (record.attempt, type(record.state))
-
-    def _start_postponed(self) -> None:
-        postponed, self._postponed = self._postponed, []
-        for report in postponed:
-            record = self._store.call(report.key.call_id)
-            self._keep(asyncio.create_task(self._start_anew(record, report)))
 
     async def _record(self, *facts: Event) -> None:
         """Record facts, and retry until the journal accepts them, because they have already happened (decision 1)."""
