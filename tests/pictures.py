@@ -102,7 +102,7 @@ PICTURES = (
     Picture("palette", workday, "7", ("ctrl+p",), shows="Approve  (a)"),
     Picture("trouble", troubled, "7", shows="cannot work as it should"),
     Picture("hosts", one_away, "gpu1:7", shows=("2 of 3 machines", "Try: ssh gpu2 true", "deletes cache")),
-    Picture("places", at_places, "3", shows=("@gpu1", "No route to host", "not on this machine")),
+    Picture("places", at_places, "3", shows=("○ @gpu2", "No route to host", "not on this machine")),
     Picture("grey", workday, "6", shows="redirects twice", theme="grey-light"),
 )
 
