@@ -38,8 +38,11 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-exhaustive: $(DEVELOPS) ## the tests that try only a part of their many cases in `make check`, with all of them
-	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/supervisor/preview tests/cli/test_standard_streams.py
+MANY_CASES := tests/supervisor/preview tests/supervisor/places tests/cli/test_standard_streams.py \
+	tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
+
+exhaustive: $(DEVELOPS) ## all cases of the tests that `make check` leaves out or tries a part of
+	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal $(MANY_CASES)
 	@$(BIN)/python -m tests.supervisor.places.faults
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost

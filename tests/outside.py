@@ -9,6 +9,8 @@ from whisper_tui.wire.peers import why_supervised_here
 
 EXHAUSTIVE = bool(os.environ.get("EXHAUSTIVE"))
 """True under `make exhaustive`: tests with many similar cases then try them all, and otherwise a fixed part of them."""
+exhaustive_only = pytest.mark.skipif(not EXHAUSTIVE, reason="takes minutes: make exhaustive runs it")
+"""For tests that wait for timeouts of the network, or repeat others in another way."""
 outside_only = pytest.mark.skipif(why_supervised_here() is not None, reason="inside a supervised command")
 """For tests that decide: a supervised command may not, so they cannot pass in one."""
 needs_overlays = pytest.mark.usefixtures("overlays")

@@ -10,10 +10,10 @@ from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.cli.terminal import Terminal
 from tests.cli.test_other_machines import Desk, Machine, pair
 from tests.cli.test_three_machines import Screen
-from tests.outside import outside_only
+from tests.outside import exhaustive_only, outside_only
 
 __all__ = ["pair"]
-pytestmark = [outside_only, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [outside_only, exhaustive_only, pytest.mark.slow, pytest.mark.timeout(400)]
 
 WIRE = Path(__file__).parents[2] / "benchmarks" / "_slow_wire.py"
 DELAY_MS, LOST_PERCENT = 100, 20

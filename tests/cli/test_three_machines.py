@@ -23,13 +23,14 @@ from tests.cli.conftest import PROGRAM
 from tests.cli.terminal import Terminal
 from tests.cli.test_other_machines import SOURCE, Desk, Machine
 from tests.faults.test_disk import fill, mount
-from tests.outside import outside_only
+from tests.outside import exhaustive_only, outside_only
 from tests.ssh_server import IP, needs_sshd, other_machine
 from whisper_tui.export.terminal_screen import TerminalScreen
 from whisper_tui.supervisor.journal.sqlite_file import read_rows
 
 pytestmark = [
     outside_only,
+    exhaustive_only,
     needs_sshd,
     pytest.mark.slow,
     pytest.mark.timeout(900),

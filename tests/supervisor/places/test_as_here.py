@@ -5,6 +5,7 @@ Left out are those that look at files beside the keeper, at the whole environmen
 
 import pytest
 
+from tests.outside import exhaustive_only
 from tests.supervisor.engine.test_keeper_background import *  # noqa: F403
 from tests.supervisor.engine.test_keeper_input import *  # noqa: F403
 from tests.supervisor.engine.test_keeper_start import *  # noqa: F403
@@ -12,4 +13,4 @@ from tests.supervisor.engine.test_keeper_terminal import *  # noqa: F403
 from tests.supervisor.engine.test_limits import *  # noqa: F403
 from tests.supervisor.engine.test_output_limits import *  # noqa: F403
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, exhaustive_only]
