@@ -32,6 +32,8 @@ SETTINGS = [
     f"/proc/sys/{name}"
     for name in ("kernel/core_pattern", "kernel/panic", "kernel/randomize_va_space", "net/ipv4/ip_forward")
 ]
+INTERFACE, ADDRESS = "escape0", "10.9.8.7"
+"""A network interface that attempts make, and an address that they give to the loopback."""
 PLANTED = [f"{place}/whisper-tui-escape" for place in ("/etc", "/usr", "/dev/shm", "/run", "/var/lib")]
 
 
@@ -60,25 +62,34 @@ class Outside:
     def port(self) -> int:
         return int(self._sockets[0].getsockname()[1])
 
-    def _seen(self) -> object:
+    def _seen(self) -> dict[str, object]:
         found = Path(f"/proc/{self.victim}")
         limits, score = (found / "limits").read_text(), (found / "oom_score_adj").read_text()
         scheduling = (os.getpriority(os.PRIO_PROCESS, self.victim), os.sched_getaffinity(self.victim))
-        machine = [
-            socket.gethostname(),
-            *(Path(setting).read_text() for setting in SETTINGS),
-            os.listdir("/sys/class/net"),
-        ]
-        machine.append("whisper-escape" in Path("/proc/keys").read_text())
-        return described(self.files), limits, score, scheduling, machine, Path("/proc/swaps").read_text()
+        # Other interfaces and routes come and go: those of other tests' machines, and of containers.
+        return {
+            "files": described(self.files),
+            "limits": limits,
+            "score": score,
+            "scheduling": scheduling,
+            "host name": socket.gethostname(),
+            "interface": os.path.lexists(f"/sys/class/net/{INTERFACE}"),
+            "loopback": (Path("/sys/class/net/lo/flags").read_text(), _is_own(ADDRESS), _is_own("127.0.0.1")),
+            "keys": "whisper-escape" in Path("/proc/keys").read_text(),
+            "swaps": Path("/proc/swaps").read_text(),
+            **{setting: Path(setting).read_text() for setting in SETTINGS},
+        }
 
     def touched(self) -> list[str]:
         """What was changed or reached."""
         found = []
         if self._victim.poll() is not None or "T (" in Path(f"/proc/{self.victim}/status").read_text():
             found.append("the process was ended or stopped")
-        elif self._seen() != self._before:
-            found.append("a file, a process or a setting differs")
+        else:
+            seen = self._seen()
+            found += [
+                f"{name} was {old}, and is {seen[name]}" for name, old in self._before.items() if old != seen[name]
+            ]
         found += [path for path in PLANTED if os.path.lexists(path)]
         found += ["a connection arrived" for each in self._sockets if _arrived(each)]
         with suppress(BlockingIOError):
@@ -111,6 +122,16 @@ def _unix(name: str) -> socket.socket:
     made.listen()
     made.setblocking(False)
     return made
+
+
+def _is_own(address: str) -> bool:
+    """True if an interface has this address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 def _arrived(server: socket.socket) -> bool:

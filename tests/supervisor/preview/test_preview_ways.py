@@ -20,7 +20,7 @@ from tests.outside import needs_overlays, needs_sandbox
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
-from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_ways, transition
+from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways, transition
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.overlay_diff import Plan, read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
@@ -469,6 +469,72 @@ def test_a_name_of_a_namespace_below_the_workspace_prevents_no_preview() -> None
         syscalls.call("mount", b"/proc/self/ns/uts", os.fsencode(bench.workspace / "name"), None, BIND, None)
         bench.preview("echo two > a", OVERLAY)
         assert set(bench.paths()) == {"a"}
+
+    with_mounts(work)
+
+
+@needs_overlays
+def test_what_others_remove_beside_a_mount_while_the_view_is_made_prevents_no_preview(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As happens in /tmp all the time."""
+    listed, prepare = overlay_mounts.mount_points, preview_process.prepare
+
+    def work(bench: Bench) -> None:
+        def prepare_late(*arguments: Any, **named: Any) -> None:
+            bench.files("rm -r gone large emptied")
+            prepare(*arguments, **named)
+
+        bench.files(f"echo one > a; mkdir gone emptied; echo > gone/b; seq {overlay_mounts.SMALL_FILE} > large")
+        monkeypatch.setattr(overlay_mounts, "mount_points", lambda: {*listed(), f"{bench.workspace}/emptied/unmounted"})
+        monkeypatch.setattr(preview_process, "prepare", prepare_late)
+        report = bench.preview("cat gone/* large; echo x > gone/new; echo x > large; echo two > a", OVERLAY)
+        assert report["code"] == 0 and "gone/*': No such file" in bench.output and "large: Read-only" in bench.output
+        assert set(bench.paths()) == {"a"}
+        assert f"{bench.workspace}/gone" in bench.changes().meanwhile, "the command has written where nothing is"
+
+    with_mounts(work)
+
+
+@needs_overlays
+def test_a_directory_that_is_gone_with_its_mount_while_layers_are_planned_prevents_no_preview(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed, is_planned = overlay_mounts.mount_points, os.makedirs
+
+    def work(bench: Bench) -> None:
+        gone = bench.workspace / "gone"
+
+        def make(path: str, mode: int = 0o777) -> None:
+            # The workspace is listed when the upper directory of what is in it is made.
+            if Path(path).name == "1u":
+                gone.rmdir()
+            is_planned(path, mode)
+
+        bench.files("mkdir gone; echo one > a")
+        monkeypatch.setattr(overlay_mounts, "mount_points", lambda: {*listed(), f"{gone}/unmounted"})
+        monkeypatch.setattr(os, "makedirs", make)
+        assert bench.preview("ls gone && echo two > a", OVERLAY)["code"] == 0
+        assert set(bench.paths()) == {"a"}
+
+    with_mounts(work)
+
+
+@needs_overlays
+def test_a_mount_beside_a_workspace_in_var_keeps_no_ordinary_user_from_previews() -> None:
+    """An ordinary user's overlay cannot show /var then, where services have their sockets."""
+
+    def work(bench: Bench) -> None:
+        mount_memory(Path("/var/opt"))
+        with public_directory("/var/tmp") as directory:
+            directory.chmod(0o777)
+            with as_user_nobody() as status:
+                if status.child:
+                    there = Bench(directory)
+                    report = there.preview("ls -d /var/*; echo x > new", OVERLAY)
+                    assert (report["code"], there.output) == (0, "/var/tmp\n")
+                    assert there.paths() == {"new": "add"}
+            assert status.code == 0
 
     with_mounts(work)
 

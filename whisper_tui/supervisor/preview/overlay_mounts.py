@@ -60,6 +60,7 @@ class NoPreview(Exception):
 
 
 Layer = dict[str, Any]
+_Opened = tuple[int | None, int, int]
 
 
 def outermost(roots: Iterable[str]) -> list[str]:
@@ -148,8 +149,10 @@ def _plan(store: str, root: str, layers: list[Layer], mounts: set[str], *, memor
         # An overlay may not cover a mount point: such a directory is made anew, and its children get overlays.
         held: dict[str, int | None] = {}
         layers.append({"path": path, "upper": upper, "work": "", "kind": "split", "base": held})
-        pending += _fill(store, path, upper, held)
-        os.chmod(upper, stat.S_IMODE(os.lstat(path).st_mode))
+        # It may be gone by now, with what was mounted there: then it is empty in the view.
+        with suppress(FileNotFoundError):
+            pending += _fill(store, path, upper, held)
+            os.chmod(upper, stat.S_IMODE(os.lstat(path).st_mode))
 
 
 def _dress_like(upper: str, path: str) -> None:
@@ -229,13 +232,25 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
     """Mount the view in this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`."""
     own = os.geteuid() == 0
     options = "index=on,redirect_dir=off,volatile" if own else "userxattr,volatile"
-    layers = [layer for layer in layers if os.path.isdir(layer["path"])]
-    covered = [layer["path"] for layer in layers]
+    planned = [layer["path"] for layer in layers]
+    # Each mount covers paths that the next one needs, so all are opened before the first is made.
+    opened = [_opened(layer) for layer in layers]
+    files = [
+        (os.path.join(layer["path"], name), _opened_file(layer, name))
+        for layer in layers
+        for name, ctime in layer["base"].items()
+        if ctime == -1
+    ]
     _devices(store, terminal)
     for path in _SERVICES:
-        if os.path.isdir(path) and not os.path.islink(path) and path not in covered:
-            _make_dead(store, path, "" if own else ",userxattr")
-    _cover(layers, options)
+        if os.path.isdir(path) and not os.path.islink(path) and path not in planned:
+            _make_dead(store, path, "" if own else ",userxattr", planned)
+    covered = _cover(layers, opened, options)
+    for path, fd in files:
+        if os.path.lexists(path):
+            mount(_of(fd), path, None, BIND)
+    for fd in (*(fd for group in opened for fd in group if fd is not None), *(fd for _, fd in files)):
+        os.close(fd)
     set_attributes("/", _SET_READ_ONLY | _SET_NOSUID, 0, recursive=True)
     for path in (*covered, "/dev/shm"):  # noqa: S108 (a mount of its own)
         set_attributes(path, 0, _SET_READ_ONLY)
@@ -243,31 +258,45 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
         _hide(store, path)
 
 
-def _cover(layers: Sequence[Layer], options: str) -> None:
-    # Each overlay covers paths that the next one needs, so all are opened before the first is mounted.
-    opened = [_opened(layer) for layer in layers]
-    files = [
-        (os.path.join(layer["path"], name), os.open(os.path.join(layer["path"], name), os.O_PATH | os.O_CLOEXEC))
-        for layer in layers
-        for name, ctime in layer["base"].items()
-        if ctime == -1
-    ]
+def _cover(layers: Sequence[Layer], opened: Sequence[_Opened], options: str) -> list[str]:
+    """Mount the layers. Returns the directories that they cover.
+
+    Other programs go on removing files, in /tmp all the time. A directory that is gone since the plan was made is
+    empty in the view, and such a file is empty and read-only, if a layer above holds their names.
+    """
+    covered = []
     for layer, (lower, upper, work) in zip(layers, opened, strict=True):
-        if layer["kind"] == "split":
-            mount(_of(upper), layer["path"], None, BIND)
+        path = layer["path"]
+        if not os.path.isdir(path):
             continue
-        data = f"lowerdir={_of(lower)},upperdir={_of(upper)},workdir={_of(work)},{options}"
-        mount("overlay", layer["path"], "overlay", 0, data)
-    for path, fd in files:
-        mount(_of(fd), path, None, BIND)
-    for fd in (*(fd for group in opened for fd in group), *(fd for _, fd in files)):
-        os.close(fd)
+        if layer["kind"] == "split" or lower is None:
+            mount(_of(upper), path, None, BIND)
+        else:
+            data = f"lowerdir={_of(lower)},upperdir={_of(upper)},workdir={_of(work)},{options}"
+            mount("overlay", path, "overlay", 0, data)
+        covered.append(path)
+    return covered
 
 
-def _opened(layer: Layer) -> tuple[int, int, int]:
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+def _opened(layer: Layer) -> _Opened:
+    """Return the descriptors of the directory, which is None if it is gone, of the upper and of the work directory."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    lower = None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        lower = os.open(layer["path"], flags)
     work = layer["work"] or layer["upper"]
-    return os.open(layer["path"], flags), os.open(layer["upper"], flags), os.open(work, flags)
+    return lower, os.open(layer["upper"], flags), os.open(work, flags)
+
+
+def _opened_file(layer: Layer, name: str) -> int:
+    """Return a descriptor of a large file, or of its empty stand-in if it is gone or is no file any more."""
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = os.open(os.path.join(layer["path"], name), flags)
+        if stat.S_ISREG(os.fstat(found).st_mode):
+            return found
+        os.close(found)
+    return os.open(os.path.join(layer["upper"], name), flags)
 
 
 def _of(fd: int) -> str:
@@ -282,13 +311,13 @@ def _hide(store: str, path: str) -> None:
         mount(os.path.join(store, "closed"), path, None, BIND)
 
 
-def _make_dead(store: str, path: str, marks: str) -> None:
+def _make_dead(store: str, path: str, marks: str, planned: Iterable[str]) -> None:
     """Show a directory through a read-only overlay: its files can be read, and its sockets are dead."""
     empty = os.path.join(store, "empty")
     try:
         mount("overlay", path, "overlay", 0, f"lowerdir={empty}:{path}{marks}")
     except NoPreview:
-        # Something is mounted below it, which an overlay may not cover: only the names of servers stay.
+        # Something is mounted below it, which an overlay may not cover: only the names of servers stay, and the layers.
         kept = os.path.realpath("/etc/resolv.conf")
         content = None
         if kept.startswith(f"{path}/"):
@@ -299,6 +328,9 @@ def _make_dead(store: str, path: str, marks: str) -> None:
             os.makedirs(os.path.dirname(kept), exist_ok=True)
             with open(kept, "wb") as file:
                 file.write(content)
+        for layer in planned:
+            if layer.startswith(f"{path}/"):
+                os.makedirs(layer, exist_ok=True)
 
 
 def _devices(store: str, terminal: str | None) -> None:
