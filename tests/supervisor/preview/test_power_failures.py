@@ -13,7 +13,7 @@ from tests.supervisor.preview.power import Disk, on_a_disk
 from tests.supervisor.preview.trees import described
 from whisper_tui.supervisor.preview import transition
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.overlay_diff import FileChange, read_changes
+from whisper_tui.supervisor.preview.overlay_diff import FileChange, load_state, read_changes
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
@@ -49,10 +49,10 @@ def test_what_was_applied_or_taken_back_survives(tmp_path: Path) -> None:
         garden = Garden(disk)
         transition.apply(garden.store)
         disk.fail()
-        assert garden.tree() == garden.after
+        assert (garden.tree(), load_state(garden.store)["state"]) == (garden.after, "applied")
         transition.undo(garden.store)
         disk.fail()
-        assert garden.tree() == garden.before
+        assert (garden.tree(), load_state(garden.store)["state"]) == (garden.before, "undone")
         transition.apply(garden.store)
         assert garden.tree() == garden.after
 

@@ -147,9 +147,10 @@ def load_state(store: str) -> dict[str, Any]:
     return found
 
 
-def save_state(store: str, state: str, **more: Any) -> None:
-    """Write the state of the transition, with what it needs to resume."""
-    run_files.write_json(os.path.join(store, STATE), {"state": state, "undone": [], **more})
+def save_state(store: str, state: str, *, durable: bool = False, **more: Any) -> None:
+    """Write the state of the transition, with what it needs to resume. `durable`: it survives a power failure."""
+    data = json.dumps({"state": state, "undone": [], **more}).encode()
+    run_files.write_whole(os.path.join(store, STATE), data, durable=durable)
 
 
 def _change(found: dict[str, Any]) -> FileChange:

@@ -177,7 +177,8 @@ def _apply(store: str, plan: Plan) -> Plan:
     results = (Result(known) if known else result_of(change) for known, change in zip(made, plan.changes, strict=True))
     save_results(store, dict(enumerate(results)))
     _flush(store, plan)
-    save_state(store, APPLIED, untimed=sorted(untimed))
+    # Without the disk's word for it, steps would be repeated after a power failure, over what others wrote since.
+    save_state(store, APPLIED, durable=True, untimed=sorted(untimed))
     return plan._replace(state=APPLIED)
 
 
@@ -266,13 +267,13 @@ def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
         anew = {number: _renewed(change, restored.get(number)) for number, change in enumerate(plan.changes)}
         save_renewed(store, anew)
         _flush(store, plan)
-        save_state(store, UNDONE)
+        save_state(store, UNDONE, durable=True)
         remove_tree(os.path.join(store, KEPT))
         # The new stamps are on the disk, for `load_plan`. To have them here as well would take a tenth of the time.
         return plan._replace(state=UNDONE, undone=frozenset())
     save_results(store, _stamped_results(plan, results, undone))
     _flush(store, plan)
-    save_state(store, APPLIED, undone=sorted(undone))
+    save_state(store, APPLIED, durable=True, undone=sorted(undone))
     return plan._replace(state=APPLIED, undone=undone)
 
 
