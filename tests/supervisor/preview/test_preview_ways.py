@@ -24,7 +24,7 @@ from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_pro
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.overlay_diff import Plan, read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
-from whisper_tui.supervisor.preview.preview_process import PreviewStart
+from whisper_tui.supervisor.preview.preview_process import PreviewStart, command_line
 from whisper_tui.supervisor.preview.preview_ways import BUBBLEWRAP, COPY, OVERLAY, READ_ONLY, start
 
 pytestmark = needs_sandbox
@@ -588,3 +588,15 @@ def test_a_bubblewrap_that_is_missing_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoPreview, match="not installed"):
         preview_ways.bubblewrap()
+
+
+ERASES_ITS_WORDS = "$| = 1; $0 = q(); print 1; sleep 600"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_process_that_has_erased_its_words_still_counts_as_left() -> None:
+    with subprocess.Popen(["perl", "-e", ERASES_ITS_WORDS], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.read(1) == b"1"
+        assert command_line(process.pid).startswith("[")
+        process.kill()
+    assert command_line(process.pid) == ""

@@ -60,6 +60,8 @@ PATIENCE_S = 2.0
 """Seconds after which a command is ended that tried to reach another machine: pip retries for 8 s, npm for minutes."""
 CHECK_S = 1.0
 """Seconds between two checks of the time and of the space that a preview takes."""
+_LOOKS = 100
+"""Looks at a process without words before it counts as one that hides them."""
 _MOST_LEFT, _LONGEST_LINE = 50, 200
 
 
@@ -451,9 +453,21 @@ def _command_lines() -> list[str]:
 
 
 def command_line(pid: int) -> str:
-    """Return the beginning of the command line of a process. Empty: it has none, or has ended."""
-    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()[:_LONGEST_LINE]
+    """Return the beginning of the command line of a process, or its name if it shows none. Empty: it has ended."""
+    with suppress(OSError):
+        for _ in range(_LOOKS):
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read(4096).replace(b"\0", b" ").decode(errors="replace").strip()
+            if line:
+                return line[:_LONGEST_LINE]
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                # The name of a program may contain anything but ends with the last parenthesis.
+                name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
+            if rest.split()[:1] in ([b"Z"], [b"X"]):
+                return ""
+            # A process that becomes another program shows no words for a moment; one can also erase them for good.
+            os.sched_yield()
+        return f"[{name.decode(errors='replace')}]"
     return ""
 
 
