@@ -7,7 +7,7 @@ A directory `<call>.<attempt>` below the runs directory holds one attempt. The f
 import json
 import os
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 SPEC = "spec"
 """The order to start, as JSON."""
@@ -70,6 +70,26 @@ RING = struct.Struct("<QQQQ")
 def ring_step(ring: int) -> int:
     """The largest single write to a ring of that size. So many of its oldest bytes are unreliable."""
     return max(1, min(CHUNK, ring // 4))
+
+
+class RingState(NamedTuple):
+    """The part of a stream that is in its ring: offsets into the stream and a size, in bytes, as `RING` has them."""
+
+    head: int
+    start: int
+    size: int
+    total: int
+
+    @property
+    def oldest(self) -> int:
+        """The offset of the first byte that the keeper cannot be overwriting now."""
+        if self.total - self.start <= self.size - ring_step(self.size):
+            return self.start
+        return self.total - self.size + ring_step(self.size)
+
+    def same_layout(self, other: "RingState") -> bool:
+        """True if the bytes are at the same positions in both."""
+        return (self.start, self.size) == (other.start, other.size)
 
 
 def claim(directory: str, decision: str) -> str:

@@ -8,9 +8,10 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.places.frames import beginning
 from whisper_tui.system.processes import LINUX
 
@@ -24,22 +25,6 @@ SMALL = (run_files.PID, run_files.BACKGROUND, run_files.FOREIGN_ORDERS, run_file
 
 Parts = tuple[bytes, bytes]
 """A frame: its beginning and its payload, which are not put together, since that would copy every byte."""
-
-
-class RingState(NamedTuple):
-    """The part of a stream that is in a ring file: offsets into the stream, in bytes, as `run_files.RING` has them."""
-
-    head: int
-    start: int
-    size: int
-    total: int
-
-    @property
-    def oldest(self) -> int:
-        """The offset of the first byte that cannot be overwritten just now."""
-        if self.total - self.start <= self.size - run_files.ring_step(self.size):
-            return self.start
-        return self.total - self.size + run_files.ring_step(self.size)
 
 
 def ring_state(path: str) -> RingState | None:
@@ -117,7 +102,7 @@ class NewsOfRun:
             position = (mirrored.total - found.start) % found.size
             data = _read(path + run_files.TAIL_SUFFIX, position, min(step, end - mirrored.total, found.size - position))
             after = ring_state(path) or found
-            if (after.start, after.size) != (found.start, found.size) or not data:
+            if not after.same_layout(found) or not data:
                 return
             if mirrored.total < after.oldest:
                 # Overwritten while it was read.

@@ -14,7 +14,8 @@ from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.run import BackgroundProcess, ProcessIdentity, RunProcess
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.places.far_news import ROWS, SMALL, STREAMS, RingState, ring_state
+from whisper_tui.supervisor.keeper.run_files import RingState
+from whisper_tui.supervisor.places.far_news import ROWS, SMALL, STREAMS, ring_state
 from whisper_tui.supervisor.places.frames import FrameView
 from whisper_tui.supervisor.runs.attempt import Attempt
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, Report, RunKey

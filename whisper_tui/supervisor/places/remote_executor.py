@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -10,13 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, WhisperError
-from whisper_tui.model.run import (
-    OutputChunk,
-    OutputSpan,
-    SignalTarget,
-    Stream,
-    TerminalSize,
-)
 from whisper_tui.model.state import PlaceState
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame
@@ -30,6 +22,7 @@ from whisper_tui.supervisor.runs.executor import (
     RunKey,
     StartOrder,
 )
+from whisper_tui.supervisor.runs.monitor import ExecutorOfFiles
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 
 INPUT = 1 << 16
@@ -37,7 +30,7 @@ INPUT = 1 << 16
 MADE_ANEW = "the place was made anew since it was started there; it may have run"
 
 
-class RemoteExecutor:
+class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
     """The `Executor` of one place."""
 
     def __init__(
@@ -48,12 +41,12 @@ class RemoteExecutor:
         on_reached: Callable[[str], None] = lambda _place: None,
     ) -> None:
         """`transport_of`: makes the way there, from the settings and the name of this end. `on_reached`: is told."""
+        super().__init__(OutputFiles(Path(runs_directory)))
         self.name = settings.name
         self._directory = Path(runs_directory)
         self._settings = settings
         self._transport_of = transport_of
         self._on_place_reached = on_reached
-        self._files = OutputFiles(self._directory)
         self._mirrored = MirroredRuns(settings.name, str(runs_directory), self._ask_to_forget)
         self._mark = PlaceMark(self._directory, settings.name)
         self._connection: PlaceConnection | None = None
@@ -153,24 +146,6 @@ class RemoteExecutor:
         while True:
             yield await self._mirrored.news()
 
-    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
-        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
-        if number not in signal.valid_signals():
-            raise InvalidRequest(f"there is no signal {number} on this system")
-        run = await self._reachable(key)
-        if target == "leader" and run.monitor.end_reported:
-            hint = "Send the signal to the whole tree to reach what it left behind."
-            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
-        await self._order(run, {"do": "signal", "number": number, "target": target})
-
-    async def end(self, key: RunKey, grace_s: float) -> None:
-        """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
-        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
-
-    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
-        """Freeze or thaw all processes of a run. Raises `NotRunning`."""
-        await self._order(await self._reachable(key), {"do": "freeze" if frozen else "thaw"})
-
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
         run = await self._reachable(key)
@@ -180,19 +155,6 @@ class RemoteExecutor:
             if eof:
                 await self._order(run, {"do": "eof"})
 
-    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
-        """Set the size of its terminal in character cells, if it has one."""
-        with suppress(NotRunning):
-            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
-
-    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
-        return self._files.read_output(key, stream, offset, limit)
-
-    def output_file(self, key: RunKey, stream: Stream) -> str | None:
-        """Return the absolute path of the mirrored file with a whole stream. None: no file has all of it."""
-        return self._files.whole_file(key, stream)
-
     def input_file(self, key: RunKey) -> str | None:
         """None: its FIFO is at the place."""
         return None
@@ -200,14 +162,6 @@ class RemoteExecutor:
     def last_directory(self, key: RunKey) -> str | None:
         """None: a shell here cannot go to a directory there."""
         return None
-
-    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Return at most `limit` rows of the time index, from row `after`."""
-        return self._files.read_timeline(key, after, limit)
-
-    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
-        """Return all sizes of its terminal, beginning with the first one."""
-        return self._files.terminal_sizes(key)
 
     async def _ask_to_forget(self, name: str) -> None:
         await self.connection.ask("forget", of=name)

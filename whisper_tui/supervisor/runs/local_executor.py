@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import stat
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
-from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
@@ -19,7 +17,7 @@ from whisper_tui.supervisor.keeper.zygote_start import LOG
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned, Report, RunKey, StartOrder
 from whisper_tui.supervisor.runs.keepers import Keepers, WakeupListener, send_order, write_fifo
-from whisper_tui.supervisor.runs.monitor import RunMonitor
+from whisper_tui.supervisor.runs.monitor import ExecutorOfFiles, RunMonitor
 from whisper_tui.supervisor.runs.output_files import OutputFiles, RecordedOutput
 
 SWEEP_S = 1.0
@@ -49,13 +47,13 @@ class _MonitoredRun:
         self.writing = asyncio.Lock()
 
 
-class LocalExecutor:
+class LocalExecutor(ExecutorOfFiles[_MonitoredRun]):
     """The `Executor` of this machine. All files are below one directory of local disk."""
 
     def __init__(self, runs_directory: Path, groups: Cgroups | None = None) -> None:
+        super().__init__(OutputFiles(Path(runs_directory)))
         self._directory = Path(runs_directory)
         self._runs_path = str(runs_directory)
-        self._files = OutputFiles(self._directory)
         self._groups = groups
         self._keepers = Keepers(self._directory)
         self._runs: dict[RunKey, _MonitoredRun] = {}
@@ -148,24 +146,6 @@ class LocalExecutor:
                 news.append(self._reports.get_nowait())
             yield tuple(news)
 
-    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
-        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
-        if number not in signal.valid_signals():
-            raise InvalidRequest(f"there is no signal {number} on this system")
-        run = await self._reachable(key)
-        if target == "leader" and run.monitor.end_reported:
-            hint = "Send the signal to the whole tree to reach what it left behind."
-            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
-        await self._order(run, {"do": "signal", "number": number, "target": target})
-
-    async def end(self, key: RunKey, grace_s: float) -> None:
-        """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
-        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
-
-    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
-        """Freeze or thaw all processes of a run. Raises `NotRunning`."""
-        await self._order(await self._reachable(key), {"do": "freeze" if frozen else "thaw"})
-
     async def write_stdin(self, key: RunKey, data: bytes, *, eof: bool = False) -> None:
         """Write to its input, and wait while it is full. Raises `NotRunning` if it takes no input."""
         run = await self._reachable(key)
@@ -174,19 +154,6 @@ class LocalExecutor:
             await write_fifo(path, data, f"the command of call {key.call_id} accepts no input")
             if eof:
                 await self._order(run, {"do": "eof"})
-
-    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
-        """Set the size of its terminal in character cells, if it has one."""
-        with suppress(NotRunning):
-            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
-
-    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
-        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
-        return self._files.read_output(key, stream, offset, limit)
-
-    def output_file(self, key: RunKey, stream: Stream) -> str | None:
-        """Return the absolute path of the file with a whole stream. None: no file has all of it."""
-        return self._files.whole_file(key, stream)
 
     def input_file(self, key: RunKey) -> str | None:
         """Return the absolute path of the FIFO for its input. None: there is none, or no longer."""
@@ -201,14 +168,6 @@ class LocalExecutor:
             return None
         found = told.get("directory") if isinstance(told, dict) else None
         return found if isinstance(found, str) else None
-
-    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
-        """Return at most `limit` rows of the time index, from row `after`."""
-        return self._files.read_timeline(key, after, limit)
-
-    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
-        """Return all sizes of its terminal, beginning with the first one."""
-        return self._files.terminal_sizes(key)
 
     def _discard(self, run: _MonitoredRun) -> None:
         del self._runs[run.monitor.attempt.key]

@@ -1,16 +1,25 @@
-"""Monitoring of a run: its files become reports in order, even after its keeper was killed."""
+"""Monitoring of a run: its files become reports in order, and orders go to its keeper, here or at a place."""
 
+import signal
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from whisper_tui.model.ending import Ending, Exited, FailedToStart, Lost, Signalled, TimedOut
+from whisper_tui.model.errors import InvalidRequest, NotRunning
 from whisper_tui.model.run import (
     BackgroundProcess,
     Blocked,
     ControlGroup,
+    OutputChunk,
     OutputSizes,
+    OutputSpan,
     ProcessIdentity,
     RunProcess,
+    SignalTarget,
+    Stream,
+    TerminalSize,
     Usage,
 )
 from whisper_tui.supervisor.keeper import run_files
@@ -24,6 +33,7 @@ from whisper_tui.supervisor.runs.executor import (
     HasSpawned,
     NeverRan,
     Report,
+    RunKey,
 )
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 
@@ -210,3 +220,68 @@ def _process(leader: ProcessIdentity, told: dict[str, Any]) -> RunProcess:
 def _background_process(row: dict[str, Any], boot: str) -> BackgroundProcess:
     identity = ProcessIdentity(pid=row["pid"], start_time=row["start"], boot_id=boot)
     return BackgroundProcess(identity=identity, pgid=row["pgid"], command=row["command"], alive=row["alive"])
+
+
+class FollowedRun(Protocol):
+    """A run that an executor follows by its files."""
+
+    @property
+    def monitor(self) -> RunMonitor:
+        """The reader of its files."""
+
+
+FollowedT = TypeVar("FollowedT", bound=FollowedRun)
+
+
+class ExecutorOfFiles(ABC, Generic[FollowedT]):
+    """The part of an `Executor` that is the same for all runs whose files are here, wherever their keepers are."""
+
+    def __init__(self, files: OutputFiles) -> None:
+        self._files = files
+
+    @abstractmethod
+    async def _reachable(self, key: RunKey) -> FollowedT:
+        """Wait until a run can receive orders, and return it. Raises `NotRunning`."""
+
+    @abstractmethod
+    async def _order(self, run: FollowedT, order: dict[str, Any]) -> None:
+        """Send an order to the keeper of a run. Raises `NotRunning` and `Unavailable`."""
+
+    async def signal(self, key: RunKey, number: int, target: SignalTarget) -> None:
+        """Send a signal. Raises `NotRunning` if no process of the run is alive."""
+        if number not in signal.valid_signals():
+            raise InvalidRequest(f"there is no signal {number} on this system")
+        run = await self._reachable(key)
+        if target == "leader" and run.monitor.end_reported:
+            hint = "Send the signal to the whole tree to reach what it left behind."
+            raise NotRunning(f"the command of call {key.call_id} has ended", hint=hint)
+        await self._order(run, {"do": "signal", "number": number, "target": target})
+
+    async def end(self, key: RunKey, grace_s: float) -> None:
+        """End the whole tree: SIGTERM, the grace period, then SIGKILL until none is left. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "end", "grace": grace_s})
+
+    async def set_frozen(self, key: RunKey, *, frozen: bool) -> None:
+        """Freeze or thaw all processes of a run. Raises `NotRunning`."""
+        await self._order(await self._reachable(key), {"do": "freeze" if frozen else "thaw"})
+
+    async def resize(self, key: RunKey, rows: int, columns: int) -> None:
+        """Set the size of its terminal in character cells, if it has one."""
+        with suppress(NotRunning):
+            await self._order(await self._reachable(key), {"do": "resize", "rows": rows, "columns": columns})
+
+    def read_output(self, key: RunKey, stream: Stream, offset: int, limit: int) -> OutputChunk:
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        return self._files.read_output(key, stream, offset, limit)
+
+    def output_file(self, key: RunKey, stream: Stream) -> str | None:
+        """Return the absolute path of the file with a whole stream. None: no file has all of it."""
+        return self._files.whole_file(key, stream)
+
+    def read_timeline(self, key: RunKey, after: int, limit: int) -> tuple[OutputSpan, ...]:
+        """Return at most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(key, after, limit)
+
+    def terminal_sizes(self, key: RunKey) -> tuple[TerminalSize, ...]:
+        """Return all sizes of its terminal, beginning with the first one."""
+        return self._files.terminal_sizes(key)

@@ -16,6 +16,7 @@ from whisper_tui.model.event import EVENT, Settled
 from whisper_tui.model.run import OutputChunk, OutputDigest, OutputSizes, OutputSpan, Stream, TerminalSize
 from whisper_tui.supervisor.journal.sqlite_file import read_rows
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import RunKey
 
@@ -26,26 +27,6 @@ _MISSING = (FileNotFoundError, NotADirectoryError)
 """Errors that mean that the run has no such file. No other error says anything about the run (decision 1)."""
 _CHECKPOINT_ROWS = 4096
 _CHECKPOINTED_RUNS = 64
-
-
-class _Ring(NamedTuple):
-    """The part of a stream that is in the ring file. Offsets into the stream, in bytes."""
-
-    head: int
-    start: int
-    size: int
-    total: int
-
-    @property
-    def oldest(self) -> int:
-        """The offset of the first byte that the keeper cannot be overwriting now."""
-        if self.total - self.start <= self.size - run_files.ring_step(self.size):
-            return self.start
-        return self.total - self.size + run_files.ring_step(self.size)
-
-    def same_layout(self, other: "_Ring") -> bool:
-        """True if the bytes are at the same positions in both."""
-        return (self.start, self.size) == (other.start, other.size)
 
 
 class OutputFiles:
@@ -203,12 +184,12 @@ def _read_sizes(path: str) -> list[TerminalSize]:
     return sizes
 
 
-def _read_ring(path: str) -> _Ring | None:
+def _read_ring(path: str) -> RingState | None:
     try:
         data = _pread(path + run_files.RING_SUFFIX, run_files.RING.size, 0)
     except _MISSING:
         return None
-    return _Ring(*run_files.RING.unpack(data)) if len(data) == run_files.RING.size else None
+    return RingState(*run_files.RING.unpack(data)) if len(data) == run_files.RING.size else None
 
 
 def _read_plain(path: str, offset: int, limit: int, final: int | None) -> OutputChunk:
@@ -227,7 +208,7 @@ def _read_plain(path: str, offset: int, limit: int, final: int | None) -> Output
     return OutputChunk(data=data, start=start, size=size, ended=final is not None, written_at=status.st_mtime)
 
 
-def _read_with_ring(path: str, ring: _Ring, offset: int, limit: int, *, ended: bool) -> OutputChunk:
+def _read_with_ring(path: str, ring: RingState, offset: int, limit: int, *, ended: bool) -> OutputChunk:
     start = offset if offset >= 0 else max(0, ring.total + offset)
     written_at = os.stat(path + run_files.TAIL_SUFFIX).st_mtime  # noqa: PTH116
     if start < ring.head:
