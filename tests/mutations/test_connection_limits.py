@@ -10,8 +10,8 @@ import pytest
 from tests.mutations.conftest import PYTHON, Field
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
+from whisper_tui.system.ancestry import read_process
 from whisper_tui.wire.light_client import LightClient
-from whisper_tui.wire.peers import read_process
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import connect
 from whisper_tui.wire.server import ConnectionLimits

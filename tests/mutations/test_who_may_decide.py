@@ -18,8 +18,8 @@ from tests.mutations.verbs import LOOKING, deciding
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
 from whisper_tui.present.security_text import TRIED
+from whisper_tui.system.ancestry import has_ended, read_process
 from whisper_tui.wire.operations import OPERATIONS
-from whisper_tui.wire.peers import has_ended, read_process
 from whisper_tui.wire.protocol import SOCKET
 
 INTRUDER = str(Path(__file__).with_name("intruder.py"))

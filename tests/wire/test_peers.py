@@ -16,8 +16,9 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
-from whisper_tui.wire.peers import ProcessSeen, ancestry, origin_by_mark, parse_ps, read_process, why_supervised
-from whisper_tui.wire.rendezvous import INSIDE
+from whisper_tui.system.ancestry import ProcessSeen, ancestry, origin_by_mark, parse_ps, read_process
+from whisper_tui.system.processes import INSIDE
+from whisper_tui.wire.peers import why_supervised
 from whisper_tui.wire.server import serve
 from whisper_tui.wire.server_state import AgentPrograms
 

@@ -12,15 +12,8 @@ import whisper_tui
 from tests.outside import outside_only
 from tests.ssh_server import loopback_server, needs_sshd, other_machine
 from tests.wire.conftest import waiting_call
-from whisper_tui.wire.peers import (
-    ProcessSeen,
-    TcpConnection,
-    TcpEnd,
-    established,
-    is_ssh_server,
-    parse_ps,
-    why_refused_over_ssh,
-)
+from whisper_tui.system.ancestry import ProcessSeen, is_ssh_server, parse_ps
+from whisper_tui.wire.peers import TcpConnection, TcpEnd, established, why_refused_over_ssh
 
 US, NOBODY = os.geteuid(), os.geteuid() + 1
 DESK, HOST, LOOPBACK = ip_address("192.0.2.7"), ip_address("192.0.2.1"), ip_address("127.0.0.1")

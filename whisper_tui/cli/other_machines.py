@@ -32,7 +32,7 @@ from whisper_tui.cli.subcommand import (
 )
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
-from whisper_tui.supervisor.places.transport import SSH_FAILED, SSH_OPTIONS
+from whisper_tui.supervisor.places.engines import SSH_FAILED, SSH_OPTIONS
 from whisper_tui.wire.protocol import DIAL
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 LINUX = sys.platform.startswith("linux")
+INSIDE = "WHISPER_TUI_CALL_ID"
+"""Set in the environment of every supervised command."""
 _LSTART_WORDS = 5
 _ZOMBIE_STATES = frozenset("ZX")
 

@@ -14,9 +14,10 @@ from whisper_tui.model.errors import NotAllowed, WhisperError
 from whisper_tui.model.event import LONGEST_PROGRAM, AttemptRefused
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
+from whisper_tui.system.ancestry import ancestry, has_ended, read_process
 from whisper_tui.system.processes import command_of
 from whisper_tui.wire.operations import Operation
-from whisper_tui.wire.peers import ancestry, has_ended, read_process, ssh_client, supervised_call, why_supervised
+from whisper_tui.wire.peers import ssh_client, supervised_call, why_supervised
 from whisper_tui.wire.rendezvous import peer_process
 from whisper_tui.wire.server_state import ServerState
 

@@ -33,9 +33,6 @@ HELD = "held"
 FOR_AGENTS = b"agents"
 """Content of that file if only agents are held. In any case whisper-tui and whisper-tui restart remove it."""
 
-INSIDE = "WHISPER_TUI_CALL_ID"
-"""Set in the environment of every supervised command."""
-
 # macOS allows 104 bytes for the path of a socket, with the final null. Linux allows 108.
 _LONGEST_ADDRESS = 103
 _POLL_S = 0.05
@@ -204,7 +201,7 @@ def _check_owner(connection: socket.socket, home: Directories) -> None:
 
 
 def _check_outside(home: Directories) -> None:
-    if os.environ.get(INSIDE):
+    if os.environ.get(processes.INSIDE):
         raise NotAllowed(
             f"no supervisor was started for {home.state}: a supervised command may not do that",
             hint="Start whisper-tui outside",

@@ -26,7 +26,7 @@ from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, Sess
 from whisper_tui.model.run import NO_STALL, NOT_QUEUED, QueueReasons
 from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.system import processes
-from whisper_tui.wire.peers import ProcessSeen, ReadProcess, ancestry, read_process
+from whisper_tui.system.ancestry import ProcessSeen, ReadProcess, ancestry, read_process
 
 MOST = 1000
 """How many programs are remembered before those that have ended are removed."""

@@ -81,7 +81,7 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "connections of those that have ended",
-        "whisper_tui.wire.peers.origin_by_mark",
+        "whisper_tui.system.ancestry.origin_by_mark",
         'return "command"',
         "return None",
         ("tests/wire/test_peers.py::test_a_process_that_has_ended_counts_as_a_supervised_command",),

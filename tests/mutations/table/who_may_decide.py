@@ -78,7 +78,7 @@ WHO_MAY_DECIDE = (
     ),
     Mutation(
         "a connection whose process has ended",
-        "whisper_tui.wire.peers.has_ended",
+        "whisper_tui.system.ancestry.has_ended",
         "bool(ended.poll(0))",
         "False",
         (WHO + "test_a_process_that_has_connected_and_ended_is_told_from_one_that_has_its_pid_later",),

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.supervisor.engine.restartable import main
+from whisper_tui.supervisor.places.engines import SshTransport
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.places.remote_executor import RemoteExecutor
-from whisper_tui.supervisor.places.transport import SshTransport
 
 CUT_SHARE = 0.4
 LONGEST = 300_000

@@ -9,12 +9,21 @@ import pytest
 
 from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.supervisor.places import ray_bridge
-from whisper_tui.supervisor.places.cluster_transports import KubernetesTransport, SlurmTransport
-from whisper_tui.supervisor.places.engines import ContainerTransport, SystemdTransport, engine_name, kept
+from whisper_tui.supervisor.places.cluster_transports import (
+    KubernetesTransport,
+    RayTransport,
+    SlurmTransport,
+    resources,
+)
+from whisper_tui.supervisor.places.engines import (
+    ContainerTransport,
+    PlaceTransport,
+    SystemdTransport,
+    engine_name,
+    kept,
+)
 from whisper_tui.supervisor.places.far_host import LOCKED
 from whisper_tui.supervisor.places.place_settings import Engine, PlaceSettings
-from whisper_tui.supervisor.places.ray_transport import RayTransport, resources
-from whisper_tui.supervisor.places.transport import PlaceTransport
 
 
 def settings(by: Engine, **options: str) -> PlaceSettings:

@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.text import visible
+from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.far_package import far_package
 from whisper_tui.supervisor.places.frames import GREETING, BadFrame, Frame, FrameReader, FrameView, encoded
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
-from whisper_tui.supervisor.places.transport import PlaceTransport
 
 RETRIES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses between attempts to reach a place; the last one repeats, and each is up to a quarter longer by chance."""
