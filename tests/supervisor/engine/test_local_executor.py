@@ -1,5 +1,6 @@
 """What becomes of an order: reports in order, exact bytes, endings that cannot be mistaken for each other."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
 from whisper_tui.model.run import OutputSizes
+from whisper_tui.supervisor.keeper.zygote import IDLE_KEEPERS
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.system import processes
@@ -207,6 +209,23 @@ async def test_closing_lets_the_waiting_keepers_go(engine: Engine):
     await until(lambda: not any(map(processes.find_process, waiting)))
     await engine.open()
     await until(lambda: engine.executor.read_output(key, "out", 0, 1).ended)
+
+
+async def test_closed_keepers_write_no_more_files(engine: Engine):
+    warm_ups = engine.runs / "rehearsal"
+
+    def warming_up() -> list[str]:
+        # The directory is missing at first, and has one entry for each process that warms up.
+        return [name for name in os.listdir(warm_ups) if name != str(zygote.pid)] if warm_ups.exists() else []
+
+    for _ in range(3):
+        zygote = engine.executor._keepers._zygote
+        assert zygote is not None
+        while not warming_up() and len(processes.children_of(zygote.pid)) < IDLE_KEEPERS:
+            await asyncio.sleep(0)
+        await engine.close()
+        assert warming_up() == []
+        await engine.open()
 
 
 async def test_when_the_parent_of_the_keepers_is_killed_another_takes_its_place(engine: Engine):

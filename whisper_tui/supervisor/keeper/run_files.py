@@ -43,6 +43,8 @@ PREVIEW = "preview"
 """The directory with the view of a previewed command, and with what it changed."""
 WARM_UP = "rehearsal"
 """Directory beside the attempts for the warm-up runs of keepers."""
+WARM_UP_TIMEOUT_S = 2.0
+"""Seconds after which a warm-up is aborted."""
 NOBODY = "-"
 """Replaces the attempt in a wakeup: an idle keeper has died, perhaps with a job that it had just received."""
 TAIL_SUFFIX = ".tail"

@@ -75,8 +75,7 @@ class KeeperTable:
         self._states[slot] = _FREE
 
 
-WARM_UP_TIMEOUT_S = 2.0
-"""Seconds after which a warm-up is aborted."""
+STANDARD_OUTPUT = 1
 _PROGRAMS = ("/bin/echo", "/usr/bin/echo")
 
 
@@ -91,7 +90,7 @@ def warm_up(runs: str, setup: KeeperSetup) -> None:
     directory = os.path.join(runs, run_files.WARM_UP, str(os.getpid()))
     before = signal.signal(signal.SIGALRM, _break_off)
     try:
-        signal.setitimer(signal.ITIMER_REAL, WARM_UP_TIMEOUT_S)
+        signal.setitimer(signal.ITIMER_REAL, run_files.WARM_UP_TIMEOUT_S)
         _warm_up_once(directory, setup)
     except (OSError, _WarmUpTimeout):
         pass  # The disk is full, or the directory was removed. Then the first run is a little slower.
@@ -261,6 +260,7 @@ class Zygote:
             if not is_waiting(self._jobs):
                 warm_up(self._runs, setup)
                 self._sandboxes.prepare()
+            _leave_standard_output()
             self._serve(setup, slot)
             status = 0
         finally:
@@ -300,6 +300,13 @@ class Zygote:
         if self._table.waiting < IDLE_KEEPERS:
             with suppress(BrokenPipeError, BlockingIOError):
                 os.write(self._too_few_in, b"!")
+
+
+def _leave_standard_output() -> None:
+    """Replace standard output, whose end tells the supervisor that no warm-up is under way."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, STANDARD_OUTPUT)
+    os.close(nowhere)
 
 
 def wakeup_pipe(*numbers: int) -> int:

@@ -21,7 +21,8 @@ main(int(sys.argv[2]), sys.argv[3])
 def start_zygote(runs: str, package: str) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     """Start the zygote of a runs directory, and return it and the socket for jobs. Raises `OSError`.
 
-    `package`: the directory or the archive in which `whisper_tui` is found.
+    `package`: the directory or the archive in which `whisper_tui` is found. Its standard output carries no data: it
+    ends once neither the zygote nor a keeper without a job still writes below `runs`.
     """
     run_files.remove_tree(os.path.join(runs, run_files.WARM_UP))
     ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
@@ -32,7 +33,7 @@ def start_zygote(runs: str, package: str) -> tuple["subprocess.Popen[bytes]", so
                 # environment nor a file of the user may add code to them.
                 [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, package, str(theirs.fileno()), runs],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=log,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import select
 import socket
 import subprocess
 from collections.abc import Callable
@@ -162,13 +163,13 @@ class Keepers:
                 await self._send(message)
 
     async def close(self) -> None:
-        """End the zygote and the idle keepers. Busy keepers continue."""
+        """End the zygote and the idle keepers, which then write no more files. Busy keepers continue."""
         # The zygote is killed: it has nothing to finish, and may notice late that its lifeline is closed.
         zygote = self._zygote
         self._close_descriptors()
         if zygote is not None:
             zygote.kill()
-            await asyncio.to_thread(zygote.wait)
+            await asyncio.to_thread(_wait_until_quiet, zygote)
 
     async def _send(self, message: bytes) -> None:
         if self._jobs is None:
@@ -182,6 +183,16 @@ class Keepers:
         if self._zygote is not None and self._zygote.stdin is not None:
             self._zygote.stdin.close()
         self._zygote = None
+
+
+def _wait_until_quiet(zygote: "subprocess.Popen[bytes]") -> None:
+    """Wait for the end of a killed zygote and of the warm-ups of its keepers."""
+    zygote.wait()
+    if zygote.stdout is not None:
+        ended = select.poll()
+        ended.register(zygote.stdout, select.POLLIN)
+        ended.poll(2000 * run_files.WARM_UP_TIMEOUT_S)
+        zygote.stdout.close()
 
 
 def _parent_of_package() -> str:
