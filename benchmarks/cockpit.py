@@ -35,7 +35,7 @@ with open(path, "ab", buffering=0) as file:
         time.sleep(max(0, due - time.monotonic()))
 """
 
-Measured = tuple[Found, float, float, float, list[tuple[float, float]], list[float]]
+Measured = tuple[Found, list[float], float, float, float, list[tuple[float, float]], list[float]]
 BUSY = "while True: pass"
 LISTINGS = 5
 
@@ -110,7 +110,7 @@ def queue(folder: Path, waiting: int) -> Measured:
         found, listed_s, cockpit_mb, supervisor_mb = queued.measure()
         listings = [queued.listing() for _ in range(LISTINGS)]
         bare = [seconds_of_bare_python() * 1000 for _ in range(LISTINGS)]
-        return found, listed_s, cockpit_mb, supervisor_mb, listings, bare
+        return found, queued.start_s, listed_s, cockpit_mb, supervisor_mb, listings, bare
     finally:
         queued.close()
 
@@ -153,14 +153,17 @@ def floods(folder: Path) -> None:
 
 def queues(folder: Path, many: int) -> None:
     """Print what very many waiting calls cost, against few."""
-    few_found, few_s, *few_mb, few_lists, _ = queue(folder, FEW)
-    found, many_s, *many_mb, many_lists, bare = queue(folder, many)
+    few_found, few_starts, few_s, *few_mb, few_lists, _ = queue(folder, FEW)
+    found, starts, many_s, *many_mb, many_lists, bare = queue(folder, many)
     print(f"\nA supervisor and a cockpit with {FEW} and with {many:,} waiting calls, median milliseconds:\n")
     print(f"| action | {FEW} waiting | {many:,} waiting | 95 % | ratio |\n|---|---|---|---|---|")
     for what, took in found.items():
         before, now = statistics.median(few_found[what]), statistics.median(took)
         worst = statistics.quantiles(took, n=20, method="inclusive")[18] if len(took) > 1 else now
         print(f"| {what} | {before:.0f} | {now:.0f} | {worst:.0f} | {now / before:.1f} |")
+    for which, before, now in zip(("first", "next"), few_starts, starts, strict=True):
+        took = f"{1000 * before:.0f} | {1000 * now:.0f} | | {now / before:.1f}"
+        print(f"| the supervisor's {which} start, of a processor | {took} |")
     print(f"| until all are listed (in the background) | {1000 * few_s:.0f} | {1000 * many_s:.0f} | | |")
     first, then = (statistics.median(each) for each in zip(*many_lists, strict=True))
     few_first, start = statistics.median(each[0] for each in few_lists), statistics.median(bare)

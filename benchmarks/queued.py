@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from terminal import Terminal, peak_mb
 
 from whisper_tui.config import find_directories
@@ -72,9 +73,19 @@ class Queue:
         self._home = find_directories(str(place), {})
         self._runner = asyncio.Runner()
         self._journal()
+        self.start_s = [self._start(), self._restart()]
+        """Processor seconds of the supervisor until it answers: the first time, and once it has kept packed records."""
+        self._session = self._runner.run(self._door.open_session(SessionHello(name="late", root="/tmp")))
+
+    def _start(self) -> float:
         self._door = self._runner.run(self._connected())
         self._supervisor = self._runner.run(self._door.status()).pid
-        self._session = self._runner.run(self._door.open_session(SessionHello(name="late", root="/tmp")))
+        times = psutil.Process(self._supervisor).cpu_times()
+        return times.user + times.system
+
+    def _restart(self) -> float:
+        self._stop()
+        return self._start()
 
     async def _connected(self) -> SupervisorClient:
         """Taking up so many open calls may take longer on a busy machine than a client waits."""
@@ -170,8 +181,11 @@ class Queue:
 
     def close(self) -> None:
         """Stop the supervisor."""
-        self._runner.run(self._door.close())
+        self._stop()
         self._runner.close()
+
+    def _stop(self) -> None:
+        self._runner.run(self._door.close())
         os.kill(self._supervisor, signal.SIGTERM)
         with suppress(ProcessLookupError):
             while True:

@@ -283,6 +283,8 @@ class Board:
         """Ids of the calls that are starting or running."""
         self.previewing: dict[str, None] = {}
         """Ids of the waiting calls whose preview is running."""
+        self.previewed: dict[str, None] = {}
+        """Ids of the waiting calls that have a preview, whether it is running or not."""
         self.unsettled: dict[str, None] = {}
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
@@ -332,10 +334,10 @@ class Board:
         # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
 
-    def add_packed(self, part: PackedCalls) -> None:
-        """Add waiting calls that are not here yet."""
+    def add_packed(self, part: PackedCalls, *, proven: bool = True) -> None:
+        """Add waiting calls that are not here yet. Unless `proven`, lists alone may use what is packed."""
         for call_id, session_id, packed in part.each():
-            self.calls.add_packed(call_id, packed)
+            self.calls.add_packed(call_id, packed, proven=proven)
             self.waiting[call_id] = None
             self._idle.call_came(session_id)
             self.open_in.setdefault(session_id, {})[call_id] = None
@@ -436,10 +438,14 @@ class Board:
             self._settle(record)
 
     def _note_preview(self, record: CallRecord) -> None:
-        """Keep the list of running previews."""
+        """Keep the lists of previews."""
         preview = record.preview
         if preview is None:
             return
+        if isinstance(record.state, Waiting):
+            self.previewed[record.id] = None
+        else:
+            self.previewed.pop(record.id, None)
         if preview.report is None and not preview.dropped and isinstance(record.state, Waiting):
             self.previewing[record.id] = None
         else:

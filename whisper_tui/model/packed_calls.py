@@ -3,7 +3,7 @@
 import hashlib
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
@@ -115,6 +115,12 @@ class CallRecords(MutableMapping[str, CallRecord]):
         """Every id, with its packed record; empty if only the unpacked one is current."""
         self._whole: OrderedDict[str, CallRecord] = OrderedDict()
         """The least recently used first."""
+        self.unproven: set[str] = set()
+        """Ids of the records whose packed form is good enough for lists only."""
+        self.prove: Callable[[str], CallRecord] = self._as_packed
+        """Returns the record of such a call from where it is certain."""
+        self.on_packed: Callable[[str], object] = lambda _call_id: None
+        """Called with the id of a record that was packed."""
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -133,17 +139,24 @@ class CallRecords(MutableMapping[str, CallRecord]):
         if record is not None:
             self._whole.move_to_end(call_id)
             return record
-        record = unpacked(self._packed[call_id])
+        if call_id not in self.unproven:
+            record = unpacked(self._packed[call_id])
+        else:
+            record = self.prove(call_id)
+            self.unproven.discard(call_id)
+            self._packed[call_id] = b""
         self._use(call_id, record)
         return record
 
     def __setitem__(self, call_id: str, record: CallRecord) -> None:
         # An empty value means that only the object is current; the packed form would be out of date.
         self._packed[call_id] = b""
+        self.unproven.discard(call_id)
         self._use(call_id, record)
 
     def __delitem__(self, call_id: str) -> None:
         del self._packed[call_id]
+        self.unproven.discard(call_id)
         self._whole.pop(call_id, None)
 
     def line(self, call_id: str) -> CallLine | None:
@@ -158,9 +171,18 @@ class CallRecords(MutableMapping[str, CallRecord]):
         """Return the facts of calls for lists, by their ids."""
         return {call_id: self.line(call_id) for call_id in call_ids}
 
-    def add_packed(self, call_id: str, packed: bytes) -> None:
-        """Add the packed record of a call that is not here yet."""
+    def add_packed(self, call_id: str, packed: bytes, *, proven: bool = True) -> None:
+        """Add the packed record of a call that is not here yet. Unless `proven`, its first use asks `prove`."""
         self._packed[call_id] = packed
+        if not proven:
+            self.unproven.add(call_id)
+
+    def packed(self, call_id: str) -> bytes:
+        """Return the packed record of a call as it is now. Empty: it is not packed, or not here."""
+        return self._packed.get(call_id, b"")
+
+    def _as_packed(self, call_id: str) -> CallRecord:
+        return unpacked(self._packed[call_id])
 
     def frozen(self) -> "FrozenRecords":
         """Return all records as they are now."""
@@ -175,6 +197,7 @@ class CallRecords(MutableMapping[str, CallRecord]):
             # A record that did not change since it was unpacked needs no second compression.
             if not self._packed[least_used]:
                 self._packed[least_used] = packed_record(record)
+                self.on_packed(least_used)
 
 
 class FrozenRecords:

@@ -14,7 +14,23 @@ TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
 OWN_SHELL = "tests/cli/test_own_shell.py::"
 COMMAND_FILES = "whisper_tui.supervisor.approvals.command_files."
 
+KEPT_WAITING = "tests/supervisor/test_kept_waiting.py::"
+
 WHAT_WAS_APPROVED = (
+    Mutation(
+        "kept records: for lists only",
+        "whisper_tui.supervisor.journal.store.KeptWaiting._add",
+        "proven=False",
+        "proven=True",
+        (KEPT_WAITING + "test_a_record_that_was_exchanged_is_never_decided_about",),
+    ),
+    Mutation(
+        "kept records: events are read before others are written",
+        "whisper_tui.supervisor.journal.store.Store._written",
+        "self._kept.prove_for(events)",
+        "pass",
+        (KEPT_WAITING + "test_a_decision_about_a_kept_record_is_applied_once_and_forgets_it",),
+    ),
     Mutation(
         "own shell: only for what a human approved",
         "whisper_tui.supervisor.runs.start_order._in_own_shell",

@@ -111,9 +111,11 @@ class PlacedCalls:
 
     async def _look_again(self, place: str) -> None:
         """Judge the waiting calls that were judged while their place did not answer."""
-        for call_id in tuple(self._store.board.waiting):
-            record = self._store.board.calls.get(call_id)
-            if record is None or record.call.spec.place != place or not is_unknown(record.resolved):
+        board = self._store.board
+        for call_id in tuple(board.waiting):
+            line = board.calls.line(call_id)
+            record = board.calls.get(call_id) if line is not None and line.place == place else None
+            if record is None or not is_unknown(record.resolved):
                 continue
             async with self._examinations.of(record.call.session_id, record.call.spec) as examined:
                 self._store.retry_until_journaled(partial(self._judge_known, call_id, examined))

@@ -1,5 +1,6 @@
 """The journal: every fact in SQLite, checked and written before its effect; what is on disk is what happened."""
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,7 @@ from whisper_tui.model.event import (
     Settled,
     Submitted,
 )
+from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
@@ -49,6 +51,51 @@ _CHUNK = 400
 """Ids in one query, below the smallest limit of SQLite's variables (999)."""
 
 
+class PackedWaiting:
+    """Packed records of waiting calls, beside the events that they follow from.
+
+    A row counts only while the event that it was made after is the last of its call and has the same link, so that the
+    events remain the truth (decision 26). Nothing depends on a row being there.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def read(self) -> dict[str, tuple[str, str, bytes]]:
+        """Return session, marks and packed record by call."""
+        query = (
+            "SELECT w.id, c.session_id, w.marks, w.packed, w.digest, e.link FROM waiting w"
+            " JOIN calls c ON c.id = w.id AND c.open = 1 JOIN events e ON e.seq = w.seq"
+            " WHERE w.seq = (SELECT max(seq) FROM events WHERE call_id = w.id)"
+        )
+        found = dict[str, tuple[str, str, bytes]]()
+        with suppress(sqlite3.Error):
+            for id_, session_id, marks, packed, digest, end in self._db.execute(query):
+                if digest == self._digest(end, marks, packed):
+                    found[str(id_)] = session_id, marks, packed
+        return found
+
+    def write(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        """Keep id, marks and packed record of calls whose events are all applied."""
+        newest = "SELECT seq, link FROM events WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
+        with suppress(sqlite3.Error), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            for call_id, marks, packed in rows:
+                for seq, end in self._db.execute(newest, (int(call_id),)).fetchall():
+                    row = (int(call_id), seq, self._digest(end, marks, packed), marks, packed)
+                    self._db.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?, ?, ?)", row)
+
+    def forget_ended(self) -> None:
+        """Remove the rows of calls that are over."""
+        with suppress(sqlite3.Error):
+            self._db.execute("DELETE FROM waiting WHERE id NOT IN (SELECT id FROM calls WHERE open = 1)")
+
+    @staticmethod
+    def _digest(end: bytes, marks: str, packed: bytes) -> bytes:
+        # The way of packing is part of it, so that another version reads the events.
+        return hashlib.sha256(f"{own_packing()} {marks}\n".encode() + end + packed).digest()
+
+
 class Journal:
     """An append-only list of events, and the few columns needed to find them again."""
 
@@ -57,6 +104,7 @@ class Journal:
         self._db = open_file(path)
         self.checkpoints = Checkpoints(path)
         self._index = WordIndex(path)
+        self.packed = PackedWaiting(self._db)
         self._durable = False
         self._log = -1
         """The file with the newest events, SQLite's write-ahead log, once it was flushed."""

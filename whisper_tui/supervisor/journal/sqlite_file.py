@@ -159,6 +159,13 @@ CREATE INDEX IF NOT EXISTS sessions_by_name ON sessions (name);
 CREATE UNIQUE INDEX IF NOT EXISTS calls_by_key ON calls (session_id, key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS calls_open ON calls (id) WHERE open = 1;
 CREATE INDEX IF NOT EXISTS calls_by_session ON calls (session_id, id);
+CREATE TABLE IF NOT EXISTS waiting (
+    id INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    marks TEXT NOT NULL,
+    packed BLOB NOT NULL
+);
 """
 
 _ADVICE = {

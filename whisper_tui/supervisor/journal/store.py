@@ -4,12 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
-from whisper_tui.model.errors import InvalidRequest, JournalFailed, UnknownCall
+from whisper_tui.model.errors import InvalidRequest, JournalFailed, Unavailable, UnknownCall
 from whisper_tui.model.event import (
     CallEvent,
     Decided,
@@ -29,7 +29,7 @@ from whisper_tui.model.event import (
     Spawned,
     Submitted,
 )
-from whisper_tui.model.packed_calls import BoardItem, own_packing
+from whisper_tui.model.packed_calls import PACKED_AT_ONCE, BoardItem, PackedCalls, own_packing
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.journal.journal import Journal
@@ -120,6 +120,92 @@ AT_ONCE = 5
 """Calls that are handled before the event loop gets a turn."""
 
 
+KEPT_AT_ONCE = 200
+"""Packed records that are written together while others wait."""
+
+TICKETED, DEDUPLICATED = "t", "d"
+"""Marks of a kept record: its call has a ticket, or a deduplication key."""
+
+
+class KeptWaiting:
+    """Keeps packed waiting calls beside the journal, so that the next start lists them without reading their events.
+
+    They serve lists only: the first use of a record reads its events (decision 26).
+    """
+
+    def __init__(self, journal: Journal, board: Board) -> None:
+        self._journal = journal
+        self._board = board
+        self._due: list[str] = []
+        """Calls whose records were packed and are not kept yet."""
+        board.calls.prove = self._prove
+        board.calls.on_packed = self._due.append
+
+    def take(self, call_ids: Iterable[str]) -> Iterator[list[str]]:
+        """Put the kept ones of these calls on the board; yield those in between, whose events have to be applied."""
+        self._journal.packed.forget_ended()
+        rows = self._journal.packed.read()
+        for is_kept, run in groupby(sorted(call_ids, key=int), rows.__contains__):
+            while part := list(islice(run, PACKED_AT_ONCE if is_kept else None)):
+                if is_kept:
+                    self._add(part, [rows.pop(call_id) for call_id in part])
+                else:
+                    yield part
+
+    def _add(self, ids: list[str], rows: list[tuple[str, str, bytes]]) -> None:
+        part = PackedCalls(
+            seq=self._journal.last_seq,
+            ids=tuple(ids),
+            sessions=tuple(session_id for session_id, _, _ in rows),
+            sizes=tuple(len(packed) for _, _, packed in rows),
+            records=b"".join(packed for _, _, packed in rows),
+            ticketed=tuple(id_ for id_, row in zip(ids, rows, strict=True) if TICKETED in row[1]),
+            deduplicated=tuple(id_ for id_, row in zip(ids, rows, strict=True) if DEDUPLICATED in row[1]),
+        )
+        self._board.add_packed(part, proven=False)
+
+    def prove_for(self, events: Iterable[Event]) -> None:
+        """Read the records that these events change, before they are written. Raises `JournalFailed`."""
+        # Applying what is written must not fail, and a record that is read later would have the events already.
+        calls = self._board.calls
+        if not calls.unproven:
+            return
+        try:
+            for event in events:
+                if isinstance(event, CallEvent) and not isinstance(event, Submitted):
+                    calls.get(event.call_id)
+        except Unavailable as error:
+            raise JournalFailed(error.message, hint=error.hint) from error
+
+    def _prove(self, call_id: str) -> CallRecord:
+        """Read a record from its events, which are all on the board: see `prove_for`."""
+        return replay(call_id, self._journal.events_of_call(call_id))
+
+    def keep(self, least: int = KEPT_AT_ONCE) -> None:
+        """Keep some packed records, if there are so many of them. Called while the board knows all that is written."""
+        if len(self._due) < least:
+            return
+        board, part = self._board, self._due[:KEPT_AT_ONCE]
+        del self._due[:KEPT_AT_ONCE]
+        # A preview is looked at when the supervisor starts, so such a call is read anyway.
+        rows = [
+            (id_, self._marks(id_), packed)
+            for id_ in part
+            if id_ in board.waiting and id_ not in board.previewed and (packed := board.calls.packed(id_))
+        ]
+        if rows:
+            self._journal.packed.write(rows)
+
+    def keep_all(self) -> None:
+        """Keep all packed records."""
+        while self._due:
+            self.keep(least=1)
+
+    def _marks(self, call_id: str) -> str:
+        board = self._board
+        return TICKETED * (call_id in board.ticketed) + DEDUPLICATED * (call_id in board.deduplicated)
+
+
 class Store:
     """Records events: on the disk, then on the board, then for every watcher."""
 
@@ -140,9 +226,18 @@ class Store:
         self.health = Health()
         """Health of the journal."""
         self._closed = False
-        for batch in self._board_events():
+        self._kept = KeptWaiting(journal, self.board)
+        self._restore_board()
+
+    def _restore_board(self) -> None:
+        calls, sessions = self.journal.call_ids_for_board()
+        for batch in self._session_events(sessions, self.journal.last_seq):
             self.board.apply_all(batch)
-        self.board.seq = journal.last_seq
+        for others in self._kept.take(calls):
+            for batch in self._call_events(others, self.journal.last_seq):
+                self.board.apply_all(batch)
+        self.board.seq = self.journal.last_seq
+        self._kept.keep_all()
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Have a function called with every fact, in order, once it is on the board.
@@ -157,6 +252,7 @@ class Store:
         # A listener may record facts itself; they are announced after the present one, in their order.
         if not self._telling:
             self._make_known()
+            self._kept.keep()
 
     def record_and_flush(self, *events: Event) -> None:
         """Write facts and make them known, and have them flushed with those of others (group commit, decision 1).
@@ -218,6 +314,7 @@ class Store:
 
     def _written(self, events: tuple[Event, ...], *, durable: bool) -> tuple[Event, ...]:
         try:
+            self._kept.prove_for(events)
             written = self.journal.append(events, durable=durable)
         except JournalFailed as error:
             self.health.note(error)

@@ -104,7 +104,7 @@ class Previews:
             if (preview := board.calls[call_id].preview) is not None:
                 await self._executor.attach(RunKey(call_id, preview.attempt))
         self.changes.open()
-        for call_id in tuple(board.waiting):
+        for call_id in tuple(board.previewed):
             self._approve_by_effects(board.calls[call_id])
         self._opened.set()
 
