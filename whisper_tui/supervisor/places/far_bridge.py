@@ -1,6 +1,7 @@
 """The bridge of one connection at a place: between its standard input and output and the socket of the host process."""
 
 import os
+import select
 import socket
 import sys
 import threading
@@ -45,7 +46,10 @@ def _connected() -> socket.socket | None:
 
 
 def _copy(connection: socket.socket) -> None:
-    """Copy in both directions until one end is closed."""
+    """Copy in both directions until one end is closed. The host process writes to standard output itself, if it can."""
+    with suppress(OSError):
+        # It has what it sends in files, from which the kernel can send it. An older one answers over the socket.
+        socket.send_fds(connection, [encoded({"do": "output", "id": 0})], [1])
     copier = threading.Thread(target=_copy_input, args=(connection,), daemon=True)
     copier.start()
     buffer = memoryview(bytearray(1 << 18))
@@ -56,10 +60,18 @@ def _copy(connection: socket.socket) -> None:
 
 def _copy_input(connection: socket.socket) -> None:
     with suppress(OSError):
-        while data := os.read(0, 1 << 18):
+        while data := _input():
             connection.sendall(data)
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def _input() -> bytes:
+    """Wait for standard input. It may be one socket with standard output, which the host process does not wait for."""
+    while True:
+        with suppress(BlockingIOError):
+            return os.read(0, 1 << 18)
+        select.select([0], [], [])
 
 
 def _last_words() -> str:

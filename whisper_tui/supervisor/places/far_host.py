@@ -11,6 +11,7 @@ import secrets
 import selectors
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from importlib import import_module
 from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.places.far_news import POLL_S, FileWatch, NewsOfRun, Parts
+from whisper_tui.supervisor.places.far_news import POLL_S, FilePart, FileWatch, NewsOfRun, Outbox, Parts
 from whisper_tui.supervisor.places.far_runs import Failed, FarLoop, FarRuns
 from whisper_tui.supervisor.places.frames import BadFrame, FrameReader, FrameView, encoded
 from whisper_tui.system.processes import LINUX, boot_id, kernel_file, mark_in_limits
@@ -36,6 +37,8 @@ IDLE_S = 600.0
 """Seconds without a connection and without a run after which the host ends."""
 SILENCE_S = 90.0
 """Seconds after which a connection is closed over which nothing comes. The near end speaks every few seconds."""
+OUTPUT_S = 1.0
+"""Seconds that a bridge has to hand over its standard output. One of an earlier version does not."""
 LOGIN_S = 10.0
 """Seconds that the login shell of the user has to say its environment."""
 FLOOD_S = 0.005
@@ -45,6 +48,7 @@ AHEAD = 1 << 19
 _MARK = "whisper-tui-environment:"
 _NOT_INHERITED = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 _DUMP = f"import os,sys,json;sys.stdout.write('{_MARK}'+json.dumps(dict(os.environ)))"
+_DESCRIPTOR = struct.Struct("i")
 ANSWERERS = {"files": ("whisper_tui.supervisor.places.far_files", "answer")}
 """The functions that answer a request in a thread, bytes for bytes, and their modules, which are loaded when asked."""
 
@@ -88,9 +92,13 @@ class NearEnd:
         self._host = host
         self._socket = connection
         self._reader = FrameReader()
-        self._out: deque[memoryview] = deque()
-        self._waiting = 0
-        """Bytes in `_out`."""
+        self._out = Outbox()
+        self.target = connection.fileno()
+        """Where frames are written: the standard output of the bridge, once it has handed that over."""
+        self.told = False
+        """True once the bridge has handed over its standard output, if it can."""
+        self.greeted = False
+        self.begun_at = time.monotonic()
         self._news: dict[str, NewsOfRun] = {}
         self._dirty: dict[str, None] = {}
         """Names of the runs that have news, the one with the oldest first."""
@@ -100,6 +108,8 @@ class NearEnd:
         """News that are being sent."""
         self._heard_at = time.monotonic()
         self._writing = False
+        self._full = False
+        """True if the connection takes nothing more now."""
         self.closed = False
         connection.setblocking(False)
         host.loop.watch(connection.fileno(), selectors.EVENT_READ, self._ready)
@@ -109,12 +119,11 @@ class NearEnd:
         """True if nothing has come for so long that nobody is there."""
         return time.monotonic() - self._heard_at > SILENCE_S
 
-    def send(self, *parts: bytes) -> None:
+    def send(self, *parts: bytes | FilePart) -> None:
         """Send a frame, after those that wait."""
         if self.closed:
             return
-        self._out.extend(memoryview(part) for part in parts if part)
-        self._waiting += sum(map(len, parts))
+        self._out.add(*parts)
 
     def follow(self, name: str, directory: str, has: dict[str, Any]) -> None:
         """Send the news of a run from now on."""
@@ -148,24 +157,22 @@ class NearEnd:
 
     def flush(self) -> None:
         """Send what there is, as far as the connection takes it."""
-        if self.closed:
+        if self.closed or self._full:
             return
         try:
             while True:
                 self._gather()
-                if not self._out:
+                if not self._out.waiting:
                     break
-                count = self._socket.sendmsg(list(self._out)[:64])
-                self._forget_sent(count)
+                self._out.send(self.target)
         except BlockingIOError:
-            pass
+            self._full = True
         except OSError:
             self.close()
             return
-        if self._writing != bool(self._out):
-            self._writing = bool(self._out)
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
-            self._host.loop.watch(self._socket.fileno(), events, self._ready)
+        if self._writing != bool(self._out.waiting):
+            self._writing = bool(self._out.waiting)
+            self._watch()
 
     def close(self) -> None:
         """Close it. What it has not read is void."""
@@ -173,14 +180,18 @@ class NearEnd:
             return
         self.closed = True
         self._host.loop.watch(self._socket.fileno(), 0, self._ready)
+        if self.target != self._socket.fileno():
+            self._host.loop.watch(self.target, 0, self._on_room)
+            os.close(self.target)
         self._socket.close()
+        self._out.clear()
         for name in tuple(self._news):
             self.unfollow(name)
         self._host.on_closed(self)
 
     def _gather(self) -> None:
         """Take pieces of the news of each run in turn, until enough of them wait."""
-        while self._waiting < AHEAD and (self._frames or self._dirty):
+        while self._out.waiting < AHEAD and (self._frames or self._dirty):
             for name in tuple(self._dirty):
                 if name not in self._frames:
                     del self._dirty[name]
@@ -194,18 +205,41 @@ class NearEnd:
                 if self._news[name].over:
                     self.unfollow(name)
 
-    def _forget_sent(self, count: int) -> None:
-        self._waiting -= count
-        while count:
-            first = self._out.popleft()
-            if len(first) > count:
-                self._out.appendleft(first[count:])
-                return
-            count -= len(first)
+    def _watch(self) -> None:
+        """Watch for what comes, and for room while something waits."""
+        ready = selectors.EVENT_WRITE if self._writing else 0
+        if self.target != self._socket.fileno():
+            self._host.loop.watch(self.target, ready, self._on_room)
+            ready = 0
+        self._host.loop.watch(self._socket.fileno(), selectors.EVENT_READ | ready, self._ready)
+
+    def _on_room(self) -> None:
+        self._full = False
+
+    def _received(self) -> int:
+        """Read what has come, before the greeting perhaps with a descriptor that frames are written to from now on."""
+        room = self._reader.room()
+        if self.greeted:
+            return self._socket.recv_into(room)
+        count, passed, _, _ = self._socket.recvmsg_into([room], socket.CMSG_SPACE(_DESCRIPTOR.size))
+        for level, kind, data in passed:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(data) == _DESCRIPTOR.size:
+                self._take_output(*_DESCRIPTOR.unpack(data))
+        return count
+
+    def _take_output(self, fd: int) -> None:
+        mode = os.fstat(fd).st_mode
+        if self.target != self._socket.fileno() or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            os.close(fd)
+            return
+        os.set_inheritable(fd, False)
+        os.set_blocking(fd, False)
+        self.target = fd
 
     def _ready(self) -> None:
+        self._full = False
         try:
-            count = self._socket.recv_into(self._reader.room())
+            count = self._received()
             if not count:
                 self.close()
                 return
@@ -298,6 +332,9 @@ class FarHost:
                 reply({"names": self.runs.finished()})
             case "ping":
                 reply({})
+            case "output":
+                connection.told = True
+                self._greet(connection)
             case "renew":
                 self._renew(json.loads(bytes(frame.payload)))
             case str(what) if what in ANSWERERS:
@@ -329,15 +366,17 @@ class FarHost:
         if self._connection is not None:
             self._connection.close()
         self._connection = NearEnd(self, connection)
-        self._greet(self._connection, time.monotonic() + LOGIN_S)
+        self._greet(self._connection)
 
-    def _greet(self, connection: NearEnd, deadline: float) -> None:
-        """Say who this is, once the environment is known."""
-        if connection.closed:
+    def _greet(self, connection: NearEnd) -> None:
+        """Say who this is, once the environment is known, and the standard output of the bridge."""
+        if connection.closed or connection.greeted:
             return
-        if self._login.variables is None and time.monotonic() < deadline:
-            self.loop.later(POLL_S, lambda: self._greet(connection, deadline))
+        waited = time.monotonic() - connection.begun_at
+        if (self._login.variables is None and waited < LOGIN_S) or (not connection.told and waited < OUTPUT_S):
+            self.loop.later(POLL_S, lambda: self._greet(connection))
             return
+        connection.greeted = True
         hello = {
             "hello": PROTOCOL,
             "package": os.path.basename(self._package),

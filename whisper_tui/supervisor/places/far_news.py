@@ -4,8 +4,11 @@ The near end has a mirror of each attempt. It says which bytes of the growing fi
 """
 
 import ctypes
+import errno
+import itertools
 import os
 import struct
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -15,16 +18,95 @@ from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.places.frames import beginning
 from whisper_tui.system.processes import LINUX
 
-PIECE = 1 << 18
+PIECE = 1 << 20
 """Bytes of a growing file that one frame has at most."""
+SHORT = 1 << 16
+"""Bytes up to which a piece is read into memory. The kernel sends longer ones from the file."""
+MOST_PARTS = 64
+"""Parts of frames that are written at once."""
 STREAMS = (run_files.OUT, run_files.ERR)
 ROWS = (run_files.INDEX, run_files.SIZES)
 SMALL = (run_files.PID, run_files.BACKGROUND, run_files.FOREIGN_ORDERS, run_files.EXIT)
 """The small files, in the order in which they are sent. They are replaced as a whole."""
 
 
-Parts = tuple[bytes, bytes]
+class FilePart:
+    """Bytes of a file that are still to be sent."""
+
+    def __init__(self, fd: int, position: int, length: int) -> None:
+        """`fd`: the open file, which this closes."""
+        self._fd, self._position, self._length = fd, position, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def send(self, target: int) -> int:
+        """Send what the target takes now, and return how much that was. Raises `OSError`."""
+        try:
+            count = os.sendfile(target, self._fd, self._position, self._length)
+        except OSError as error:
+            if error.errno not in _NO_SENDFILE:
+                raise
+            count = os.write(target, os.pread(self._fd, min(self._length, SHORT), self._position))
+        if not count:
+            # The frame has promised these bytes. The next connection is told how many there are now.
+            raise OSError(errno.ESTALE, "the file was cut off")
+        self._position, self._length = self._position + count, self._length - count
+        return count
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+_NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSOCK, errno.EOPNOTSUPP})
+Parts = tuple[bytes, bytes | FilePart]
 """A frame: its beginning and its payload, which are not put together, since that would copy every byte."""
+
+
+class Outbox:
+    """The parts of frames that wait for the connection to take them."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """Bytes that wait."""
+        self._parts: deque[memoryview | FilePart] = deque()
+
+    def add(self, *parts: bytes | FilePart) -> None:
+        """Add a frame."""
+        self._parts.extend(part if isinstance(part, FilePart) else memoryview(part) for part in parts if len(part))
+        self.waiting += sum(map(len, parts))
+
+    def send(self, target: int) -> None:
+        """Send as much as the target takes at once. Raises `BlockingIOError` if that is nothing, and `OSError`."""
+        first = self._parts[0]
+        if isinstance(first, FilePart):
+            self.waiting -= first.send(target)
+            if not len(first):
+                first.close()
+                self._parts.popleft()
+            return
+        texts = list[memoryview]()
+        for part in itertools.islice(self._parts, MOST_PARTS):
+            if isinstance(part, FilePart):
+                break
+            texts.append(part)
+        count = os.writev(target, texts)
+        self.waiting -= count
+        for text in texts:
+            if len(text) > count:
+                self._parts[0] = text[count:]
+                return
+            self._parts.popleft()
+            count -= len(text)
+
+    def clear(self) -> None:
+        """Drop what waits."""
+        for part in self._parts:
+            if isinstance(part, FilePart):
+                part.close()
+        self._parts.clear()
+        self.waiting = 0
 
 
 def ring_state(path: str) -> RingState | None:
@@ -78,8 +160,8 @@ class NewsOfRun:
         path = self._path(name)
         while self._sent[name] < end:
             at = self._sent[name]
-            data = _read(path, at, min(PIECE, end - at))
-            if not data:
+            data = _piece(path, at, min(PIECE, end - at))
+            if not len(data):
                 return
             self._sent[name] += len(data)
             yield self._frame({"file": name, "at": at}, data)
@@ -135,19 +217,32 @@ class NewsOfRun:
         found = run_files.status(self._path(name))
         return found.st_size if found is not None else 0
 
-    def _frame(self, header: dict[str, Any], data: bytes = b"") -> Parts:
+    def _frame(self, header: dict[str, Any], data: bytes | FilePart = b"") -> Parts:
         return beginning({"of": self.name, **header}, len(data)), data
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"
 
 
+def _piece(path: str, position: int, count: int) -> bytes | FilePart:
+    """Return bytes of a growing file, or where they are if they are many. Empty: there are none, or no file."""
+    if count <= SHORT or not LINUX:
+        return _read(path, position, count)
+    fd = _opened(path)
+    return FilePart(fd, position, count) if fd is not None else b""
+
+
+def _opened(path: str) -> int | None:
+    with suppress(OSError):
+        # A command can write to the directory of its run. A link there must not lead to another file.
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    return None
+
+
 def _read(path: str, position: int, count: int) -> bytes:
     """Return bytes of a file. Empty: there are none, or no file."""
-    try:
-        # A command can write to the directory of its run. A link there must not lead to another file.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
+    fd = _opened(path)
+    if fd is None:
         return b""
     try:
         return os.pread(fd, count, position)

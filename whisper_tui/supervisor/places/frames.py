@@ -11,6 +11,8 @@ LONGEST_PAYLOAD = 1 << 24
 """Bytes: an order has its arguments and its environment in the payload, a judgement the answers about many files."""
 BUFFER = 1 << 20
 """Bytes that are read at once."""
+LONG = 1 << 16
+"""Bytes that a piece of a file lacks if its reader does not wait for them here."""
 GREETING = b"\n\0whisper-tui-place\0"
 """Precedes the first frame from there. What a login prints before it is no frame."""
 
@@ -35,6 +37,15 @@ class FrameView(NamedTuple):
     def kept(self) -> Frame:
         """Return the message with a payload of its own."""
         return Frame(self.header, bytes(self.payload))
+
+
+class Begun(NamedTuple):
+    """A message in the buffer of its reader, as far as it has come."""
+
+    header: dict[str, Any]
+    payload: memoryview
+    lacks: int
+    """The bytes of its payload that are still to come."""
 
 
 def beginning(header: dict[str, Any], length: int) -> bytes:
@@ -81,15 +92,27 @@ class FrameReader:
             self._start += needed
             yield FrameView(told, memoryview(self._data)[middle : self._start])
 
+    def take_begun(self) -> Begun | None:
+        """Take the frame that has begun, if it lacks much and is a piece of a file. Its reader reads the rest itself.
+
+        The payload is void once more is read. Raises `BadFrame`.
+        """
+        if self._end - self._start < _LENGTHS.size or (lacks := self._needed() - (self._end - self._start)) < LONG:
+            return None
+        middle = self._start + _LENGTHS.size + int(_LENGTHS.unpack_from(self._data, self._start)[0])
+        if self._end < middle:
+            return None
+        header = _header(bytes(self._data[self._start + _LENGTHS.size : middle]))
+        if "at" not in header:
+            return None
+        begun = Begun(header, memoryview(self._data)[middle : self._end], lacks)
+        self._start = self._end
+        return begun
+
     def feed(self, data: bytes) -> Iterator[FrameView]:
         """Take bytes that were read already, fewer than `BUFFER`, and yield the frames that are complete."""
         self.room()[: len(data)] = data
         yield from self.frames(len(data))
-
-    @property
-    def lacks(self) -> int:
-        """The bytes that the next frame lacks, as far as is known."""
-        return self._needed() - (self._end - self._start)
 
     def _needed(self) -> int:
         """Return the length of the next frame, or of its beginning that says it. Raises `BadFrame`."""

@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.places.far_news import ROWS, SMALL, STREAMS, ring_state
 from whisper_tui.supervisor.places.frames import FrameView
+from whisper_tui.supervisor.places.incoming_frames import LongFrame
 from whisper_tui.supervisor.runs.attempt import Attempt
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, Report, RunKey
 from whisper_tui.supervisor.runs.monitor import RunMonitor
@@ -133,6 +134,15 @@ class Mirror(Attempt):
             case _:
                 raise ValueError("a frame with news is wrong")
 
+    def pour(self, frame: LongFrame) -> None:
+        """Write what has come of a long piece. Raises as `write`, and `EOFError` at the end of the connection."""
+        match frame.header:
+            case {"file": str(name), "at": int(at)} if name in (*STREAMS, *ROWS) and at >= 0:
+                with self._opened(name) as fd:
+                    frame.pour(fd, at)
+            case _:
+                raise ValueError("a frame with news is wrong")
+
     @property
     def revoked(self) -> bool:
         """True if it never ran, and never will."""
@@ -155,16 +165,21 @@ class Mirror(Attempt):
         for name in (*ROWS, *SMALL):
             run_files.remove(self.path(name))
 
-    def _write_at(self, name: str, position: int, data: bytes | memoryview) -> None:
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
         os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103
         fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _write_at(self, name: str, position: int, data: bytes | memoryview) -> None:
+        with self._opened(name) as fd:
             rest = memoryview(data)
             while rest:
                 count = os.pwrite(fd, rest, position)
                 rest, position = rest[count:], position + count
-        finally:
-            os.close(fd)
 
     def _write_ring(self, name: str, told: list[Any], data: bytes | memoryview) -> None:
         """Write bytes of a ring, and then its state: a reader trusts no bytes that the state does not cover."""
@@ -249,9 +264,8 @@ class MirroredRuns:
         """Write news into the mirrors, and report them. If there is no room, nothing more is read until there is."""
         writes: list[tuple[PlacedRun, FrameView]] = []
         for frame in frames:
-            call_id, _, attempt = str(frame.header.get("of", "")).rpartition(".")
-            run = self.runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
-            if run is not None and not run.monitor.over:
+            run = self._of(frame.header)
+            if run is not None:
                 writes.append((run, frame))
         if sum(len(frame.payload) for _, frame in writes) <= INLINE:
             left = self._write(writes)
@@ -264,16 +278,42 @@ class MirroredRuns:
         for run in dict.fromkeys(run for run, _ in writes):
             self.look(run)
 
+    async def pour(self, frame: LongFrame) -> None:
+        """Write what has come of a long piece of output, of which nothing is reported. Without room, wait for some."""
+        run = self._of(frame.header)
+        while True:
+            try:
+                await asyncio.to_thread(run.mirror.pour if run is not None else _pour_away, frame)
+                break
+            except ValueError as error:
+                raise self._wrong(error) from None
+            except OSError as error:
+                self._note_no_room(error)
+                await asyncio.sleep(ROOM_RETRY_S)
+        self.health.over()
+
+    def _of(self, header: dict[str, Any]) -> PlacedRun | None:
+        """Return the run that a frame is about. None: nobody wants to know."""
+        call_id, _, attempt = str(header.get("of", "")).rpartition(".")
+        run = self.runs.get(RunKey(call_id, int(attempt))) if attempt.isdecimal() else None
+        return run if run is not None and not run.monitor.over else None
+
+    def _wrong(self, error: ValueError) -> Unavailable:
+        return Unavailable(f"{self._name} sends what no host process sends: {error}")
+
+    def _note_no_room(self, error: OSError) -> None:
+        message = f"the output of runs at {self._name} cannot be written here: {error.strerror}"
+        self.health.note(Unavailable(message, hint="Make room on the disk; it is tried again"))
+
     def _write(self, writes: list[tuple[PlacedRun, FrameView]]) -> list[tuple[PlacedRun, FrameView]]:
         """Write news. Return those that could not be written."""
         for number, (run, frame) in enumerate(writes):
             try:
                 run.mirror.write(frame)
             except ValueError as error:
-                raise Unavailable(f"{self._name} sends what no host process sends: {error}") from None
+                raise self._wrong(error) from None
             except OSError as error:
-                message = f"the output of runs at {self._name} cannot be written here: {error.strerror}"
-                self.health.note(Unavailable(message, hint="Make room on the disk; it is tried again"))
+                self._note_no_room(error)
                 return writes[number:]
         return []
 
@@ -338,3 +378,11 @@ class MirroredRuns:
 
     def _placed_identity(self, identity: ProcessIdentity) -> ProcessIdentity:
         return identity.model_copy(update={"boot_id": f"{self._name}/{identity.boot_id}"})
+
+
+def _pour_away(frame: LongFrame) -> None:
+    fd = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        frame.pour(fd, 0)
+    finally:
+        os.close(fd)

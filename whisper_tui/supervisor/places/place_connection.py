@@ -10,7 +10,7 @@ import random
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -19,7 +19,8 @@ from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, er
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.far_package import far_package
-from whisper_tui.supervisor.places.frames import GREETING, BadFrame, Frame, FrameReader, FrameView, encoded
+from whisper_tui.supervisor.places.frames import BadFrame, Frame, FrameView, encoded
+from whisper_tui.supervisor.places.incoming_frames import IncomingFrames, StreamEnded, TakesNews
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 
 RETRIES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -30,11 +31,6 @@ HELLO_S = 60.0
 """Seconds that a place has to say hello: a login, a host that starts, and the environment of the user there."""
 PING_S = 10.0
 """Seconds without a frame after which the place is asked if it is there, and those that it has to answer."""
-LONGEST_BANNER = 1 << 16
-"""Bytes that a login may print before the greeting."""
-READ = 1 << 18
-FAR_FROM_WHOLE, GATHER_S = 1 << 17, 0.0005
-"""Bytes that a frame lacks, and the seconds for which more of them are gathered before they are read."""
 NOT_FOUND = 127
 """The exit code of a shell that does not find a program."""
 _ENDS_WITHIN_S = 2.0
@@ -76,10 +72,10 @@ class PlaceConnection:
         transport: PlaceTransport,
         settings: PlaceSettings,
         near: str,
-        take: Callable[[list[FrameView]], Awaitable[None]],
+        news: TakesNews,
         greet: Callable[[Hello], None],
     ) -> None:
-        """`near`: the name of this end there. `take` is given the news, `greet` called whenever a place is reached."""
+        """`near`: the name of this end there. `greet` is called whenever the place is reached."""
         self.name = settings.name
         self.hello: Hello | None = None
         """The other end. None: it is not reached."""
@@ -93,18 +89,14 @@ class PlaceConnection:
         self._transport = transport
         self._settings = settings
         self._near = near
-        self._take = take
+        self._news = news
         self._greet = greet
         self._task: asyncio.Task[None] | None = None
-        self._socket: socket.socket | None = None
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Frame]] = {}
         self._out: asyncio.Queue[bytes] = asyncio.Queue()
-        self._heard_at = 0.0
         self._begun_at = math.inf
         """When the last connection began, if it was one."""
-        self._taking = False
-        """True while frames are being taken, which waits for room on the disk here."""
         self._retry = asyncio.Event()
 
     def open(self) -> None:
@@ -188,43 +180,48 @@ class PlaceConnection:
         """Start the program of the transport, and take what it sends until it ends."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ours.setblocking(False)
+        frames, output = IncomingFrames.over_pipe()
         said = tempfile.TemporaryFile()  # noqa: SIM115  it is closed below
         process: asyncio.subprocess.Process | None = None
         sender: asyncio.Task[None] | None = None
         try:
-            process = await self._started(self._transport.command(self._argv(mode)), theirs, said)
+            try:
+                process = await self._started(self._transport.command(self._argv(mode)), theirs, output, said)
+            finally:
+                os.close(output)
             theirs.close()
-            frames = _Incoming(ours)
             try:
                 async with asyncio.timeout(HELLO_S):
-                    hello, news = await self._greeted(frames)
+                    hello, news = await self._greeted(frames, ours)
             except TimeoutError:
                 raise _NotGreeted(f"{self.summary} has not answered for {HELLO_S:g} s") from None
             self._out = asyncio.Queue()
             sender = asyncio.create_task(self._send_all(ours))
-            self._begin(hello, ours)
+            self._begin(hello)
             await self._receive(frames, news)
-        except _Ended as ended:
+        except StreamEnded as ended:
             raise await self._explained(ended, process, said) from None
         finally:
             if self.hello is not None:
                 self.hello, self.problem, self.since = None, "the connection was lost", time.time()
-            self._socket = None
             if sender is not None:
                 sender.cancel()
             ours.close()
             theirs.close()
+            frames.close()
             self._fail_all()
             if process is not None:
                 await _end(process)
             said.close()
 
-    async def _started(self, command: list[str], theirs: socket.socket, said: IO[bytes]) -> asyncio.subprocess.Process:
+    async def _started(
+        self, command: list[str], theirs: socket.socket, output: int, said: IO[bytes]
+    ) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
                 *command,
                 stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                stdout=output,
                 stderr=said,
                 # A question of the program must not reach the terminal of the supervisor, nor Ctrl-C the program.
                 start_new_session=True,
@@ -234,52 +231,50 @@ class PlaceConnection:
                 f"{command[0]} cannot be started: {error.strerror}", hint=f"Install {command[0]}"
             ) from None
 
-    async def _greeted(self, frames: "_Incoming") -> tuple[Hello, list[FrameView]]:
+    async def _greeted(self, frames: IncomingFrames, ours: socket.socket) -> tuple[Hello, list[FrameView]]:
         """Bring the archive there if it is needed, and return who is there, with what came after that."""
-        await frames.skip_banner()
+        try:
+            await frames.skip_banner()
+        except BadFrame:
+            raise _NotGreeted("what answers there is no host process") from None
         package = far_package()
         while True:
             for number, frame in enumerate(news := await frames.next()):
                 match frame.header:
                     case {"needs": str()}:
-                        await asyncio.get_running_loop().sock_sendall(frames.socket, package.data)
+                        await asyncio.get_running_loop().sock_sendall(ours, package.data)
                     case {"failed": str(message)}:
                         raise _NotGreeted(visible(message[:_LAST_WORDS]))
                     case {"hello": int()}:
-                        await self._check_version(frame.header, frames.socket)
+                        await self._check_version(frame.header, frames, ours)
                         return _hello(frame), news[number + 1 :]
+                    case {"re": 0}:
+                        continue  # An older host process does not know what the bridge asks.
                     case _:
                         raise _NotGreeted("what answers there is no host process")
 
-    async def _check_version(self, hello: Mapping[str, Any], connected: socket.socket) -> None:
+    async def _check_version(self, hello: Mapping[str, Any], frames: IncomingFrames, ours: socket.socket) -> None:
         """Have a host process of another version become one of this. Raises `_Renewed`."""
         package = far_package()
         if hello.get("package") != f"place-{package.digest}.pyz":
             request = encoded({"do": "renew", "id": 0}, json.dumps(self._argv("serve")[1:]).encode())
-            await asyncio.get_running_loop().sock_sendall(connected, request)
-            with suppress(OSError, TimeoutError):
+            await asyncio.get_running_loop().sock_sendall(ours, request)
+            with suppress(StreamEnded, TimeoutError):
                 async with asyncio.timeout(_ENDS_WITHIN_S):
-                    while await asyncio.get_running_loop().sock_recv(connected, READ):
-                        pass
+                    await frames.skip_rest()
             raise _Renewed("it becomes the host process of this version")
 
-    def _begin(self, hello: Hello, connected: socket.socket) -> None:
-        self.hello, self._socket, self.since, self.problem = hello, connected, time.time(), ""
-        self._heard_at = self._begun_at = time.monotonic()
-        self._taking, self.host = False, hello.host
+    def _begin(self, hello: Hello) -> None:
+        self.hello, self.since, self.problem = hello, time.time(), ""
+        self._begun_at, self.host = time.monotonic(), hello.host
         _log.info("%s is reached by %s", self.name, self.summary)
         self._greet(hello)
 
-    async def _receive(self, frames: "_Incoming", news: list[FrameView]) -> None:
-        pinging = asyncio.create_task(self._ping())
+    async def _receive(self, frames: IncomingFrames, news: list[FrameView]) -> None:
+        pinging = asyncio.create_task(self._ping(frames))
         try:
             while True:
-                self._heard_at = time.monotonic()
-                pieces = [frame for frame in news if not self._resolve(frame)]
-                if pieces:
-                    self._taking = True
-                    await self._take(pieces)
-                    self._taking = False
+                await frames.give(self._news, [frame for frame in news if not self._resolve(frame)])
                 news = await frames.next()
         finally:
             pinging.cancel()
@@ -297,17 +292,17 @@ class PlaceConnection:
                 future.set_result(frame.kept())
         return True
 
-    async def _ping(self) -> None:
+    async def _ping(self, frames: IncomingFrames) -> None:
         """Ask if somebody is there while nothing comes, and close the connection if nobody answers."""
         while True:
             await asyncio.sleep(PING_S)
-            if self._taking or time.monotonic() - self._heard_at < PING_S:
+            if frames.silence_s < PING_S:
                 continue
             with suppress(WhisperError):
                 self.send("ping")
             await asyncio.sleep(PING_S)
-            if not self._taking and time.monotonic() - self._heard_at >= 2 * PING_S and self._socket is not None:
-                self._socket.shutdown(socket.SHUT_RDWR)
+            if frames.silence_s >= 2 * PING_S:
+                frames.end()
 
     async def _send_all(self, connected: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -333,7 +328,7 @@ class PlaceConnection:
         self.problem = problem
 
     async def _explained(
-        self, ended: "_Ended", process: asyncio.subprocess.Process | None, said: IO[bytes]
+        self, ended: StreamEnded, process: asyncio.subprocess.Process | None, said: IO[bytes]
     ) -> WhisperError:
         """Return why the program of the transport has ended."""
         kind = Unavailable if ended.greeted else _NotGreeted
@@ -360,55 +355,6 @@ class _NotGreeted(Unavailable):
 
 class _Renewed(Exception):
     """The host process becomes one of this version, and has to be connected again."""
-
-
-class _Ended(Exception):
-    """The stream has ended."""
-
-    def __init__(self, *, greeted: bool) -> None:
-        super().__init__()
-        self.greeted = greeted
-
-
-class _Incoming:
-    """The frames of one connection."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        self.socket = connected
-        self._reader = FrameReader()
-        self._rest = b""
-        self._greeted = False
-
-    async def skip_banner(self) -> None:
-        """Leave out what precedes the greeting."""
-        seen, buffer = b"", memoryview(bytearray(READ))
-        while GREETING not in seen:
-            if len(seen) > LONGEST_BANNER:
-                raise _NotGreeted("what answers there is no host process")
-            seen += buffer[: await self._read(buffer)]
-        self._rest = seen.partition(GREETING)[2]
-
-    async def next(self) -> list[FrameView]:
-        """Wait for the next frames, whose payloads are valid until the next call. Raises `_Ended`."""
-        try:
-            found, self._rest = list(self._reader.feed(self._rest)) if self._rest else [], b""
-            while not found:
-                if self._reader.lacks > FAR_FROM_WHOLE:
-                    # The program of the transport writes small pieces. Each of them would wake this process.
-                    await asyncio.sleep(GATHER_S)
-                found = list(self._reader.frames(await self._read(self._reader.room())))
-        except BadFrame as error:
-            raise Unavailable(f"the place sends something else than frames: {error}") from None
-        self._greeted = True
-        return found
-
-    async def _read(self, room: memoryview) -> int:
-        count = 0
-        with suppress(OSError):
-            count = await asyncio.get_running_loop().sock_recv_into(self.socket, room)
-        if not count:
-            raise _Ended(greeted=self._greeted)
-        return count
 
 
 def _hello(frame: FrameView) -> Hello:

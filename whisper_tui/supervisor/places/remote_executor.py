@@ -95,7 +95,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             raise Unavailable(message, hint="Check its owner, its permissions and the free disk.") from None
         self._mark.read()
         transport = self._transport_of(self._settings, near)
-        self._connection = PlaceConnection(transport, self._settings, near, self._mirrored.take, self._on_reached)
+        self._connection = PlaceConnection(transport, self._settings, near, self._mirrored, self._on_reached)
         self._connection.open()
 
     async def close(self) -> None:
