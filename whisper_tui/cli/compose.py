@@ -35,7 +35,7 @@ from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.peers import descends, starter_words, why_supervised_here
 from whisper_tui.wire.rendezvous import release
-from whisper_tui.wire.server import Endpoint, keep_listening, serve
+from whisper_tui.wire.server import Endpoint, Server, keep_listening, serve
 
 if TYPE_CHECKING:
     from whisper_tui.notify.desktop_buttons import Objection
@@ -146,7 +146,7 @@ async def _supervise(
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
         home,
-        _executor(Path(home.state) / "runs", configuration),
+        executor := _executor(Path(home.state) / "runs", configuration),
         clients_rules=ClientRules(Path.home()).of,
         gaps=_gaps,
         rule_book=rules,
@@ -165,7 +165,7 @@ async def _supervise(
     try:
         agents = _LateMcpEndpoint(supervisor, configuration)
         endpoints: dict[str, Endpoint] = {"mcp": agents, **_shell_endpoints(supervisor, configuration, home)}
-        server = await serve(supervisor, home, endpoints, refused=supervisor.attempt_refused)
+        server = await _served(supervisor, executor, home, endpoints)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         # Not at once: whoever started the supervisor waits for its first answer.
@@ -186,6 +186,16 @@ def _executor(runs: Path, configuration: Configuration) -> Executor:
     """Return the executor of this machine, or of this machine and the places of the configuration."""
     here = LocalExecutor(runs, Cgroups.find())
     return PlacedExecutors(here, configuration.places, runs) if configuration.places else here
+
+
+async def _served(
+    supervisor: Supervisor, executor: Executor, home: Directories, endpoints: Mapping[str, Endpoint]
+) -> Server:
+    """Serve clients and agents, those at places as well."""
+    server = await serve(supervisor, home, endpoints, refused=supervisor.attempt_refused)
+    if isinstance(executor, PlacedExecutors):
+        executor.serve_agents(server.serve_agent)
+    return server
 
 
 def _notifier(

@@ -259,7 +259,9 @@ def place_lines(places: Iterable[dict[str, Any]]) -> Iterator[str]:
         since = age(time.time() - place["since"])
         away = f"unreachable for {since}: {place['problem'].rstrip('.')}"
         reached = f"reached for {since}" if place["reached"] else away
-        yield f"Place {visible(place['name'])} ({visible(place['way'])}): {visible(reached)}{runs}"
+        served = f"; agents there start {place['relay']} mcp" if place.get("relay") else ""
+        agents = f", {place['agents']} connected" if place.get("agents") else ""
+        yield f"Place {visible(place['name'])} ({visible(place['way'])}): {visible(reached + runs + served)}{agents}"
 
 
 def print_denials(rows: list[dict[str, Any]]) -> None:

@@ -348,6 +348,8 @@ class SessionHello(Value):
     """True if the session is closed with the connection that has opened it: nobody else could go on with it."""
     place: PlaceName = ""
     """The place where its commands run if they name none. Empty: this machine."""
+    relayed: bool = Field(default=False, exclude_if=not_)
+    """True if the agent itself is at its place: its workspace is there, and nothing of it runs elsewhere."""
 
 
 class Session(Value):
@@ -367,10 +369,17 @@ class Session(Value):
     """How its edits of files are judged."""
     place: PlaceName = ""
     """The place where its commands run if they name none."""
+    relayed: bool = Field(default=False, exclude_if=not_)
+    """True if the agent itself is at its place: its workspace is there, and nothing of it runs elsewhere."""
     opened_at: float
     """Seconds since the epoch."""
     closed_at: float | None = None
     closed_because: str | None = None
+
+    @property
+    def root_here(self) -> str:
+        """The workspace on this machine. Empty: it is at a place."""
+        return "" if self.relayed else self.root
 
 
 NO_CHANGE, DENY_INSTEAD = "this agent's program takes no change of a call", "Deny it and say what to do instead"

@@ -334,3 +334,7 @@ class PlaceState(Value):
     """Runs there that are not over, as far as is known."""
     workspace: str = ""
     """The directory there that stands for an agent's workspace. Empty: the same path."""
+    relay: str = ""
+    """The program that agents there start to ask this supervisor. Empty: it serves none there."""
+    agents: int = 0
+    """Agents there that are connected by it."""

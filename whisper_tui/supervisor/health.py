@@ -63,7 +63,7 @@ class UnguardedAgents:
         """Check the hooks in the workspace of a session that a client opened over MCP."""
         # A client without working hooks still starts the MCP server, and no hook would come to report it. A session
         # with a key was opened by a hook, so that one works.
-        if self._gaps is None or session.client is None or session.key is not None:
+        if self._gaps is None or session.client is None or session.key is not None or session.relayed:
             return
         task = asyncio.create_task(self._check(self._gaps, session, session.client.name))
         self._tasks.add(task)

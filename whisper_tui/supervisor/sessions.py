@@ -216,7 +216,7 @@ class Sessions:
         self._environments = environments
         self._clock = clock
         opened = (session for session in store.board.sessions.values() if session.closed_at is None)
-        self._absent = {session.id for session in opened if session.key is None}
+        self._absent = {session.id for session in opened if session.key is None or session.relayed}
         """Sessions of an earlier supervisor whose agents have not come back yet."""
         self._timers: list[asyncio.TimerHandle | asyncio.Task[None]] = []
         self._starts: dict[str, int] = {}
@@ -228,6 +228,8 @@ class Sessions:
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
         _check_environment(hello.environment)
         place = self._placement.known(hello.place)
+        if hello.relayed and not place:
+            raise InvalidRequest("an agent that is at a place has to say at which")
         # Hooks connect anew for every call, and are told apart by their client's own name of the session.
         resumed = hello.resume or self._of_key(hello.key)
         if resumed is not None and (session := self._resume(resumed, hello)) is not None:
@@ -236,7 +238,7 @@ class Sessions:
             id=f"s{self._store.journal.last_session + 1}",
             name=hello.name,
             # A link could be pointed elsewhere later, and with it the workspace of standing approvals.
-            root=os.path.realpath(hello.root),
+            root=os.path.normpath(hello.root) if hello.relayed else os.path.realpath(hello.root),
             client=hello.client,
             pid=hello.pid,
             trust=hello.trust,
@@ -244,6 +246,7 @@ class Sessions:
             shell=hello.shell,
             hears=hello.hears,
             place=place,
+            relayed=hello.relayed,
             opened_at=self._clock(),
         )
         check_storable(session)
@@ -258,7 +261,7 @@ class Sessions:
     def environment_in(self, root: str) -> Mapping[str, str]:
         """The environment of the newest open session with this workspace, else the supervisor's own."""
         sessions = reversed(self._store.board.sessions.values())
-        there = (session.id for session in sessions if session.root == root and session.closed_at is None)
+        there = (session.id for session in sessions if session.root_here == root and session.closed_at is None)
         newest = next(there, None)
         return os.environ if newest is None else self._environments.of(newest)
 
@@ -366,7 +369,8 @@ class Sessions:
 
     def _resume(self, session_id: str, hello: SessionHello) -> Session | None:
         session = self._store.bring_back(session_id)
-        if session is None:
+        # Nobody on this machine goes on with the session of an agent at a place, nor the other way round.
+        if session is None or session.relayed != hello.relayed:
             return None
         self._absent.discard(session.id)
         self._environments.keep(session.id, hello.environment)
@@ -386,6 +390,8 @@ class Sessions:
 
         After a restart of the supervisor it is not known when the process started; then the session is still open.
         """
+        if session.relayed:
+            return True  # the key is that of the process there
         if pid is None or session.pid != pid:
             return pid is None and session.pid is None and session.key is None
         seen, start = find_process(pid), self._starts.get(session.id)

@@ -73,6 +73,20 @@ def ancestry(pid: int, read_process: ReadProcess) -> tuple[ProcessSeen, ...] | N
     return None
 
 
+@dataclass(frozen=True)
+class PeerThere:
+    """A process at a place that connects as an agent, as the host process there has seen it."""
+
+    place: str
+    pid: int
+    program: str
+    """Its command line."""
+    line: tuple[ProcessSeen, ...] | None
+    """It and its ancestors. None: they cannot be determined."""
+    key: str
+    """Names this very process for ever. Empty: it is not known."""
+
+
 def origin_by_mark(pid: int) -> Origin | None:
     """Return the origin of a process by its mark alone, with one read of /proc."""
     if sys.platform != "linux":

@@ -280,6 +280,8 @@ def standard_registry(
     `whole_line`: True if the name `execute_command` belongs to the older tool that takes a command line. `places`: the
     names of the places where commands can run besides this machine.
     """
+    if context.session.relayed:
+        return _registry_there(context)
     by_argv = ExecuteCommandTool(context, longest_timeout_s=longest_timeout_s)
     by_line = ExecuteCommandLineTool(context)
     registry = ToolRegistry(
@@ -302,6 +304,13 @@ def standard_registry(
         if not (whole_line and tool_set.name == "line"):
             registry.define_tool_set(tool_set)
     _add_discovered(registry, context)
+    return registry
+
+
+def _registry_there(context: ToolContext) -> ToolRegistry:
+    """Return the tools of an agent at a place: the others read files, and resolve directories, of this machine."""
+    registry = ToolRegistry((RunShellCommandTool(context),), context=context)
+    registry.register_tool(WaitTool(context, registry.get_tool_by_name))
     return registry
 
 

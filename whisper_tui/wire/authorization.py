@@ -14,10 +14,10 @@ from whisper_tui.model.errors import NotAllowed, WhisperError
 from whisper_tui.model.event import LONGEST_PROGRAM, AttemptRefused
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
-from whisper_tui.system.ancestry import ancestry, has_ended, read_process
+from whisper_tui.system.ancestry import PeerThere, ancestry, has_ended, read_process
 from whisper_tui.system.processes import command_of
 from whisper_tui.wire.operations import Operation
-from whisper_tui.wire.peers import ssh_client, supervised_call, why_supervised
+from whisper_tui.wire.peers import ssh_client, supervised_call, why_from_command, why_supervised
 from whisper_tui.wire.rendezvous import peer_process
 from whisper_tui.wire.server_state import ServerState
 
@@ -29,6 +29,9 @@ BURST = 20
 
 EVERY_S = 60.0
 """Seconds after which one further attempt is recorded."""
+
+LONGEST_DOOR, LONGEST_NAME = 50, 200
+"""Characters of what an agent at a place says, that are kept."""
 
 _log = logging.getLogger(__name__)
 
@@ -165,3 +168,37 @@ class PeerAuthorizer:
             program=program[:LONGEST_PROGRAM],
             from_call=objection.from_call,
         )
+
+
+ONLY_MCP = "an agent at a place is served over MCP alone"
+
+
+def admitted(peer: PeerThere, hello: dict[str, Any], state: ServerState, refusals: RefusalLog) -> dict[str, Any]:
+    """Return the hello of an agent at a place as it counts: over MCP, bound to its place. Raises `NotAllowed`.
+
+    Only that interface keeps an agent to its own session, and it decides nothing.
+    """
+    keepers = state.keepers(peer.place)
+    objection = why_from_command(peer.line, keepers)
+    if objection is None and hello["door"] != "mcp":
+        objection = ONLY_MCP
+    if objection is not None:
+        refusals.note(
+            AttemptRefused(
+                at=time.time(),
+                operation=f"{hello['door'][:LONGEST_DOOR]} at {peer.place}",
+                why=objection,
+                pid=peer.pid,
+                program=masked(peer.program).encode("utf-8", "replace").decode()[:LONGEST_PROGRAM],
+                from_call=supervised_call(peer.line, keepers),
+            )
+        )
+        raise NotAllowed(f"no agent is served at {peer.place}, because {objection}", hint="Start the agent outside")
+    given = hello.get("session")
+    said = given if isinstance(given, dict) else {}
+    session = {name: said[name] for name in ("name", "root", "client") if name in said}
+    bound = {"name": f"{str(said.get('name', ''))[:LONGEST_NAME]} at {peer.place}", "place": peer.place}
+    return {
+        **{name: hello[name] for name in ("door", "version", "wait_s") if name in hello},
+        "session": {**session, **bound, "relayed": True, "key": peer.key},
+    }

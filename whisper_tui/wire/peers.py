@@ -18,6 +18,7 @@ from whisper_tui.wire.rendezvous import peer_process
 
 NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 
+UNKNOWN = "the requesting process cannot be examined"
 _MARK_FOUND = "the request comes from inside a supervised command (its process has the mark)"
 
 
@@ -29,13 +30,14 @@ def why_supervised(
     `agents` are the agents that are or were connected, by pid and start.
     """
     if line is None or line[0].foreign:
-        return "the requesting process cannot be examined"
+        return UNKNOWN
     return _why_descendant(line, keepers, agents) or why_refused_over_ssh(line)
 
 
-def _why_descendant(
-    line: tuple[ProcessSeen, ...], keepers: Collection[int], agents: Mapping[tuple[int, str], str]
-) -> str | None:
+def why_from_command(line: tuple[ProcessSeen, ...] | None, keepers: Collection[int]) -> str | None:
+    """Return why a peer with these ancestors counts as a part of a supervised command. None: it is none."""
+    if not line or line[0].foreign:
+        return UNKNOWN
     for seen in line:
         if seen.pid in keepers or seen.keeper:
             return "the request comes from inside a supervised command"
@@ -43,6 +45,14 @@ def _why_descendant(
             return f"the request comes from inside a supervised command (its environment has {INSIDE})"
         if seen.descends_from == "command":
             return _MARK_FOUND
+    return None
+
+
+def _why_descendant(
+    line: tuple[ProcessSeen, ...], keepers: Collection[int], agents: Mapping[tuple[int, str], str]
+) -> str | None:
+    if (problem := why_from_command(line, keepers)) is not None:
+        return problem
     # The agent's own process is exempt: it runs its author's program, which may ask its user. The model acts through
     # processes that it starts.
     for seen in line[1:]:

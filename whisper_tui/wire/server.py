@@ -8,17 +8,17 @@ import resource
 import socket
 import stat
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllowed, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
-from whisper_tui.system.ancestry import Origin, ancestry, origin_by_mark, read_process
+from whisper_tui.system.ancestry import Origin, PeerThere, ancestry, origin_by_mark, read_process
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
-from whisper_tui.wire.authorization import RecordRefusal, RefusalLog
-from whisper_tui.wire.connection import ApiEndpoint
+from whisper_tui.wire.authorization import RecordRefusal, RefusalLog, admitted
+from whisper_tui.wire.connection import GONE, ApiEndpoint
 from whisper_tui.wire.operations import error_line
 from whisper_tui.wire.peers import check_origin, why_supervised
 from whisper_tui.wire.protocol import SOCKET, greeting
@@ -89,6 +89,12 @@ HELLO_S = 30.0
 FAREWELL_S = 2.0
 """Seconds that a client has to read its last answer before its connection is closed."""
 
+RETURN_S = 60.0
+"""Seconds that agents at a place have to come back after its connection was lost, before their sessions are closed."""
+
+OF_PLACES = -1
+"""Stands for the pid of all agents at places, where connections are counted."""
+
 _BACKLOG = 512
 _log = logging.getLogger(__name__)
 
@@ -100,6 +106,7 @@ class Server:
         self, supervision: InProcess, home: Directories, endpoints: Mapping[str, Endpoint], refusals: RefusalLog
     ) -> None:
         self._home = home
+        self._supervision, self._refusals = supervision, refusals
         self._state = ServerState(supervision)
         self._endpoints: dict[str, Endpoint] = {"port": ApiEndpoint(supervision, self._state, refusals), **endpoints}
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -107,6 +114,10 @@ class Server:
         self._listening: asyncio.Server | None = None
         self._path = Path(home.runtime) / SOCKET
         self._inode = 0
+        self._closes = False
+        self._closing: set[asyncio.Task[None]] = set()
+        self._lost: dict[str, asyncio.TimerHandle] = {}
+        """By the keys of agents at places: when their sessions end, because the connection to the place was lost."""
 
     async def objection_to(self, pid: int) -> str | None:
         """Return why a process may not decide, by the rules for clients (decision 13). None: it may."""
@@ -145,6 +156,9 @@ class Server:
             if self.is_found:
                 self._path.unlink(missing_ok=True)
             self._listening.close()
+        self._closes = True
+        for timer in self._lost.values():
+            timer.cancel()
         for connection in self._connections:
             connection.cancel()
         if self._connections:
@@ -167,20 +181,52 @@ class Server:
             _log.error("a connection failed", exc_info=error)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with ExitStack() as place:
-            try:
-                pid = _own_peer(writer.get_extra_info("socket"))
-                place.enter_context(self._places.taken(pid, origin_by_mark(pid)))
+        async with _answered(writer):
+            pid = _own_peer(writer.get_extra_info("socket"))
+            with self._places.taken(pid, origin_by_mark(pid)):
                 endpoint, hello = await self._receive(reader)
                 await check_origin(writer.get_extra_info("socket"), hello)
+                _check_here(hello)
                 await endpoint(reader, writer, hello)
-            except WhisperError as error:
-                # Programs of every version understand an error in this format, so it also answers a wrong hello.
-                writer.write(error_line(error))
-            except ConnectionError:
-                return
-            finally:
-                await _closed(writer)
+
+    async def serve_agent(self, connected: socket.socket, peer: PeerThere) -> None:
+        """Serve an agent at a place, whose bytes come over a socket of this process, as an agent and nothing else.
+
+        If this is cancelled, the connection to the place was lost: the agent has `RETURN_S` to come back.
+        """
+        reader, writer = await asyncio.open_connection(sock=connected, limit=LONGEST_REQUEST)
+        connection: asyncio.Task[Any] | None = asyncio.current_task()
+        if connection is not None:
+            self._connections[connection] = writer
+            connection.add_done_callback(self._ended)
+        if (timer := self._lost.pop(peer.key, None)) is not None:
+            timer.cancel()
+        async with _answered(writer):
+            # Nothing tells one of its processes from another, so all of them count as one.
+            with self._places.taken(OF_PLACES, "agent"):
+                endpoint, hello = await self._receive(reader)
+                try:
+                    await endpoint(reader, writer, admitted(peer, hello, self._state, self._refusals))
+                except asyncio.CancelledError:
+                    if not self._closes:
+                        later = asyncio.get_running_loop().call_later
+                        self._lost[peer.key] = later(RETURN_S, self._give_up, peer.key)
+                    raise
+
+    def _give_up(self, key: str) -> None:
+        """End the session of an agent at a place that has not come back."""
+        del self._lost[key]
+        closing = asyncio.create_task(self._end_session(key))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _end_session(self, key: str) -> None:
+        board = self._state.board
+        for session in tuple(board.sessions.values()):
+            if session.relayed and session.key == key and session.closed_at is None:
+                for call_id in tuple(board.open_in.get(session.id, ())):
+                    await self._supervision.leave(call_id, GONE)
+                await self._supervision.close_session(session.id, GONE)
 
     async def _receive(self, reader: asyncio.StreamReader) -> tuple[Endpoint, dict[str, Any]]:
         try:
@@ -199,6 +245,27 @@ class Server:
             raise InvalidRequest(f"there is no interface {hello['door']!r}", hint=f"There are {names}")
         greeting(hello)
         return endpoint, hello
+
+
+@asynccontextmanager
+async def _answered(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    """Answer a connection with the error of the block, and close it."""
+    try:
+        yield
+    except WhisperError as error:
+        # Programs of every version understand an error in this format, so it also answers a wrong hello.
+        writer.write(error_line(error))
+    except ConnectionError:
+        return
+    finally:
+        await _closed(writer)
+
+
+def _check_here(hello: dict[str, Any]) -> None:
+    """Raise `NotAllowed` for an agent of this machine that says to be at a place."""
+    session = hello.get("session")
+    if isinstance(session, dict) and session.get("relayed"):
+        raise NotAllowed("this agent is not at a place", hint="Let it connect without saying so")
 
 
 async def serve(

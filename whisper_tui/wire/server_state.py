@@ -117,11 +117,12 @@ class ServerState:
             await asyncio.wait([self._task])
             self._task = None
 
-    def keepers(self) -> Mapping[int, str]:
-        """Return the calls with living processes, by the pids of their keepers."""
+    def keepers(self, place: str = "") -> Mapping[int, str]:
+        """Return the calls with living processes at a place, by the pids of their keepers there."""
         records = (self.board.calls.get(call_id) for call_id in (*self.board.running, *self.board.unsettled))
         # A pid at a place may be that of any process here.
-        return {each.process.keeper_pid: each.id for each in records if each and each.process and not each.spec.place}
+        there = (each for each in records if each and each.spec.place == place)
+        return {each.process.keeper_pid: each.id for each in there if each.process}
 
     def agents(self) -> Mapping[tuple[int, str], str]:
         """The names of the agents' programs, by pid and start."""

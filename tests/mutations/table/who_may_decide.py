@@ -11,18 +11,19 @@ PEERS = "tests/wire/test_peers.py::"
 SSH = "tests/wire/test_ssh_sessions.py::"
 PRIVATE = "tests/mutations/test_private_files.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
+THERE = "tests/supervisor/places/test_agents_there.py::"
 
 WHO_MAY_DECIDE = (
     Mutation(
         "a keeper among the ancestors",
-        "whisper_tui.wire.peers._why_descendant",
+        "whisper_tui.wire.peers.why_from_command",
         "seen.pid in keepers or seen.keeper",
         "False",
         (PEERS + "test_a_descendant_of_a_keeper_may_not_decide",),
     ),
     Mutation(
         "the environment of a supervised command",
-        "whisper_tui.wire.peers._why_descendant",
+        "whisper_tui.wire.peers.why_from_command",
         "seen.marked",
         "False",
         (PEERS + "test_a_process_with_the_environment_of_a_supervised_command_may_not_decide",),
@@ -72,9 +73,68 @@ WHO_MAY_DECIDE = (
     Mutation(
         "a process that cannot be examined",
         "whisper_tui.wire.peers.why_supervised",
-        'return "the requesting process cannot be examined"',
+        "return UNKNOWN",
         "return None",
         (PEERS + "test_a_process_that_cannot_be_examined_may_not_decide",),
+    ),
+    Mutation(
+        "a supervised command at a place is no agent there",
+        "whisper_tui.wire.authorization.admitted",
+        "why_from_command(peer.line, keepers)",
+        "None",
+        (
+            THERE + "test_a_supervised_command_there_is_no_agent",
+            THERE + "test_an_orphan_of_a_supervised_command_there_is_none_either",
+        ),
+    ),
+    Mutation(
+        "a process at a place that is not known counts as a supervised command",
+        "whisper_tui.wire.peers.why_from_command",
+        "return UNKNOWN",
+        "return None",
+        (THERE + "test_who_is_not_known_counts_as_a_supervised_command",),
+    ),
+    Mutation(
+        "an agent at a place reaches nothing but MCP",
+        "whisper_tui.wire.authorization.admitted",
+        'objection is None and hello["door"] != "mcp"',
+        "False",
+        (THERE + "test_it_is_served_as_nothing_but_an_agent",),
+    ),
+    Mutation(
+        "an agent at a place is bound to that",
+        "whisper_tui.wire.authorization.admitted",
+        '{**session, **bound, "relayed": True, "key": peer.key}',
+        "{**said, **bound}",
+        (THERE + "test_what_it_says_about_itself_counts_for_nothing",),
+    ),
+    Mutation(
+        "nobody here says to be an agent at a place",
+        "whisper_tui.wire.server._check_here",
+        'isinstance(session, dict) and session.get("relayed")',
+        "False",
+        (THERE + "test_another_machines_agent_cannot_say_to_be_there",),
+    ),
+    Mutation(
+        "only the user of the host process connects as an agent there",
+        "whisper_tui.supervisor.places.far_agents.FarAgents._accept",
+        "uid != os.geteuid()",
+        "False",
+        (THERE + "test_another_user_is_no_agent",),
+    ),
+    Mutation(
+        "a process at a place whose pid another one has by now",
+        "whisper_tui.supervisor.places.far_agents.facts_of",
+        "has_ended(connection)",
+        "False",
+        (THERE + "test_a_process_that_has_ended_is_not_known",),
+    ),
+    Mutation(
+        "nothing of an agent at a place runs elsewhere",
+        "whisper_tui.supervisor.places.place_settings.Placement._placed_there",
+        'own or request.spec.place not in {"", place}',
+        "False",
+        (THERE + "test_none_of_its_calls_runs_elsewhere",),
     ),
     Mutation(
         "a connection whose process has ended",

@@ -7,7 +7,7 @@ from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_pla
 
 
 def test_a_place_needs_only_its_engine() -> None:
-    assert read_place("gpu1", {"by": "ssh"}) == PlaceSettings("gpu1", "ssh")
+    assert read_place("gpu1", {"by": "ssh"}) == PlaceSettings("gpu1", "ssh", agents=False)
 
 
 def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields() -> None:
@@ -15,6 +15,7 @@ def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields
     place = read_place("a100", table)
     assert place.options == {"cpus": "4", "gpus": "0.5"}
     assert (place.python, place.workspace, place.directory) == ("/opt/python3.12", "/data/project", "")
+    assert read_place("a100", {**table, "agents": True}).agents
     assert (place.option("gpus"), place.option("memory")) == ("0.5", "")
 
 
@@ -33,6 +34,7 @@ def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields
         ("gpu1", {"by": "ssh", "host": "-oProxyCommand=sh"}, "places.gpu1.host may not be '-oProxyCommand=sh'"),
         ("gpu1", {"by": "ssh", "host": "a\nb"}, "places.gpu1.host may not be"),
         ("gpu1", {"by": "ssh", "host": True}, "places.gpu1.host must be a text or a number"),
+        ("gpu1", {"by": "ssh", "agents": "true"}, "places.gpu1.agents must be true or false"),
         ("gpu1", {"by": "ssh", "directory": "whisper"}, "places.gpu1.directory must be an absolute path there"),
     ],
 )

@@ -6,8 +6,8 @@ And of decisions: what a human approves has to be what was shown, and must work 
 from collections import Counter
 from collections.abc import Callable
 
-from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, ToolCall, memory_weight
-from whisper_tui.model.decision import Approve
+from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, Session, ToolCall, memory_weight
+from whisper_tui.model.decision import Approve, RuleScope
 from whisper_tui.model.ending import Withdrawn
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.event import AgentGaveUp, AgentReturned, Claimed, Event, Finished, Started, Submitted
@@ -231,9 +231,9 @@ def check_same_files(seen: Resolved | None, now: Resolved | None) -> None:
             )
 
 
-def check_place(call: ToolCall, decision: Approve, placement: Placement) -> Approve:
+def check_place(call: ToolCall, decision: Approve, placement: Placement, session: Session | None) -> Approve:
     """Return an approval, edited only if it is. Raises `Refused` if it cannot hold where the command runs."""
-    edited = decision.edited and placement.check_moved(call, decision.edited)
+    edited = decision.edited and placement.check_moved(call, decision.edited, session)
     decision = decision.model_copy(update={"edited": None if edited == call.spec else edited})
     spec = decision.edited or call.spec
     if not placement.known(spec.place):
@@ -244,4 +244,7 @@ def check_place(call: ToolCall, decision: Approve, placement: Placement) -> Appr
     if decision.undoable:
         message = f"it runs at {spec.place}, and changes are kept on this machine only"
         raise Refused(message, hint="Approve it as it is, or deny it")
+    scope = decision.remember
+    if session is not None and session.relayed and isinstance(scope, RuleScope) and scope.where == "project":
+        raise Refused(f"its workspace is at {session.place}, where no rules are kept", hint="Save it for everywhere")
     return decision

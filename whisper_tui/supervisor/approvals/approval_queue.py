@@ -211,7 +211,7 @@ class ApprovalQueue:
 
     def _approve(self, record: CallRecord, decision: Approve, by: Decider, examined: Looked) -> None:
         now = self._clock()
-        decision = check_place(record.call, decision, self.judge.placement)
+        decision = check_place(record.call, decision, self.judge.placement, self._store.session(record.call.session_id))
         if decision.edited is not None and not record.call.takes_change:
             raise Refused(NO_CHANGE, hint=DENY_INSTEAD)
         check_same_tool(record.call.spec, decision.edited)

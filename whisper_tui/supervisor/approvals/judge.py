@@ -229,7 +229,7 @@ class Judge:
         self, call: ToolCall, spec: CommandSpec, used: str | None, examined: Examined
     ) -> tuple[Verdict, Resolved]:
         session, resolved = self._board.sessions.get(call.session_id), examined.resolved
-        root = session.root if session else ""
+        root = session.root_here if session else ""
         question = Question(
             session_id=call.session_id,
             session_root=self._root(session, spec),
@@ -250,7 +250,7 @@ class Judge:
         )
         memory = self._memory(call.session_id, spec, used)
         rules = self._rules(root)
-        if session is not None and self._clients_rules is not None:
+        if session is not None and not session.relayed and self._clients_rules is not None:
             # A client's own rules can only restrict: its allow list was not written for this program (decision 10).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
         if isinstance(spec.command, CarriedOut):
@@ -267,6 +267,8 @@ class Judge:
     def _root(self, session: Session | None, spec: CommandSpec) -> str:
         """Return the workspace of a session where a command runs."""
         root = session.root if session is not None else ""
+        if session is not None and session.relayed:
+            return root
         return self.placement.there(spec.place, root, root) if spec.place else root
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:

@@ -24,10 +24,11 @@ from importlib import import_module
 from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.places.far_agents import FarAgents, is_ours, listening
 from whisper_tui.supervisor.places.far_news import POLL_S, FilePart, FileWatch, NewsOfRun, Outbox, Parts
 from whisper_tui.supervisor.places.far_runs import Failed, FarLoop, FarRuns
 from whisper_tui.supervisor.places.frames import BadFrame, FrameReader, FrameView, encoded
-from whisper_tui.system.processes import LINUX, boot_id, kernel_file, mark_in_limits
+from whisper_tui.system.processes import boot_id
 
 PROTOCOL = 1
 LOCK, SOCKET, INSTANCE, RUNS = "host.lock", "host.sock", "instance", "runs"
@@ -272,7 +273,8 @@ class FarHost:
         self._answers: deque[Callable[[], None]] = deque()
         self._wake, self._wake_in = os.pipe()
         self.runs = FarRuns(os.path.join(directory, RUNS), package, self.loop, self._on_changed)
-        self._listener = _listen()
+        self.agents = FarAgents(self.loop, package, self._send)
+        self._listener = listening(SOCKET)
         self._ended = False
 
     def serve(self) -> None:
@@ -291,6 +293,7 @@ class FarHost:
                 self._connection.flush()
         self._listener.close()
         run_files.remove(SOCKET)
+        self.agents.close()
         self.runs.close()
 
     def on_frame(self, connection: NearEnd, frame: FrameView) -> None:
@@ -328,6 +331,8 @@ class FarHost:
                 connection.unfollow(name)
                 self.runs.forget(name)
                 reply({})
+            case "agent":
+                self.agents.take(name, frame.header, bytes(frame.payload), reply)
             case "finished":
                 reply({"names": self.runs.finished()})
             case "ping":
@@ -348,6 +353,7 @@ class FarHost:
             self._connection = None
             self._last_used = time.monotonic()
             self.runs.drop_inputs()
+            self.agents.close()
 
     def _start(self, connection: NearEnd, name: str, order: dict[str, Any]) -> None:
         environment = {**(self._login.variables or {}), **order["environment"]}
@@ -359,7 +365,7 @@ class FarHost:
             connection, _ = self._listener.accept()
         except OSError:
             return
-        if not _may_connect(connection):
+        if not is_ours(connection):
             connection.close()
             return
         # The older one is half dead, or its near end was restarted. What it has not read must not start anything.
@@ -392,6 +398,10 @@ class FarHost:
         }
         connection.send(encoded(hello, json.dumps(self._login.variables or dict(os.environ)).encode()))
         connection.flush()
+
+    def _send(self, header: dict[str, Any], payload: bytes) -> None:
+        if self._connection is not None:
+            self._connection.send(encoded(header, payload))
 
     def _answer_in_thread(self, what: str, question: bytes, reply: Callable[[dict[str, Any], bytes], None]) -> None:
         def answer() -> None:
@@ -451,29 +461,6 @@ def _instance(directory: str) -> str:
     made = secrets.token_hex(16)
     run_files.write_whole(path, made.encode(), durable=True)
     return made
-
-
-def _listen() -> socket.socket:
-    """Return the socket of the host, in the current directory: a whole path may be too long for a socket."""
-    run_files.remove(SOCKET)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(SOCKET)
-    finally:
-        os.umask(before)
-    listener.listen(16)
-    listener.setblocking(False)
-    return listener
-
-
-def _may_connect(connection: socket.socket) -> bool:
-    """True if the process at the other end is this user's, and no supervised command."""
-    if not LINUX:
-        return True  # the directory is private
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", credentials)
-    return uid == os.geteuid() and mark_in_limits(kernel_file(f"/proc/{pid}/limits")) is None
 
 
 def serve(directory: str, package: str, lock: int = -1) -> None:

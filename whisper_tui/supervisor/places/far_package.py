@@ -12,14 +12,24 @@ import whisper_tui
 
 PARTS = (
     "__init__.py",
+    "agents/__init__.py",
+    "agents/known_clients.py",
+    "model/__init__.py",
+    "model/errors.py",
+    "model/protocol_version.py",
+    "model/text.py",
     "supervisor/__init__.py",
     "supervisor/keeper/*.py",
     "supervisor/places/__init__.py",
     "supervisor/places/far_*.py",
     "supervisor/places/frames.py",
     "system/__init__.py",
+    "system/ancestry.py",
     "system/host_files.py",
     "system/processes.py",
+    "transports/__init__.py",
+    "transports/mcp/__init__.py",
+    "transports/mcp/relay.py",
 )
 """The files of the package that run there. All of them are satisfied with the standard library."""
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)

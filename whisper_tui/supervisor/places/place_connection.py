@@ -74,8 +74,10 @@ class PlaceConnection:
         near: str,
         news: TakesNews,
         greet: Callable[[Hello], None],
+        *,
+        part: Callable[[], None] = lambda: None,
     ) -> None:
-        """`near`: the name of this end there. `greet` is called whenever the place is reached."""
+        """`near`: the name of this end there. `greet` is called whenever it is reached, `part` when that is over."""
         self.name = settings.name
         self.hello: Hello | None = None
         """The other end. None: it is not reached."""
@@ -90,7 +92,7 @@ class PlaceConnection:
         self._settings = settings
         self._near = near
         self._news = news
-        self._greet = greet
+        self._greet, self._part = greet, part
         self._task: asyncio.Task[None] | None = None
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Frame]] = {}
@@ -204,6 +206,7 @@ class PlaceConnection:
         finally:
             if self.hello is not None:
                 self.hello, self.problem, self.since = None, "the connection was lost", time.time()
+                self._part()
             if sender is not None:
                 sender.cancel()
             ours.close()

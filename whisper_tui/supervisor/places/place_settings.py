@@ -25,7 +25,7 @@ ENGINE_OPTIONS: Mapping[Engine, tuple[str, ...]] = {
 """The keys that each engine reads, beside those of every place."""
 
 _REQUIRED: Mapping[Engine, str] = {"docker": "container", "podman": "container", "kubernetes": "image"}
-_OF_EVERY_PLACE = ("by", "directory", "python", "workspace")
+_OF_EVERY_PLACE = ("agents", "by", "directory", "python", "workspace")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class PlaceSettings:
     """The interpreter there, 3.11 or newer: a name to look up in PATH, or a path."""
     workspace: str = ""
     """Absolute directory there that stands for the workspace of an agent. Empty: the same path as here."""
+    agents: bool = False
+    """True if agents there ask this machine's supervisor."""
 
     def option(self, name: str) -> str:
         """Return an option of the engine. Empty: the table does not say it."""
@@ -61,7 +63,10 @@ def read_place(name: str, table: object) -> PlaceSettings:
         raise BadConfiguration(f"{where} must be a table", hint=f"Write [{where}] on a line of its own")
     by = _engine(where, table.get("by"))
     known = (*_OF_EVERY_PLACE, *ENGINE_OPTIONS[by])
-    said = {key: _text(where, key, value) for key, value in table.items() if key in known}
+    agents = table.get("agents", False)
+    if not isinstance(agents, bool):
+        raise BadConfiguration(f"{where}.agents must be true or false", hint="Write it without quotes")
+    said = {key: _text(where, key, value) for key, value in table.items() if key in known and key != "agents"}
     if unknown := [key for key in table if key not in known]:
         raise BadConfiguration(unknown_key(where, unknown[0], known), hint="Correct it, then try again")
     required = _REQUIRED.get(by)
@@ -72,7 +77,7 @@ def read_place(name: str, table: object) -> PlaceSettings:
             raise BadConfiguration(f"{where}.{key} must be an absolute path there", hint="Write it from / on")
     options = {key: said[key] for key in ENGINE_OPTIONS[by] if said.get(key)}
     general = {key: said[key] for key in ("directory", "python", "workspace") if said.get(key)}
-    return PlaceSettings(name, by, options, **general)
+    return PlaceSettings(name, by, options, agents=agents, **general)
 
 
 def _engine(where: str, by: object) -> Engine:
@@ -95,6 +100,7 @@ def _text(where: str, key: str, value: object) -> str:
     return text
 
 
+OF_ITS_PLACE = "Let it run commands with run_shell_command, without naming a place"
 NO_WAY_THERE = "The place is chosen for commands that the supervisor starts: run_shell_command, whisper-tui call"
 
 
@@ -151,10 +157,12 @@ class Placement:
         The call itself may name the place, or its session, or a rule; the agent's own tools stay on this machine.
         """
         spec, own = request.spec, _carried_out_here(request)
-        if own:
+        if own and not session.relayed:
             if self.known(spec.place):
                 raise Refused(f"{own}, so it runs on this machine and not at {spec.place}", hint=NO_WAY_THERE)
             return request
+        if session.relayed:
+            return self._placed_there(request, session, own)
         place = self.known(spec.place or session.place or by_rule())
         if not place and not spec.place:
             return request
@@ -164,9 +172,19 @@ class Placement:
         placed = spec.model_copy(update={"place": place, "cwd": cwd})
         return request.model_copy(update={"spec": placed, "follows": follows})
 
-    def check_moved(self, call: ToolCall, edited: CommandSpec) -> CommandSpec:
+    def _placed_there(self, request: CallRequest, session: Session, own: str) -> CallRequest:
+        """Return a request of an agent that is at a place itself: it runs there. Raises `Refused`."""
+        place = self.known(session.place)
+        if own or request.spec.place not in {"", place}:
+            raise Refused(f"this agent is at {place}, and nothing of it runs elsewhere", hint=OF_ITS_PLACE)
+        spec = request.spec.model_copy(update={"place": place})
+        return request.model_copy(update={"spec": spec, "follows": False})
+
+    def check_moved(self, call: ToolCall, edited: CommandSpec, session: Session | None) -> CommandSpec:
         """Return the command of a call as a human has edited it, at a place that there is. Raises `Refused`."""
         place = self.known(edited.place)
+        if session is not None and session.relayed and place != session.place:
+            raise Refused(f"its agent is at {session.place}, and nothing of it runs elsewhere", hint="Leave it there")
         if place and (own := _carried_out_here(call)):
             raise Refused(f"{own}, so it cannot run at {place}", hint="Leave it on this machine, or deny it")
         return edited if place == edited.place else edited.model_copy(update={"place": place})

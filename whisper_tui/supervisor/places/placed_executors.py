@@ -13,7 +13,7 @@ from whisper_tui.supervisor.places.engines import ContainerTransport, PlaceTrans
 from whisper_tui.supervisor.places.mirror import placed_at
 from whisper_tui.supervisor.places.place_connection import PlaceConnection
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
-from whisper_tui.supervisor.places.remote_executor import RemoteExecutor
+from whisper_tui.supervisor.places.remote_executor import RemoteExecutor, ServeAgent
 from whisper_tui.supervisor.runs.executor import Executor, Report, RunKey, StartOrder
 
 
@@ -81,6 +81,11 @@ class PlacedExecutors:
     def connection(self, place: str) -> PlaceConnection:
         """Return the connection to a place. Raises `Unavailable`."""
         return self._at(place).connection
+
+    def serve_agents(self, serve: ServeAgent) -> None:
+        """Serve the agents at the places whose settings say so, from now on."""
+        for remote in self._there.values():
+            remote.serve_agents(serve)
 
     def states(self) -> tuple[PlaceState, ...]:
         """Return how each place is reached."""

@@ -1,9 +1,15 @@
-"""The executor of one place: the far host runs the commands, and their files are mirrored into the runs directory."""
+"""The executor of one place: the far host runs the commands, and their files are mirrored into the runs directory.
+
+It also relays the agents that are there, whose connections are served here.
+"""
 
 import asyncio
+import hashlib
 import json
+import logging
+import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +18,8 @@ from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, Wh
 from whisper_tui.model.state import PlaceState
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.engines import PlaceTransport
-from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame
+from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame, FrameView
+from whisper_tui.supervisor.places.incoming_frames import LongFrame, TakesNews
 from whisper_tui.supervisor.places.mirror import Identity, Mirror, MirroredRuns, PlacedRun, PlaceMark, near_name
 from whisper_tui.supervisor.places.place_connection import Disconnected, Hello, PlaceConnection
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
@@ -24,10 +31,201 @@ from whisper_tui.supervisor.runs.executor import (
 )
 from whisper_tui.supervisor.runs.monitor import ExecutorOfFiles
 from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system.ancestry import PeerThere, ProcessSeen
 
 INPUT = 1 << 16
 """Bytes of input in one request."""
 MADE_ANEW = "the place was made anew since it was started there; it may have run"
+ServeAgent = Callable[[socket.socket, PeerThere], Awaitable[None]]
+"""Serves an agent at a place, whose bytes come over a socket. Cancelled when the connection to the place is lost."""
+
+MOST_AGENTS = 64
+"""Connections of agents at one place, whatever the host process there says."""
+MOST_AHEAD = 1 << 20
+"""Bytes of one agent that wait to be served. The host process sends fewer ahead."""
+PIECE = 1 << 16
+_LONGEST_PROGRAM = 200
+_log = logging.getLogger(__name__)
+
+
+class PlaceAgents:
+    """The agents at one place."""
+
+    serve: ServeAgent | None = None
+    """None: no agents are served."""
+    program = ""
+    """The program there by which they ask. Empty: none are served there."""
+
+    def __init__(self, place: str, connection: Callable[[], PlaceConnection]) -> None:
+        self._place = place
+        self._connection = connection
+        self._channels: dict[int, _Channel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def number(self) -> int:
+        """How many are connected."""
+        return len(self._channels)
+
+    def begin(self) -> None:
+        """Have the host process listen for agents. Called whenever the place is reached."""
+        self._keep(asyncio.create_task(self._begin()))
+
+    def lose(self) -> None:
+        """End what went over a connection that was lost."""
+        self.program = ""
+        for channel in tuple(self._channels.values()):
+            channel.lose()
+        self._channels.clear()
+
+    def take(self, frame: FrameView, hello: Hello | None) -> None:
+        """Take what the host process says about an agent, or passes on from it."""
+        number, header = frame.header.get("agent"), frame.header
+        if not isinstance(number, int):
+            return
+        channel = self._channels.get(number)
+        if channel is not None:
+            if frame.payload:
+                channel.put(bytes(frame.payload))
+            if header.get("end") is True or header.get("gone") is True:
+                channel.put(b"")
+        elif header.get("new") is True:
+            self._accept(number, peer_from(self._place, hello, bytes(frame.payload)))
+
+    async def _begin(self) -> None:
+        try:
+            answer = await self._connection().ask("agent")
+        except WhisperError as error:
+            _log.warning("no agents are served at %s: %s", self._place, error.sentence())
+            return
+        self.program = str(answer.header.get("program", ""))[:_LONGEST_PROGRAM]
+
+    def _accept(self, number: int, peer: PeerThere) -> None:
+        connection = self._connection()
+        if self.serve is None or len(self._channels) >= MOST_AGENTS:
+            connection.send("agent", of=str(number), end=True)
+            return
+        channel = self._channels[number] = _Channel(number, connection)
+        self._keep(asyncio.create_task(self._serve(number, channel, peer, self.serve)))
+
+    async def _serve(self, number: int, channel: "_Channel", peer: PeerThere, serve: ServeAgent) -> None:
+        await channel.serve(serve, peer)
+        if self._channels.get(number) is channel:
+            del self._channels[number]
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Channel:
+    """The connection of one agent: a pair of sockets of this process, and what is copied to and from one of them."""
+
+    def __init__(self, number: int, connection: PlaceConnection) -> None:
+        self._number, self._connection = number, connection
+        self._coming: asyncio.Queue[bytes] = asyncio.Queue()
+        """Bytes of the agent, as many as the host process may send ahead. Empty ones: its end."""
+        self._waiting = 0
+        """Their number."""
+        self._serving: asyncio.Future[None] | None = None
+        self._lost = False
+
+    def put(self, data: bytes) -> None:
+        """Take bytes of the agent."""
+        self._waiting += len(data)
+        if self._waiting > MOST_AHEAD:
+            self.lose()  # that is no host process of ours
+        else:
+            self._coming.put_nowait(data)
+
+    def lose(self) -> None:
+        """End it, because nothing comes or goes any more."""
+        self._lost = True
+        if self._serving is not None:
+            self._serving.cancel()
+
+    async def serve(self, serve: ServeAgent, peer: PeerThere) -> None:
+        """Serve the agent until it is gone."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setblocking(False)
+        copying = asyncio.create_task(self._copy_in(ours))
+        self._serving = asyncio.ensure_future(serve(theirs, peer))
+        try:
+            if self._lost:
+                self._serving.cancel()
+            await self._copy_out(ours)
+            await asyncio.wait([self._serving])
+        finally:
+            copying.cancel()
+            self._serving.cancel()
+            ours.close()
+            theirs.close()
+
+    async def _copy_in(self, ours: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError, WhisperError):
+            while data := await self._coming.get():
+                await loop.sock_sendall(ours, data)
+                self._waiting -= len(data)
+                # Only now may the host process send more: an agent cannot fill the memory here.
+                self._connection.send("agent", of=str(self._number), taken=len(data))
+            ours.shutdown(socket.SHUT_WR)
+
+    async def _copy_out(self, ours: socket.socket) -> None:
+        """Copy until the server closes its end. Each piece is answered, so an agent that reads nothing gets no more."""
+        loop = asyncio.get_running_loop()
+        with suppress(OSError, WhisperError):
+            while data := await loop.sock_recv(ours, PIECE):
+                await self._connection.ask("agent", data, of=str(self._number))
+            self._connection.send("agent", of=str(self._number), end=True)
+
+
+def peer_from(place: str, hello: Hello | None, told: bytes) -> PeerThere:
+    """Return who has connected there. What is wrong with it makes it unknown, which counts as a supervised command."""
+    pid, program, line = 0, "", None
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        said = json.loads(told)
+        pid, program = int(said["pid"]), str(said["program"])[:_LONGEST_PROGRAM]
+        line = tuple(map(_seen, said["line"])) if said["line"] else None
+    if line is None or hello is None or line[0].pid != pid or line[-1].parent != 0:
+        return PeerThere(place, pid, program, None, "")
+    process = f"{place}\0{hello.instance}\0{hello.boot}\0{pid}\0{line[0].start}"
+    return PeerThere(place, pid, program, line, f"relay {hashlib.sha256(process.encode()).hexdigest()}")
+
+
+def _seen(told: Mapping[str, Any]) -> ProcessSeen:
+    origin = told["descends_from"]
+    return ProcessSeen(
+        pid=int(told["pid"]),
+        parent=int(told["parent"]),
+        start=str(told["start"]),
+        marked=told["marked"] is not False,
+        keeper=told["keeper"] is not False,
+        descends_from=origin if origin in {None, "agent"} else "command",
+        foreign=told["foreign"] is not False,
+    )
+
+
+class PlaceNews:
+    """Takes the news of a place: of agents at once, and of runs as fast as the disk does."""
+
+    def __init__(self, runs: TakesNews, agents: PlaceAgents, hello: Callable[[], Hello | None]) -> None:
+        self._runs, self._agents, self._hello = runs, agents, hello
+
+    async def take(self, frames: list[FrameView]) -> None:
+        """Take frames, whose payloads are void afterwards."""
+        of_runs = list[FrameView]()
+        for frame in frames:
+            if "agent" in frame.header:
+                self._agents.take(frame, self._hello())
+            else:
+                of_runs.append(frame)
+        if of_runs:
+            await self._runs.take(of_runs)
+
+    async def pour(self, frame: LongFrame) -> None:
+        """Take what has come of a piece of output. Raises `EOFError` at the end of the connection."""
+        await self._runs.pour(frame)
 
 
 class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
@@ -50,6 +248,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         self._mirrored = MirroredRuns(settings.name, str(runs_directory), self._ask_to_forget)
         self._mark = PlaceMark(self._directory, settings.name)
         self._connection: PlaceConnection | None = None
+        self.agents = PlaceAgents(settings.name, lambda: self.connection)
 
     @property
     def connection(self) -> PlaceConnection:
@@ -83,7 +282,16 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             host=connection.host,
             running=len(self._mirrored.runs),
             workspace=self._settings.workspace,
+            relay=self.agents.program,
+            agents=self.agents.number,
         )
+
+    def serve_agents(self, serve: ServeAgent) -> None:
+        """Serve the agents there from now on, if the settings say so."""
+        if self._settings.agents:
+            self.agents.serve = serve
+            if self._connection is not None and self._connection.hello is not None:
+                self.agents.begin()
 
     async def open(self) -> None:
         """Begin to connect. Raises `Unavailable` if the directory of runs cannot be used."""
@@ -95,7 +303,10 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             raise Unavailable(message, hint="Check its owner, its permissions and the free disk.") from None
         self._mark.read()
         transport = self._transport_of(self._settings, near)
-        self._connection = PlaceConnection(transport, self._settings, near, self._mirrored, self._on_reached)
+        news = PlaceNews(self._mirrored, self.agents, lambda: self.connection.hello)
+        self._connection = PlaceConnection(
+            transport, self._settings, near, news, self._on_reached, part=self.agents.lose
+        )
         self._connection.open()
 
     async def close(self) -> None:
@@ -167,6 +378,8 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         await self.connection.ask("forget", of=name)
 
     def _on_reached(self, hello: Hello) -> None:
+        if self.agents.serve is not None:
+            self.agents.begin()
         for run in tuple(self._mirrored.runs.values()):
             self._attach(run, hello)
         self._mirrored.keep(self._forget_finished())

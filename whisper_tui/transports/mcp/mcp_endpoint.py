@@ -111,7 +111,7 @@ def _checked(hello: dict[str, Any]) -> SessionHello:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "session"
         raise InvalidRequest(f"the hello line is wrong at {where}: {first['msg']}") from error
-    if not os.path.isdir(asked.root):  # noqa: PTH112  an impossible path is not a directory, and not an error
+    if not asked.relayed and not os.path.isdir(asked.root):  # noqa: PTH112  an impossible path is not a directory, and not an error
         raise InvalidRequest(
             f"the workspace {asked.root} is not a directory", hint="Name an existing one with `whisper-tui mcp --root`"
         )

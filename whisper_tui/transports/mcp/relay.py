@@ -176,6 +176,7 @@ def run_relay(
     name: str | None = None,
     wait_s: float | None = None,
     own_shell: bool = False,
+    environment: Mapping[str, str] = os.environ,
     stdin: int = 0,
     stdout: int = 1,
 ) -> int:
@@ -183,14 +184,14 @@ def run_relay(
 
     `wait_s`: seconds within which the agent's program needs answers. None: the supervisor decides by its name.
     `own_shell`: the agent's own shell is supervised, so it is offered no tools that run commands.
+    `environment`: that of its commands.
     """
     for descriptor in (stdin, stdout):
         # The agent's program shares the open file, and may have made it non-blocking.
         os.set_blocking(descriptor, True)
     lost: list[OSError] = []
-    write_line = partial(_write, stdout, lost)
-    pid = os.getppid()
-    relay = Relay(reach, look, write_line, root=root, name=name, wait_s=wait_s, own_shell=own_shell, pid=pid)
+    about: Message = {"root": root, "name": name, "wait_s": wait_s, "own_shell": own_shell, "environment": environment}
+    relay = Relay(reach, look, partial(_write, stdout, lost), pid=os.getppid(), **about)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -250,6 +251,7 @@ class Relay:
         own_shell: bool = False,
         pid: int | None = None,
         over_http: bool = False,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._reach = reach
         self._look = look
@@ -260,6 +262,7 @@ class Relay:
         self._own_shell = own_shell
         self._pid = pid
         self._over_http = over_http
+        self._environment = environment
         self._session_id: str | None = None
         self._memory = RelayState()
         self._link: _Link | None = None
@@ -336,7 +339,7 @@ class Relay:
             "name": self._name or (f"{base} ({client})" if client else base),
             "root": self._root,
             "pid": self._pid,
-            "environment": sendable(os.environ),
+            "environment": sendable(self._environment),
             "resume": self._session_id,
         }
         how = {"wait_s": self._wait_s, "over_http": self._over_http, "own_shell": self._own_shell}

@@ -255,7 +255,9 @@ class RulesScreen(CommandScreen):
     def _roots(self) -> tuple[str, ...]:
         """The workspaces of the sessions that are open."""
         sessions = self._cockpit.board.sessions.values()
-        return tuple(sorted({session.root for session in sessions if session.closed_at is None}))[:MOST_ROOTS]
+        return tuple(
+            sorted({session.root for session in sessions if session.closed_at is None and not session.relayed})
+        )[:MOST_ROOTS]
 
     async def _count_hits(self) -> None:
         try:
