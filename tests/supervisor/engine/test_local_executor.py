@@ -117,6 +117,25 @@ async def test_the_timeline_covers_every_byte_in_the_order_of_arrival(engine: En
     assert engine.executor.read_timeline(key, 2, 5)[0].start == 2
 
 
+async def test_the_timeline_is_there_while_the_command_goes_on(engine: Engine):
+    key = await engine.start("echo a; exec sleep 600")
+    await until(lambda: engine.executor.read_timeline(key, 0, 10))
+    (span,) = engine.executor.read_timeline(key, 0, 10)
+    assert (span.stream, span.start, span.length) == ("out", 0, 2)
+    await engine.executor.end(key, 0)
+    await engine.settled(key)
+
+
+async def test_a_flood_that_never_pauses_is_ended_on_time_and_by_order(engine: Engine):
+    timed = await engine.run("exec cat /dev/zero", timeout_s=0.1, max_output_bytes=100_000)
+    assert await engine.ended(timed) == TimedOut(after_s=0.1)
+    ordered = await engine.start("exec cat /dev/zero", max_output_bytes=100_000)
+    await engine.spawned(ordered)
+    await engine.executor.end(ordered, 600)
+    assert await engine.ended(ordered) == Signalled(number=signal.SIGTERM, by_us=True)
+    await engine.settled(ordered)
+
+
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 137, 143, 255])
 async def test_an_exit_code_is_never_taken_for_a_signal(engine: Engine, code: int):
     key = await engine.run(f"exit {code}")

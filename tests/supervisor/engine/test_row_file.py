@@ -9,7 +9,8 @@ from struct import Struct
 
 import pytest
 
-from whisper_tui.supervisor.keeper.capture import RowFile
+from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper.capture import RowFile, Timeline
 
 ROW = Struct("<QQ")
 
@@ -58,3 +59,20 @@ def test_a_partly_written_row_is_written_again(tmp_path: Path) -> None:
     file.append(rows(5))
     assert read(path) == [1, 2, 3, 5]
     file.close()
+
+
+def test_a_time_index_is_written_again_only_with_new_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "idx"
+    timeline = Timeline(str(path))
+    assert not timeline.fresh
+    timeline.note(0, 5)
+    assert timeline.fresh
+    with room_for(0):
+        timeline.flush()
+    assert not timeline.fresh
+    timeline.note(0, 7)
+    assert timeline.fresh
+    timeline.flush()
+    assert not timeline.fresh
+    timeline.close()
+    assert sum(size for _, _, size in run_files.INDEX_ROW.iter_unpack(path.read_bytes())) == 12

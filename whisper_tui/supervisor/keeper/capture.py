@@ -228,11 +228,8 @@ class Timeline:
         self._file = RowFile(path, run_files.INDEX_ROW)
         self._pending: list[list[float]] = []
         """Unwritten rows: time, stream, bytes."""
-
-    @property
-    def dirty(self) -> bool:
-        """True if there are rows to flush."""
-        return bool(self._pending)
+        self.fresh = False
+        """True if bytes were recorded that no flush has tried to write yet."""
 
     def note(self, stream: int, count: int) -> None:
         """Record that bytes of a stream (0: out, 1: err) have arrived now."""
@@ -242,13 +239,16 @@ class Timeline:
             last = self._pending[-1]
             if last[1] == stream and 0 <= now - last[0] < window and last[2] + count <= _LONGEST_ROW:
                 last[2] += count
+                self.fresh = True
                 return
             if now - self._pending[0][0] >= window:
                 self.flush()
         self._pending.append([now, stream, count])
+        self.fresh = True
 
     def flush(self) -> None:
         """Write the rows; those that cannot be written are kept."""
+        self.fresh = False
         if not self._pending:
             return
         rows = [run_files.INDEX_ROW.pack(at, int(stream), int(count)) for at, stream, count in self._pending]
@@ -316,7 +316,9 @@ class TerminalSizes:
 
 
 CHUNKS_IN_A_ROW = 16
-"""How many chunks are read from one stream before the other one gets its turn."""
+"""How many chunks are read from a terminal before anything else gets its turn."""
+ALONE_S = COALESCE_S
+"""Seconds for which a pipe is read before timers get their turn."""
 QUIET_S = 0.02
 """Seconds of silence after which a terminal counts as empty: the kernel delivers its bytes shortly after the write."""
 
@@ -384,7 +386,20 @@ class Capture:
                 self._close(source)
                 return False
             self.timeline.note(source.number, count)
+            if not source.is_terminal:
+                break  # A chunk is all that a pipe holds: reading on would mostly find it empty.
         return True
+
+    def pump_alone(self, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Store what a pipe delivers as long as nothing else happens. Return the events that are left to handle."""
+        source = self._sources.get(ready[0][0]) if len(ready) == 1 else None
+        if source is None or source.is_terminal:
+            return ready
+        # In a flood a turn of the keeper costs as much as a chunk, so it is only left for other events and timers.
+        alone, until = [(source.fd, select.POLLIN)], time.monotonic() + ALONE_S
+        while ready == alone and self.pump(source.fd) and (left := until - time.monotonic()) > 0:
+            ready = self._poll.poll(left * 1000)
+        return [] if ready == alone else ready
 
     def resize(self, fd: int, rows: int, columns: int) -> None:
         """Set the size of a terminal, and record after how many bytes of output."""
@@ -431,8 +446,7 @@ class Capture:
         """Write all remaining data, after the end of the output."""
         self.retry()
         self._sizes.flush()
-        if self.timeline.dirty:
-            self.timeline.flush()
+        self.timeline.flush()
 
     def close(self) -> None:
         """Close all descriptors."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
-from whisper_tui.supervisor.keeper.capture import Capture
+from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
@@ -183,13 +183,10 @@ class Keeper:
 
     def _handle_events(self) -> None:
         timeline = self._capture.timeline
-        # The index is flushed when the keeper is idle: that writes one row per burst, not per chunk.
-        ready: list[tuple[int, int]] = self._poll.poll(0) if timeline.dirty else []
-        if not ready:
-            if timeline.dirty:
-                timeline.flush()
-            ready = self._poll.poll(self._timers.milliseconds_left())
-        for fd, event in ready:
+        if timeline.fresh:
+            # Later than at once, so that a burst is one row. A full disk is tried again with the next bytes.
+            self._timers.set_timer_once(COALESCE_S, "index", timeline.flush)
+        for fd, event in self._capture.pump_alone(self._poll.poll(self._timers.milliseconds_left())):
             self._handle_event(fd, event)
         self._timers.run_due()
         if self._input is not None:
