@@ -123,6 +123,7 @@ async def test_without_any_way_to_preview_a_call_waits_for_a_human(opened: Open,
     report = await live.report(call_id)
     assert isinstance(report.ending, FailedToStart)
     assert "cannot be previewed here" in report.problem and "the configuration says so" in report.problem
+    assert not report.is_possible
     assert "cannot be previewed here" in await refused(live, call_id)
     await live.decide(call_id, Approve())
     record = await live.over(call_id)

@@ -145,7 +145,8 @@ def not_available() -> Scenario:
         ("copy", "there is no sandbox: the kernel has no Landlock"),
         ("read-only", "there is no sandbox: the kernel has no Landlock"),
     )
-    report = PreviewReport(ending=failed, problem="commands cannot be previewed here", instead=instead)
+    problem = "commands cannot be previewed here"
+    report = PreviewReport(ending=failed, problem=problem, instead=instead, is_possible=False)
     end_preview(scenario, call_id, report, ())
     return scenario
 

@@ -147,6 +147,8 @@ async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks(
     async with open_cockpit(not_available(), size=(120, 40)) as cockpit:
         await cockpit.sees("It was not previewed: commands cannot be previewed here.", "no preview")
         await cockpit.sees("Not with namespaces and overlayfs: ", "Not with bubblewrap: it is not installed.")
+        await cockpit.sees("run it for real")
+        assert "preview again" not in cockpit.text()
 
 
 async def test_a_supervisor_that_cannot_preview_is_quoted() -> None:

@@ -143,6 +143,8 @@ class PreviewReport(Value):
     """Why it was ended early: its time or its space was used up, or it waited for a refused connection."""
     problem: str = ""
     """Why its changes cannot be applied, as a clause. Empty: they can."""
+    is_possible: bool = True
+    """False: nothing can be previewed on this machine, as it is set up, so that another try would end the same way."""
     way: PreviewWay = "overlay"
     """How it was previewed."""
     instead: tuple[tuple[PreviewWay, str], ...] = ()

@@ -228,13 +228,17 @@ def _measure(change: PreviewChange) -> str:
     return "" if found is None else size(found)
 
 
-def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = False) -> Paragraph:
-    """Return the line with the choices after a preview; `keys` has the keys of the commands by their ids."""
-    choices = (("apply-preview", "apply exactly these changes"),) if applies else ()
-    real = "run the requested command for real" if edited else "run it for real"
-    further = (("approve", real), ("preview", "preview the requested one" if edited else "preview again"))
+def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = False, again: bool = True) -> Paragraph:
+    """Return the line with the choices after a preview; `keys` has the keys of the commands by their ids.
+
+    `again`: another preview can be made.
+    """
+    choices = [("apply-preview", "apply exactly these changes")] if applies else []
+    choices.append(("approve", "run the requested command for real" if edited else "run it for real"))
+    if again:
+        choices.append(("preview", "preview the requested one" if edited else "preview again"))
     line: list[Span] = []
-    for command, words in (*choices, *further):
+    for command, words in choices:
         if key := keys.get(command):
             line += [Span(f" {key} ", "strong"), Span(f"{words}   ", "muted")]
     return Paragraph(tuple(line), margin=(Span(" "),))

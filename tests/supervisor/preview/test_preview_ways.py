@@ -334,7 +334,7 @@ def test_a_preview_is_ended_at_its_time_limit(way: str, request: pytest.FixtureR
 
     def work(bench: Bench) -> None:
         report = bench.preview("trap '' TERM; sleep 600 & sleep 600", way, timeout=0.5)
-        assert report["over"] == "time"
+        assert (report["over"], report["left"]) == ("time", [])
 
     as_user("nobody", work)
 

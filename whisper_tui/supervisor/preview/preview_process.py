@@ -287,7 +287,8 @@ class Init:
         self._result = result
         self._targets = BlockedTargets()
         self._ended: int | None = None
-        self._stopped = False
+        self._over = ""
+        """Why the command was ended early. Empty: it was not."""
 
     def serve(self, layers: Sequence[Layer]) -> None:
         """Be the init. `layers`: those to mount here; none if they are mounted already. Never returns."""
@@ -348,12 +349,11 @@ class Init:
         for fd in (wake, watcher.listener, *sockets):
             poll.register(fd, select.POLLIN)
         until: float | None = None
-        over = ""
         while self._ended is None:
             if until is None and self._targets.outside and not self._options.get("network"):
                 until = time.monotonic() + PATIENCE_S
             if until is not None and time.monotonic() > until:
-                over, until = "network", float("inf")
+                self._over, until = "network", float("inf")
                 _end_all()
             for fd, event in poll.poll(None if until is None else 100):
                 if fd == wake:
@@ -364,11 +364,13 @@ class Init:
                     watcher.answer()
                 else:
                     poll.unregister(fd)
-        return self._report(over)
+        return self._report()
 
     def _reap(self, wake: int, pid: int) -> None:
         with suppress(BlockingIOError):
             if signal.SIGUSR1 in os.read(wake, 4096):
+                # The host knows if it was the space instead. The command can send that signal as well.
+                self._over = "time"
                 _end_all()
         while True:
             try:
@@ -380,9 +382,10 @@ class Init:
             if ended == pid:
                 self._ended = status
 
-    def _report(self, over: str) -> dict[str, Any]:
+    def _report(self) -> dict[str, Any]:
         status = self._ended or 0
-        left = _command_lines()
+        # What was ended together with its parent was not left behind.
+        left = _command_lines() if not self._over else []
         _end_all()
         with suppress(ChildProcessError):
             while True:
@@ -390,7 +393,7 @@ class Init:
         return {
             "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-            "over": over,
+            "over": self._over,
             "network": self._targets.listed("network"),
             "sockets": self._targets.listed("socket"),
             "left": left,

@@ -343,7 +343,7 @@ def _not_supported(spec: CommandSpec, support: PreviewSupport) -> PreviewReport:
     here = "commands cannot be previewed here"
     found = not_started(spec, f"{here}: {'; '.join(support.reasons)}")
     problem = f"{here}: {support.problem}" if support.problem else here
-    return found.model_copy(update={"problem": problem, "instead": support.refused})
+    return found.model_copy(update={"problem": problem, "instead": support.refused, "is_possible": False})
 
 
 def not_started(spec: CommandSpec, why: str) -> PreviewReport:

@@ -102,7 +102,7 @@ class PreviewFacts:
             head = (BLANK, *preview_paragraphs(preview, now))
             if not preview.report.digest:
                 # Nothing was written that could be shown.
-                return (*head, choice_paragraph(keys, applies=False))
+                return (*head, choice_paragraph(keys, applies=False, again=preview.report.is_possible))
         self._width = width
         self._look(record, version)
         rows = self._rows if self._version == version else (_READING,)
