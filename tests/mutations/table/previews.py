@@ -89,9 +89,53 @@ PREVIEWS = (
     Mutation(
         "later work before an undo",
         "whisper_tui.supervisor.preview.transition._undo_conflicts",
-        "differs(real.stamp(change.path), result.found)",
+        "differs(real.stamp(change.new_path), result.found)",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
+    ),
+    Mutation(
+        "a new name of a file that is taken before a preview is applied",
+        "whisper_tui.supervisor.preview.transition.conflicts",
+        "real.stamp(change.moved_to) is not None",
+        "False",
+        (OVER,),
+    ),
+    Mutation(
+        "an old name of a file that is taken before an undo",
+        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "change.moved_to",
+        "False",
+        (TRANSITION + "test_nothing_is_undone_over_later_work",),
+    ),
+    Mutation(
+        "a file is renamed as it was checked",
+        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._rename",
+        "differs(stamp(at[1], at[0]), known)",
+        "stamp(at[1], at[0]) is None",
+        (TRANSITION + "test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict",),
+    ),
+    Mutation(
+        "another file in its place gets its name back",
+        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._rename",
+        "moved is None or moved.inode != known.inode",
+        "False",
+        (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_renamed_gets_its_name_back",),
+    ),
+    Mutation(
+        "a renamed file has the content of the real one",
+        "whisper_tui.supervisor.preview.overlay_diff._is_moved",
+        "_old_attributes(old.path, extended) == extended and _equal(\n"
+        "        new.content, old.path, after, before, copied_up=False\n"
+        "    )",
+        "True",
+        (DIFF + "test_a_file_that_is_not_certainly_renamed_alone_is_deleted_and_created",),
+    ),
+    Mutation(
+        "a file of which further names exist is not renamed",
+        "whisper_tui.supervisor.preview.overlay_diff._has_one_name",
+        "found.links == 1",
+        "True",
+        (DIFF + "test_a_file_with_a_further_name_is_not_renamed",),
     ),
     Mutation(
         "later work in a new directory",

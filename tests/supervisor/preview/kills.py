@@ -78,7 +78,17 @@ def is_killed(calls: int, work: Callable[[], object]) -> bool:
 def make_all_kinds(top: Path) -> None:
     """Make a tree in which `change_all_kinds` finds what it changes."""
     (top / "below" / "deeper").mkdir(parents=True)
-    for name in ("written", "replaced", "removed", "chmodded", "becomes_directory", "below/inner", "below/deeper/x"):
+    names = (
+        "written",
+        "replaced",
+        "removed",
+        "chmodded",
+        "becomes_directory",
+        "below/inner",
+        "below/deeper/x",
+        "renamed",
+    )
+    for name in names:
         (top / name).write_text(f"old {name}\n" * 10)
     os.setxattr(top / "written", "user.note", b"old")
     (top / "large").write_bytes(b"x" * LARGE)
@@ -100,6 +110,7 @@ def change_all_kinds() -> None:
     Path("new~").write_text("new\n")
     os.rename("new~", "replaced")
     os.unlink("removed")
+    os.rename("renamed", "below/with another name")
     os.chmod("chmodded", 0o751)
     os.setxattr("chmodded", "user.new", b"new")
     os.unlink("becomes_directory")

@@ -104,11 +104,13 @@ class RandomWork:
         joining = (self.rename_directory, self.hard_link, self.hard_link, self.link_over, self.link_in_new)
         twice = (
             self.make_file, self.append, self.overwrite, self.replace, self.remove, self.change_mode, self.rename,
+            self.rename_to_new, self.exchange_names,
         )  # fmt: skip
         once = (
             self.remove_directory, self.make_directory, self.make_in_new, self.soft_link, self.set_time, self.truncate,
             self.set_attribute, self.make_fifo, self.make_anew, self.file_to_directory, self.directory_to_file,
-            self.rewrite_same, self.change_directory_mode,
+            self.rewrite_same, self.change_directory_mode, self.pass_names_on, self.rename_to_removed, self.rename_back,
+            self.rename_and_change,
         )  # fmt: skip
         if not self._has_twin:
             return (*joining, *twice, *twice, *once)
@@ -218,6 +220,43 @@ class RandomWork:
         source = self._one(lambda mode: not stat.S_ISDIR(mode))
         target = self._new() if self._has_twin or self._chance.random() < 0.6 else self._file()
         os.rename(source, target)
+
+    def rename_to_new(self) -> None:
+        for _ in range(self._chance.randint(1, 4)):
+            os.rename(self._file(), self._new())
+
+    def exchange_names(self) -> None:
+        one, other, between = self._file(), self._file(), self._new()
+        os.rename(one, between)
+        os.rename(other, one)
+        os.rename(between, other)
+
+    def pass_names_on(self) -> None:
+        """Give each of some files the name of the one before it; the first gets a new one."""
+        target = self._new()
+        for _ in range(self._chance.randint(2, 4)):
+            source = self._file()
+            os.rename(source, target)
+            target = source
+
+    def rename_to_removed(self) -> None:
+        target = self._file()
+        os.unlink(target)
+        os.rename(self._file(), target)
+
+    def rename_back(self) -> None:
+        source, between = self._file(), self._new()
+        os.rename(source, between)
+        os.rename(between, source)
+
+    def rename_and_change(self) -> None:
+        target = self._new()
+        os.rename(self._changeable(), target)
+        if self._chance.random() < 0.5:
+            os.chmod(target, 0o640)
+        else:
+            with open(target, "ab") as file:
+                file.write(b"more")
 
     def rename_directory(self) -> None:
         source, target = self._inner(), self._new()

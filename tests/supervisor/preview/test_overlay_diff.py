@@ -14,8 +14,9 @@ from tests.outside import needs_overlays
 from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, tick
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.preview import file_trees
+from whisper_tui.supervisor.preview.change_plan import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
-from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan, read_changes
+from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import save_outside
 from whisper_tui.supervisor.preview.transition import apply
 
@@ -110,6 +111,74 @@ def test_a_replacement_with_the_same_content_and_time_is_no_change(workshop):
         os.utime("file", ns=(0, status.st_mtime_ns))
 
     assert workshop.ops(work) == set()
+
+
+def renamed() -> None:
+    os.rename("file", "below/other")
+
+
+def renamed_and_written_behind_its_times() -> None:
+    found = os.stat("file")
+    write("file", "new\n")
+    os.utime("file", ns=(found.st_atime_ns, found.st_mtime_ns))
+    renamed()
+
+
+def renamed_with_another_mode() -> None:
+    renamed()
+    os.chmod("below/other", 0o600)
+
+
+def renamed_with_an_attribute() -> None:
+    renamed()
+    os.setxattr("below/other", "user.new", b"x")
+
+
+def copied_and_removed() -> None:
+    shutil.copy2("file", "below/other")
+    os.unlink("file")
+
+
+def renamed_over_another() -> None:
+    os.rename("file", "below/inner")
+
+
+def names_exchanged() -> None:
+    os.rename("file", "between")
+    os.rename("below/inner", "file")
+    os.rename("between", "below/inner")
+
+
+def names_passed_on() -> None:
+    os.rename("below/inner", "third")
+    os.rename("file", "below/inner")
+
+
+def test_a_renamed_file_is_one_change(workshop):
+    change = workshop.changes(renamed)["file"]
+    assert (change.op, change.moved_to) == ("move", f"{workshop.top}/below/other")
+    assert change.before is not None and change.before.inode == (workshop.top / "file").stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        renamed_and_written_behind_its_times,
+        renamed_with_another_mode,
+        renamed_with_an_attribute,
+        copied_and_removed,
+        renamed_over_another,
+        names_exchanged,
+        names_passed_on,
+    ],
+)
+def test_a_file_that_is_not_certainly_renamed_alone_is_deleted_and_created(workshop, work):
+    assert "move" not in {op for op, _ in workshop.ops(work)}
+
+
+def test_a_file_with_a_further_name_is_not_renamed(workshop):
+    os.link(workshop.top / "file", workshop.top / "twin")
+    assert workshop.ops(renamed) == {("add", "below/other"), ("delete", "file")}
 
 
 def test_modes_times_and_extended_attributes_are_changes_of_attributes(workshop):

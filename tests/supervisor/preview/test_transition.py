@@ -18,9 +18,9 @@ from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
+from whisper_tui.supervisor.preview.change_plan import FileChange, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.overlay_diff import FileChange, save_plan
 from whisper_tui.supervisor.preview.real_paths import Conflict
 from whisper_tui.supervisor.preview.transition import (
     TransitionFailed,
@@ -158,6 +158,8 @@ def rewrite_at_the_same_time(path: Path) -> None:
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
+RENAMED = "below/with another name"
+
 BEFORE_APPLY: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file to write is written": (lambda top: (top / "written").write_text("other"), "written"),
     "a file to write is changed behind its times": (lambda top: rewrite_at_the_same_time(top / "written"), "written"),
@@ -170,6 +172,9 @@ BEFORE_APPLY: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a file to remove is written": (lambda top: (top / "removed").write_text("other"), "removed"),
     "a file to remove is gone": (lambda top: (top / "removed").unlink(), "removed"),
+    "a file to rename is changed behind its times": (lambda top: rewrite_at_the_same_time(top / "renamed"), "renamed"),
+    "a file to rename is gone": (lambda top: (top / "renamed").unlink(), "renamed"),
+    "the new name of a file is taken": (lambda top: (top / RENAMED).touch(), RENAMED),
     "a file to change has another mode": (lambda top: (top / "chmodded").chmod(0o777), "chmodded"),
     "a file to change has another attribute": (lambda top: os.setxattr(top / "chmodded", "user.x", b""), "chmodded"),
     "a file to change has a further name": (lambda top: os.link(top / "chmodded", top / "y"), "chmodded"),
@@ -209,6 +214,8 @@ BEFORE_UNDO: dict[str, tuple[Callable[[Path], object], str]] = {
     "a replaced file is gone": (lambda top: (top / "replaced").unlink(), "replaced"),
     "a changed file has another mode": (lambda top: (top / "chmodded").chmod(0o777), "chmodded"),
     "a removed file is there again": (lambda top: (top / "removed").write_text("again"), "removed"),
+    "a renamed file is written": (lambda top: (top / RENAMED).write_text("other"), RENAMED),
+    "the old name of a file is taken": (lambda top: (top / "renamed").touch(), "renamed"),
     "a new directory has a new file": (lambda top: (top / "tree" / "more").touch(), "tree/more"),
     "a file in a new directory is written": (lambda top: (top / "tree" / "a" / "file").write_text("x"), "tree/a/file"),
     "a new name is another file": (lambda top: ((top / "further").unlink(), (top / "further").touch()), "further"),
@@ -430,6 +437,65 @@ def test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written
     found = described(near.top, inodes=True)
     assert all(found.get(name) == swapped[0].get(name) for name in ("written", "mine", "moved"))
     assert (near.top / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("direction", [apply, undo])
+def test_what_takes_the_place_of_a_file_just_before_it_is_renamed_gets_its_name_back(near, monkeypatch, direction):
+    if direction is undo:
+        apply(near.store)
+    old = near.top / ("renamed" if direction is apply else RENAMED)
+    real_rename = change_steps.rename
+
+    def rename(source: syscalls.Place, target: syscalls.Place, flags: int) -> None:
+        if source[1] == old.name and not old.with_name("moved").exists():
+            to_other(old)
+        real_rename(source, target, flags)
+
+    monkeypatch.setattr(change_steps, "rename", rename)
+    with pytest.raises(Conflict if direction is apply else TransitionFailed, match=old.name):
+        direction(near.store)
+    assert old.read_text() == "other"
+    assert old.with_name("moved").read_text() == "old renamed\n" * 10
+
+
+def test_what_takes_the_new_name_of_a_file_just_before_it_is_renamed_stays(near, monkeypatch):
+    real_rename = change_steps.rename
+
+    def rename(source: syscalls.Place, target: syscalls.Place, flags: int) -> None:
+        if source[1] == "renamed":
+            (near.top / RENAMED).write_text("mine")
+        real_rename(source, target, flags)
+
+    monkeypatch.setattr(change_steps, "rename", rename)
+    with pytest.raises(Conflict, match="with another name"):
+        apply(near.store)
+    assert (near.top / RENAMED).read_text() == "mine"
+    assert (near.top / "renamed").read_text() == "old renamed\n" * 10
+
+
+def test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict(near, monkeypatch):
+    begin_apply = transition._begin_apply
+
+    def begin(*arguments: Any) -> None:
+        begin_apply(*arguments)
+        rewrite_at_the_same_time(near.top / "renamed")
+
+    monkeypatch.setattr(transition, "_begin_apply", begin)
+    with pytest.raises(Conflict) as raised:
+        apply(near.store)
+    assert raised.value.paths == [str(near.top / "renamed")]
+
+
+def test_a_renamed_file_stays_the_same_file_and_both_its_names_take_it_back(scene):
+    inode = (scene.top / "renamed").stat().st_ino
+    for name in ("renamed", RENAMED):
+        apply(scene.store)
+        assert (scene.top / RENAMED).stat().st_ino == inode
+        undo_only(scene.store, [str(scene.top / name)])
+        assert (scene.top / "renamed").stat().st_ino == inode
+        assert not (scene.top / RENAMED).exists()
+        undo(scene.store)
+    scene.expect("undone", scene.before, applied=False)
 
 
 # Files that are written in place

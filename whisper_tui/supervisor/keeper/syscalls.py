@@ -15,6 +15,8 @@ RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 AT_FDCWD = -100
 """In place of an opened directory: the path begins where this process is, or is absolute."""
 _RESOLVE_NO_SYMLINKS = 4
+_LONGEST_HANDLE = 128
+"""MAX_HANDLE_SZ."""
 LINUX = sys.platform == "linux"
 MACHINE = os.uname().machine
 
@@ -40,7 +42,7 @@ shmat 30 196|shmctl 31 195|semget 64 190|semop 65 193|semctl 66 191|semtimedop 2
 msgrcv 70 188|msgctl 71 187|mq_open 240 180|mq_unlink 241 181|io_uring_setup 425 425|io_uring_enter 426 426
 io_uring_register 427 427|memfd_create 319 279|memfd_secret 447 447|seccomp 317 277|capset 126 91
 connect 42 203|sendto 44 206|syncfs 306 267|landlock_create_ruleset 444 444|landlock_add_rule 445 445
-landlock_restrict_self 446 446|chdir 80 49|execve 59 221
+landlock_restrict_self 446 446|chdir 80 49|execve 59 221|name_to_handle_at 303 264
 """
 _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 
@@ -174,6 +176,21 @@ Place = tuple[int, str]
 def rename(source: Place, target: Place, flags: int) -> None:
     """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
     call("renameat2", source[0], source[1].encode(*_NAMES), target[0], target[1].encode(*_NAMES), flags)
+
+
+def file_handle(path: str) -> bytes:
+    """Return the type and the bytes of the handle by which a file system tells its files apart, also deleted ones.
+
+    Empty: it has none. Follows no symbolic link.
+    """
+    made = ctypes.create_string_buffer(struct.pack("=Ii", _LONGEST_HANDLE, 0), 8 + _LONGEST_HANDLE)
+    mount = ctypes.c_int()
+    try:
+        call("name_to_handle_at", AT_FDCWD, os.fsencode(path), made, ctypes.byref(mount), 0)
+    except OSError:
+        return b""
+    size, kind = struct.unpack_from("=Ii", made)
+    return bytes([kind & 0xFF]) + made.raw[8 : 8 + size]
 
 
 def open_directory(path: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
+from whisper_tui.supervisor.preview.change_plan import ADD, ATTRIBUTES, DELETE, LINK, MOVE, REPLACE, WRITE, FileChange
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     Stamp,
@@ -17,18 +18,10 @@ from whisper_tui.supervisor.preview.file_trees import (
     change_mode,
     copy_node,
     copy_tree,
+    differs,
     remove_marks,
     remove_tree,
     stamp,
-)
-from whisper_tui.supervisor.preview.overlay_diff import (
-    ADD,
-    ATTRIBUTES,
-    DELETE,
-    LINK,
-    REPLACE,
-    WRITE,
-    FileChange,
 )
 from whisper_tui.supervisor.preview.real_paths import (
     MOST_OPEN,
@@ -194,6 +187,8 @@ class ChangeSteps:
             self._replace(number, change, at)
         elif change.op == WRITE:
             return self._write(number, change, at)
+        elif change.op == MOVE:
+            return self._rename(change.before, (at, change.path), self._new_place(change))
         elif change.op == ATTRIBUTES and after is not None:
             finish(self._real.at(change.path), after, change.new_attributes)
         elif change.op == LINK:
@@ -284,6 +279,31 @@ class ChangeSteps:
         finish(self._real.at(change.path), after, change.new_attributes)
         return None
 
+    def _new_place(self, change: FileChange) -> tuple[Place, str]:
+        return self._real.find(change.moved_to), change.moved_to
+
+    def _rename(self, known: Stamp | None, source: tuple[Place, str], target: tuple[Place, str]) -> Stamp:
+        """Rename a real file to a free name, unless that is done. Returns it as it is then."""
+        (at, path), (to, new_path) = source, target
+        if known is None:
+            raise Conflict([path])
+        if differs(stamp(at[1], at[0]), known):
+            moved = stamp(to[1], to[0])
+            if moved is not None and moved.inode == known.inode:
+                return moved
+            raise Conflict([path])
+        try:
+            rename(at, to, RENAME_NOREPLACE)
+        except FileExistsError as error:
+            raise Conflict([new_path]) from error
+        moved = stamp(to[1], to[0])
+        if moved is None or moved.inode != known.inode:
+            # Somebody put another file there between the look and the rename: it gets its name back.
+            with suppress(OSError):
+                rename(to, at, RENAME_NOREPLACE)
+            raise Conflict([path])
+        return moved
+
     def _link(self, change: FileChange, path: str) -> None:
         target = self._real.at(change.target)
         found, existing = stamp(path), stamp(target)
@@ -309,6 +329,8 @@ class ChangeSteps:
             finish(self._real.at(change.path), before, change.old_attributes)
         elif change.op == WRITE and result is not None and before is not None:
             return self._unwrite(number, change, at, result)
+        elif change.op == MOVE:
+            return self._rename(result, self._new_place(change), (at, change.path))
         else:
             found = stamp(at[1], at[0])
             is_result = found is not None and result is not None and found.inode == result.inode

@@ -18,6 +18,7 @@ from typing import Any
 from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
+from whisper_tui.supervisor.preview.change_plan import Plan, load_plan, save_plan
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
@@ -30,14 +31,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.overlay_diff import (
-    ChangeReader,
-    Plan,
-    entries_of,
-    load_plan,
-    present_stamp,
-    save_plan,
-)
+from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview, time_of_file_system
 from whisper_tui.supervisor.preview.preview_process import (
     CHECK_S,

@@ -4,16 +4,32 @@
 The plan names every path that `transition` may touch, with the stamps that must be found there.
 """
 
-import json
 import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.preview import file_trees
+from whisper_tui.supervisor.preview.change_plan import (
+    ADD,
+    ATTRIBUTES,
+    DELETE,
+    LINK,
+    MOVE,
+    PLAN,
+    REPLACE,
+    WRITE,
+    DirectoryState,
+    FileChange,
+    Inside,
+    Plan,
+    load_plan,
+    save_plan,
+    text_of,
+)
 from whisper_tui.supervisor.preview.file_trees import (
     PreviewTooLarge,
     Stamp,
@@ -25,149 +41,11 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamps_inside,
 )
 
-LAYERS, PLAN, RENEWED, STATE = "layers.json", "plan.json", "renewed.json", "state.json"
-MEMORY = "t"
-"""The directory of a store on which a tmpfs is mounted, if upper directories are in memory."""
-
-ADD, DELETE, REPLACE, WRITE, ATTRIBUTES, LINK = "add", "delete", "replace", "write", "attributes", "link"
-PREVIEWED, APPLYING, APPLIED, UNDOING, UNDONE = "previewed", "applying", "applied", "undoing", "undone"
-
+LAYERS = "layers.json"
 _CHUNK = 1 << 20
+_ORIGIN, _ORIGIN_HEAD, _OF_UPPER = b"\x00\xfb", 21, 4
+"""`struct ovl_fb`: version and magic number, the bytes before the handle, and the flag of one in an upper directory."""
 _ACCESS_LIST = "system.posix_acl_access"
-
-Attributes = dict[str, str]
-"""Extended attributes with their values in hexadecimal digits."""
-Inside = dict[str, Stamp]
-"""The stamps of everything below a directory, by relative path."""
-
-
-class FileChange(NamedTuple):
-    """One change of the real files. A new, removed or replaced directory is one change with all that is in it.
-
-    `op`: `write` changes the content of the same file, `replace` exchanges the file, `link` adds a name of a real file.
-    `before` and `after` are None where there is no file. `content` is the path of the new file or directory, below the
-    store.
-    """
-
-    op: str
-    path: str
-    before: Stamp | None = None
-    after: Stamp | None = None
-    content: str = ""
-    old_attributes: Attributes | None = None
-    new_attributes: Attributes | None = None
-    target: str = ""
-    """The existing name of the file, for `link`."""
-    targets: Inside | None = None
-    """The real files that get further names, by path."""
-    old_inside: Inside | None = None
-    new_inside: Inside | None = None
-    relinks: tuple[tuple[str, str], ...] = ()
-    """Names in a new directory that are further names of real files, with those."""
-    links: int = 0
-    """The names that the file had before, if there was more than one: the others keep their content.
-
-    Of a directory: those of a file in it that has names outside of it.
-    """
-    acl: bool = False
-    """True if the file loses an access control list."""
-    unmarked: bool = False
-    """True if a new file is known to bear no records of overlayfs."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not at their defaults."""
-        return {name: value for name, value in zip(self._fields, self, strict=True) if value or value == {}}
-
-
-class DirectoryState(NamedTuple):
-    """A directory in which entries change: its identity, and its mode and modification time before and after."""
-
-    path: str
-    inode: int
-    old_mode: int
-    old_mtime: int
-    new_mode: int
-    new_mtime: int
-
-
-class Plan(NamedTuple):
-    """All changes of a preview, parents first and links last, and the state of the transition.
-
-    `meanwhile`: paths that somebody else changed while the command ran. `undone`: the indices of changes that were
-    taken back alone.
-    """
-
-    changes: tuple[FileChange, ...]
-    directories: tuple[DirectoryState, ...]
-    meanwhile: tuple[str, ...] = ()
-    state: str = PREVIEWED
-    undone: frozenset[int] = frozenset()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the plan without its state, which has a file of its own."""
-        changes = [change.as_json() for change in self.changes]
-        return {"changes": changes, "directories": self.directories, "meanwhile": self.meanwhile}
-
-
-def load_plan(store: str) -> Plan:
-    """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
-    found = run_files.read_json(os.path.join(store, PLAN))
-    progress = load_state(store)
-    for number, fields in load_renewed(store).items():
-        found["changes"][number].update(fields)
-    return Plan(
-        tuple([_change(each) for each in found["changes"]]),
-        tuple(DirectoryState(*each) for each in found["directories"]),
-        tuple(found["meanwhile"]),
-        progress["state"],
-        frozenset(progress["undone"]),
-    )
-
-
-def save_plan(store: str, plan: Plan) -> None:
-    """Write the plan, durably. Its state is not part of it."""
-    data = json.dumps(plan.as_json(), separators=(",", ":")).encode()
-    run_files.write_whole(os.path.join(store, PLAN), data, durable=True)
-
-
-def load_renewed(store: str) -> dict[int, dict[str, Any]]:
-    """Return the fields of changes that are others since an undo, by the number of the change."""
-    try:
-        return dict(run_files.read_json(os.path.join(store, RENEWED)))
-    except FileNotFoundError:
-        return {}
-
-
-def load_state(store: str) -> dict[str, Any]:
-    """Return the state of the transition, and what it needs to resume."""
-    try:
-        found: dict[str, Any] = run_files.read_json(os.path.join(store, STATE))
-    except FileNotFoundError:
-        return {"state": PREVIEWED, "undone": []}
-    return found
-
-
-def save_state(store: str, state: str, *, durable: bool = False, **more: Any) -> None:
-    """Write the state of the transition, with what it needs to resume. `durable`: it survives a power failure."""
-    data = json.dumps({"state": state, "undone": [], **more}).encode()
-    run_files.write_whole(os.path.join(store, STATE), data, durable=durable)
-
-
-def _change(found: dict[str, Any]) -> FileChange:
-    for name in ("before", "after"):
-        if row := found.get(name):
-            found[name] = Stamp._make(row)
-    for name in ("old_inside", "new_inside", "targets"):
-        if name in found:
-            found[name] = {path: Stamp(*each) for path, each in found[name].items()}
-    if "relinks" in found:
-        found["relinks"] = tuple((name, target) for name, target in found["relinks"])
-    return FileChange(**found)
-
-
-def text_of(extended: dict[str, bytes]) -> Attributes:
-    """Return extended attributes in a form for JSON."""
-    return {name: value.hex() for name, value in extended.items()}
 
 
 class Records(NamedTuple):
@@ -222,6 +100,11 @@ class ChangeReader:
 
     def read_overlay(self, upper: str, lower: str, records: Records | None = None) -> None:
         """Read one overlay. `records`: those of an upper directory that does not bear them."""
+        first = len(self._found)
+        self._read_overlay(upper, lower, records)
+        self._found[first:] = _with_moves(self._found[first:])
+
+    def _read_overlay(self, upper: str, lower: str, records: Records | None) -> None:
         pending = [("", False)]
         while pending:
             inside, opaque = pending.pop()
@@ -354,7 +237,7 @@ class ChangeReader:
                 changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
             link = FileChange(LINK, change.path, after=change.after, content=change.content)
             links.append(link._replace(target=target, targets={target: present_stamp(target)}))
-        touched = {os.path.dirname(change.path) for change in changes + links}
+        touched = {os.path.dirname(path) for change in changes + links for path in change.paths}
         for path in touched - self._directories.keys():
             parent = stamp(path)
             if parent is not None:
@@ -396,6 +279,58 @@ class ChangeReader:
             for name, found in inside.items()
             if found.links > 1 and not found.is_directory and found.inode in self._names
         )
+
+
+def _with_moves(found: Sequence[FileChange]) -> list[FileChange]:
+    """Return the changes of one overlay; a deleted file that is a new one, and unchanged, becomes a single change.
+
+    Overlayfs notes in a file that it copies up from which one it comes, by its handle. Renaming the real file gives it
+    the new name as a real run would. It must have been its only name, or nobody could tell which one was meant.
+    """
+    origins = {
+        number: _origin(change.content)
+        for number, change in enumerate(found)
+        if change.op == ADD and not change.unmarked and _has_one_name(change.after)
+    }
+    if not any(origins.values()):
+        return list(found)
+    deleted = {
+        syscalls.file_handle(change.path): number
+        for number, change in enumerate(found)
+        if change.op == DELETE and _has_one_name(change.before)
+    }
+    made: list[FileChange | None] = list(found)
+    for number, origin in origins.items():
+        source = deleted.get(origin) if origin else None
+        if source is not None and _is_moved(found[source], found[number]):
+            old, new = found[source], found[number]
+            made[source] = None
+            made[number] = FileChange(MOVE, old.path, old.before, new.after, new.content, moved_to=new.path)
+    return [change for change in made if change is not None]
+
+
+def _has_one_name(found: Stamp | None) -> bool:
+    return found is not None and found.is_file and found.links == 1
+
+
+def _origin(path: str) -> bytes:
+    """Return the handle of the file from which overlayfs has copied one up. Empty: there is none that can be read."""
+    mark = overlay_mark(path, "origin") or b""
+    if len(mark) <= _ORIGIN_HEAD or mark[:2] != _ORIGIN or mark[3] & _OF_UPPER:
+        return b""
+    return mark[4:5] + mark[_ORIGIN_HEAD:]
+
+
+def _is_moved(old: FileChange, new: FileChange) -> bool:
+    """True if a deleted and a new file are alike in all that a rename keeps."""
+    before, after = old.before, new.after
+    if before is None or after is None or before[:5] != after[:5]:
+        return False
+    extended = attributes(new.content, forced=True)
+    # A command can set the time of any file, so only the content says that it is the same.
+    return _old_attributes(old.path, extended) == extended and _equal(
+        new.content, old.path, after, before, copied_up=False
+    )
 
 
 def _outside_links(change: FileChange) -> int:

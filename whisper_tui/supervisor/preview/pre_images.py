@@ -14,20 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system
-from whisper_tui.supervisor.preview.file_trees import (
-    Links,
-    PreviewTooLarge,
-    Stamp,
-    attributes,
-    copy_node,
-    copy_tree,
-    differs,
-    make_alike,
-    remove_tree,
-    stamp,
-    stamps_inside,
-)
-from whisper_tui.supervisor.preview.overlay_diff import (
+from whisper_tui.supervisor.preview.change_plan import (
     ADD,
     APPLIED,
     ATTRIBUTES,
@@ -44,6 +31,19 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     save_plan,
     save_state,
     text_of,
+)
+from whisper_tui.supervisor.preview.file_trees import (
+    Links,
+    PreviewTooLarge,
+    Stamp,
+    attributes,
+    copy_node,
+    copy_tree,
+    differs,
+    make_alike,
+    remove_tree,
+    stamp,
+    stamps_inside,
 )
 from whisper_tui.supervisor.preview.undo_records import KEPT, Result, result_of, save_results
 

@@ -17,8 +17,8 @@ from whisper_tui.supervisor.keeper.syscalls import (
     open_directory,
     rename,
 )
+from whisper_tui.supervisor.preview.change_plan import DirectoryState
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, open_file, remove_tree, stamp, stamp_of
-from whisper_tui.supervisor.preview.overlay_diff import DirectoryState
 
 MOST_OPEN = 128
 """Directories that are open at once."""

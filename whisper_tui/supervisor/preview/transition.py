@@ -14,15 +14,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
-from whisper_tui.supervisor.preview.overlay_diff import (
+from whisper_tui.supervisor.preview.change_plan import (
     ADD,
     APPLIED,
     APPLYING,
     ATTRIBUTES,
     DELETE,
     LINK,
+    MOVE,
     PREVIEWED,
     UNDOING,
     UNDONE,
@@ -35,6 +34,8 @@ from whisper_tui.supervisor.preview.overlay_diff import (
     load_state,
     save_state,
 )
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
 from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
 from whisper_tui.supervisor.preview.undo_records import (
     KEPT,
@@ -67,6 +68,9 @@ def conflicts(plan: Plan) -> list[str]:
                     found.append(change.path)
             elif differs(real.stamp(change.path), change.before):
                 found.append(change.path)
+            elif change.moved_to:
+                if real.stamp(change.moved_to) is not None:
+                    found.append(change.moved_to)
             elif change.old_inside is not None:
                 found += _differences(change.path, change.old_inside)
             found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
@@ -213,9 +217,11 @@ def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Confl
 
 def _result_of_part(store: str, number: int, change: FileChange) -> Result:
     """Return the file of a change if its step has been done or begun."""
-    found = stamp(change.path)
+    found = stamp(change.new_path)
     if found is None or found == change.before or change.op == DELETE:
         return Result(None)
+    if change.op == MOVE:
+        return Result(found if found.inode in _inodes(change)[:1] else None)
     if change.op == ADD:
         ours = change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
         return Result(found if ours else None)
@@ -282,7 +288,9 @@ def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[in
     found: set[int] = set()
     for path in paths:
         below = [
-            number for number, change in enumerate(plan.changes) if change.path == path or _is_below(change.path, path)
+            number
+            for number, change in enumerate(plan.changes)
+            if any(each == path or _is_below(each, path) for each in change.paths)
         ]
         if not below:
             raise TransitionFailed(_not_alone(plan, path))
@@ -320,11 +328,14 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
             if change.op == DELETE:
                 if change.path not in renewed and real.stamp(change.path) is not None:
                     found.append(change.path)
-            elif differs(real.stamp(change.path), result.found):
-                found.append(change.path)
+            elif differs(real.stamp(change.new_path), result.found):
+                found.append(change.new_path)
+            elif change.moved_to:
+                if real.stamp(change.path) is not None:
+                    found.append(change.path)
             elif result.inside is not None:
                 found += _differences(change.path, result.inside)
-    parents = {plan.changes[number].path.rpartition("/")[0] or "/" for number in chosen}
+    parents = {path.rpartition("/")[0] or "/" for number in chosen for path in plan.changes[number].paths}
     for directory in plan.directories:
         present = stamp(directory.path)
         if directory.path in parents and (
@@ -337,7 +348,7 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
 def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
     """Return the directories with the modes and times that they have while some changes stay applied."""
     applied = [change for number, change in enumerate(plan.changes) if number not in undone]
-    parents = {os.path.dirname(change.path) for change in applied}
+    parents = {os.path.dirname(path) for change in applied for path in change.paths}
     own = {change.path for change in applied if change.op == ATTRIBUTES}
     for each in plan.directories:
         mode = each.new_mode if each.path in own else each.old_mode

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import Place
+from whisper_tui.supervisor.preview.change_plan import DELETE, RENEWED, Attributes, FileChange, Inside, load_renewed
 from whisper_tui.supervisor.preview.file_trees import (
     Stamp,
     attributes,
@@ -26,14 +27,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     set_attributes,
     stamp,
     stamps_inside,
-)
-from whisper_tui.supervisor.preview.overlay_diff import (
-    DELETE,
-    RENEWED,
-    Attributes,
-    FileChange,
-    Inside,
-    load_renewed,
 )
 
 RESULTS = "results.json"
@@ -224,7 +217,7 @@ def has_names(found: Stamp) -> bool:
 
 def result_of(change: FileChange) -> Result:
     """Return the file of a change that is real."""
-    found = stamp(change.path) if change.op != DELETE else None
+    found = stamp(change.new_path) if change.op != DELETE else None
     return Result(found, stamps_inside(change.path) if change.new_inside is not None else None)
 
 

@@ -30,10 +30,10 @@ from whisper_tui.model.preview import (
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.policy.rules.rule import file_matches
-from whisper_tui.supervisor.preview import overlay_diff, transition
+from whisper_tui.supervisor.preview import change_plan, transition
+from whisper_tui.supervisor.preview.change_plan import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.overlay_diff import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.undo_records import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.system.host_files import read_regular
@@ -49,12 +49,12 @@ LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
 _ACTIONS: dict[str, ChangeAction] = {
-    overlay_diff.ADD: "creates",
-    overlay_diff.DELETE: "deletes",
-    overlay_diff.REPLACE: "replaces",
-    overlay_diff.WRITE: "changes",
-    overlay_diff.ATTRIBUTES: "attributes",
-    overlay_diff.LINK: "links",
+    change_plan.ADD: "creates",
+    change_plan.DELETE: "deletes",
+    change_plan.REPLACE: "replaces",
+    change_plan.WRITE: "changes",
+    change_plan.ATTRIBUTES: "attributes",
+    change_plan.LINK: "links",
 }
 _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
 
@@ -84,7 +84,7 @@ class PreviewStore:
     @property
     def exists(self) -> bool:
         """True if its changes are there."""
-        return os.path.exists(os.path.join(self.directory, overlay_diff.PLAN))
+        return os.path.exists(os.path.join(self.directory, change_plan.PLAN))
 
     @cached_property
     def plan(self) -> Plan:
@@ -107,7 +107,7 @@ class PreviewStore:
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes."""
-        with open(os.path.join(self.directory, overlay_diff.PLAN), "rb") as file:
+        with open(os.path.join(self.directory, change_plan.PLAN), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
@@ -124,7 +124,7 @@ class PreviewStore:
 
     def _conflicts(self) -> list[str]:
         """Return the paths that prevent applying the changes. An undo names those that prevent it itself."""
-        return transition.conflicts(self.plan) if self.plan.state == overlay_diff.PREVIEWED else []
+        return transition.conflicts(self.plan) if self.plan.state == change_plan.PREVIEWED else []
 
     def counts(self, workspace: str) -> ChangeCounts:
         """Count the rows by what is done."""
@@ -159,7 +159,7 @@ class PreviewStore:
             outside=is_outside(row.path, workspace),
             moved_from=moved_from,
             flags=tuple(self._flags(row)),
-            taken_back=self.plan.state == overlay_diff.UNDONE or row.change in self.plan.undone,
+            taken_back=self.plan.state == change_plan.UNDONE or row.change in self.plan.undone,
         )
 
     def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
@@ -167,6 +167,9 @@ class PreviewStore:
         found: dict[str, str] = {}
         left = MOST_COMPARED
         for row in rows:
+            if row.action == "creates" and (change := self.plan.changes[row.change]).moved_to == row.path:
+                found[row.path] = printable(change.path)
+                continue
             old = self._deleted.get(_likeness(row.after)) if row.action == "creates" and row.after is not None else None
             if old is None or row.after is None or not row.after.is_file or not 0 < row.after.size <= left:
                 continue
@@ -260,19 +263,19 @@ class PreviewStore:
         if not self._is_applied(number):
             return change.content if new else change.path
         if new:
-            return change.path
+            return change.new_path
         kept = self._kept.path(number)
         # Within one file system the two files have exchanged their names.
         return kept if os.path.lexists(kept) else change.content
 
     def _is_applied(self, number: int) -> bool:
-        return self.plan.state == overlay_diff.APPLIED and number not in self.plan.undone
+        return self.plan.state == change_plan.APPLIED and number not in self.plan.undone
 
     def why_not_moved(self, direction: UndoDirection) -> str:
         """Return why the changes cannot be taken back, or redone, as they are now. Empty: they can be tried."""
         if direction == "undo":
-            return "its changes are taken back already" if self.plan.state == overlay_diff.UNDONE else ""
-        if self.plan.state != overlay_diff.APPLIED:
+            return "its changes are taken back already" if self.plan.state == change_plan.UNDONE else ""
+        if self.plan.state != change_plan.APPLIED:
             return ""
         return "only some of its changes are taken back" if self.plan.undone else "its changes are not taken back"
 
@@ -372,6 +375,10 @@ def is_outside(path: str, workspace: str) -> bool:
 
 
 def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:
+    if change.op == change_plan.MOVE:
+        yield ChangedPath(index, "", "deletes", change.path, change.before, None)
+        yield ChangedPath(index, "", "creates", change.moved_to, None, change.after)
+        return
     action = _ACTIONS[change.op]
     yield ChangedPath(index, "", action, change.path, change.before, change.after)
     for names, below_action in ((change.old_inside, "deletes"), (change.new_inside, "creates")):
