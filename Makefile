@@ -38,11 +38,11 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-MANY_CASES := tests/supervisor/preview tests/supervisor/places tests/cli/test_standard_streams.py \
-	tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
+MANY_CASES := tests/supervisor/preview tests/supervisor/places tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
 
 exhaustive: $(DEVELOPS) ## all cases of the tests that `make check` leaves out or tries a part of
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal $(MANY_CASES)
+	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -m one_in
 	@$(BIN)/python -m tests.supervisor.places.faults
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost

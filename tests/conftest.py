@@ -6,12 +6,15 @@ import os
 import resource
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from tests.agent_process import AgentProcess
+from tests.outside import EXHAUSTIVE
 from whisper_tui.supervisor.runs.previews import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
 
@@ -30,6 +33,26 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # An agent that runs the tests, and says so to its hooks, is not the agent that they play.
 os.environ.pop("CLAUDE_PID", None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep one of n cases of each test marked `one_in(n)`, unless all of them or single cases are asked for."""
+    if EXHAUSTIVE or any("::" in argument for argument in config.args):
+        return
+    seen: Counter[str] = Counter()
+    left_out = []
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None:
+            function = item.nodeid.partition("[")[0]
+            seen[function] += 1
+            # Tests begin at different cases, so that a parameter of several tests is not always left out.
+            if (seen[function] + crc32(function.encode())) % mark.args[0]:
+                left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
 
 
 def pytest_collection_finish() -> None:

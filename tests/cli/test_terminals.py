@@ -160,6 +160,7 @@ def test_a_program_below_another_one_ends_with_the_window(running: Callable[...,
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.one_in(2)
 def test_a_signal_ends_it_and_the_terminal_is_as_before(
     running: Callable[..., Terminal], name: str, number: signal.Signals
 ) -> None:

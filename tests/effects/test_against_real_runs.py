@@ -459,6 +459,7 @@ def deleted(ran: Ran) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [*rows(STATED), *HERE_DOCUMENTS])
+@pytest.mark.one_in(3)
 def test_a_command_changes_what_is_stated(text: str, template: Path, tmp_path: Path) -> None:
     if programs_are_missing(text, template):
         pytest.skip("a program of this row is not installed")

@@ -55,7 +55,7 @@ async def test_any_failed_write_is_eventually_done_exactly_once(tmp_path: Path) 
         await world.supervisor.close()
         return [f"write {seq} failed ({written[seq - 1]['kind']}): {problem}" for problem in found]
 
-    found = await asyncio.gather(*map(with_failure, range(1, len(written) + 1)))
+    found = await asyncio.gather(*map(with_failure, range(1, len(written) + 1, min(EVERY, 2))))
     assert [problem for each in found for problem in each] == []
 
 

@@ -221,6 +221,7 @@ def test_an_allowed_call_starts_nothing_writes_nothing_and_shows_no_secret(
 @pytest.mark.skipif(not LONG, reason="it takes some minutes")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("program", calls())
+@pytest.mark.one_in(2)
 def test_each_listed_option_alone_starts_nothing_and_writes_nothing(
     jail: Jail, coverage: Coverage, program: str
 ) -> None:

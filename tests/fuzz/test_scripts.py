@@ -121,7 +121,7 @@ def jail() -> Iterator[Jail]:
 
 @pytest.mark.skipif(not AWKS, reason="no awk is installed")
 @pytest.mark.timeout(3600)
-@fuzzed(600)
+@fuzzed(300)
 @given(script=scripts(AWK_PIECES, AWK_SEEDS))
 def test_an_awk_program_that_is_taken_for_harmless_only_prints(jail: Jail, script: str) -> None:
     if awk_has_effects(script):
@@ -133,7 +133,7 @@ def test_an_awk_program_that_is_taken_for_harmless_only_prints(jail: Jail, scrip
 
 @pytest.mark.skipif(not SEDS, reason="sed is not installed")
 @pytest.mark.timeout(3600)
-@fuzzed(600)
+@fuzzed(300)
 @given(
     script=scripts(SED_PIECES, SED_SEEDS),
     options=st.sampled_from([(), ("-n",), ("-E",), ("-n", "-z"), ("-s",), ("-u",)]),
@@ -158,7 +158,7 @@ def test_the_jail_sees_what_happens_in_it(jail: Jail, words: tuple[str, ...]) ->
 
 @pytest.mark.skipif(not JQS, reason="jq is not installed")
 @pytest.mark.timeout(3600)
-@fuzzed(600)
+@fuzzed(300)
 @given(script=scripts(JQ_PIECES, JQ_SEEDS))
 def test_a_jq_filter_that_is_taken_for_harmless_only_sees_its_input(jail: Jail, script: str) -> None:
     if not jq_reaches_further(script):
@@ -229,7 +229,7 @@ def changed_jail() -> Iterator[Jail]:
 
 @pytest.mark.skipif(not programs("strace"), reason="strace is not installed, and nothing else sees it all")
 @pytest.mark.timeout(3600)
-@fuzzed(60)
+@fuzzed(30)
 @given(text=bash_texts())
 def test_a_text_with_expansions_that_is_allowed_only_prints_whatever_files_appear(
     jail: Jail, changed_jail: Jail, text: str

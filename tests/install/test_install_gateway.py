@@ -134,6 +134,7 @@ def test_the_client_leaves_the_question_to_the_gateway_and_asks_again_without_it
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("earlier", [False, True], ids=["at once", "after an installation without it"])
+@pytest.mark.one_in(2)
 def test_uninstalling_restores_the_file_to_the_letter(machine: Machine, client: str, earlier: bool) -> None:
     written(machine, client)
     before = machine.files()

@@ -204,7 +204,7 @@ def test_names_of_attempts_are_no_paths() -> None:
 async def test_commands_behind_ssh_run_once_and_exactly_whatever_is_killed_and_cut(
     tmp_path: Path, ssh_server: SshServer
 ) -> None:
-    faults = await one_round(tmp_path, ssh_server, random.Random(11), 25, 30)
+    faults = await one_round(tmp_path, ssh_server, random.Random(11), 15, 16)
     assert faults.made.total() >= 3
 
 

@@ -167,6 +167,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.text[:40] for command in COMMANDS])
+@pytest.mark.one_in(2)
 async def test_an_applied_preview_is_what_a_real_run_does(
     live: LiveBench, command: RealCommand, tmp_path: Path
 ) -> None:
