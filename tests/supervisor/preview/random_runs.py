@@ -19,7 +19,7 @@ from tests.supervisor.preview.overlay import Described, previewed, seen_by_owner
 from tests.supervisor.preview.random_work import RandomWork, make_tree
 from tests.supervisor.preview.trees import as_nobody, public_directory
 from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_plan import Plan
+from whisper_tui.supervisor.preview.change_records import Plan
 from whisper_tui.supervisor.preview.file_trees import copy_tree
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 

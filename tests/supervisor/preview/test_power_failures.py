@@ -12,7 +12,7 @@ from tests.supervisor.preview.overlay import previewed
 from tests.supervisor.preview.power import Disk, on_a_disk
 from tests.supervisor.preview.trees import described
 from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_plan import FileChange, load_state
+from whisper_tui.supervisor.preview.change_records import FileChange, load_state
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 

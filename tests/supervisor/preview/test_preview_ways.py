@@ -21,7 +21,7 @@ from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways, transition
-from whisper_tui.supervisor.preview.change_plan import Plan
+from whisper_tui.supervisor.preview.change_records import Plan
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview

@@ -18,7 +18,7 @@ from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
-from whisper_tui.supervisor.preview.change_plan import FileChange, save_plan
+from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
 from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.real_paths import Conflict
@@ -31,7 +31,6 @@ from whisper_tui.supervisor.preview.transition import (
     undo,
     undo_only,
 )
-from whisper_tui.supervisor.preview.undo_records import KeptContents
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

@@ -10,7 +10,22 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
-from whisper_tui.supervisor.preview.change_plan import ADD, ATTRIBUTES, DELETE, LINK, MOVE, REPLACE, WRITE, FileChange
+from whisper_tui.supervisor.preview.change_records import (
+    ADD,
+    ATTRIBUTES,
+    DELETE,
+    KEPT,
+    LINK,
+    MOVE,
+    REPLACE,
+    SMALL_BYTES,
+    WRITE,
+    FileChange,
+    KeptContents,
+    finish,
+    may_exchange,
+    pour,
+)
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     Stamp,
@@ -33,14 +48,6 @@ from whisper_tui.supervisor.preview.real_paths import (
     path_to,
     remove_at,
     restore_mode,
-)
-from whisper_tui.supervisor.preview.undo_records import (
-    KEPT,
-    SMALL_BYTES,
-    KeptContents,
-    finish,
-    may_exchange,
-    pour,
 )
 
 

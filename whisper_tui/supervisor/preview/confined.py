@@ -18,7 +18,7 @@ from typing import Any
 from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
-from whisper_tui.supervisor.preview.change_plan import Plan, load_plan, save_plan
+from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_plan
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,

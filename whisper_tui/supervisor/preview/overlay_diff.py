@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.preview import file_trees
-from whisper_tui.supervisor.preview.change_plan import (
+from whisper_tui.supervisor.preview.change_records import (
     ADD,
     ATTRIBUTES,
     DELETE,

@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system
-from whisper_tui.supervisor.preview.change_plan import (
+from whisper_tui.supervisor.preview.change_records import (
     ADD,
     APPLIED,
     ATTRIBUTES,
     DELETE,
+    KEPT,
     PLAN,
     REPLACE,
     WRITE,
@@ -27,8 +28,11 @@ from whisper_tui.supervisor.preview.change_plan import (
     FileChange,
     Inside,
     Plan,
+    Result,
     load_plan,
+    result_of,
     save_plan,
+    save_results,
     save_state,
     text_of,
 )
@@ -45,7 +49,6 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.undo_records import KEPT, Result, result_of, save_results
 
 MOST_ENTRIES = 100_000
 """Files and directories that are kept of one command."""

@@ -17,7 +17,7 @@ from whisper_tui.supervisor.keeper.syscalls import (
     open_directory,
     rename,
 )
-from whisper_tui.supervisor.preview.change_plan import DirectoryState
+from whisper_tui.supervisor.preview.change_records import DirectoryState
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, open_file, remove_tree, stamp, stamp_of
 
 MOST_OPEN = 128

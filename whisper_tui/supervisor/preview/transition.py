@@ -14,12 +14,13 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
-from whisper_tui.supervisor.preview.change_plan import (
+from whisper_tui.supervisor.preview.change_records import (
     ADD,
     APPLIED,
     APPLYING,
     ATTRIBUTES,
     DELETE,
+    KEPT,
     LINK,
     MOVE,
     PREVIEWED,
@@ -30,22 +31,19 @@ from whisper_tui.supervisor.preview.change_plan import (
     FileChange,
     Inside,
     Plan,
+    Result,
+    has_names,
     load_plan,
+    load_results,
     load_state,
+    result_of,
+    save_renewed,
+    save_results,
     save_state,
 )
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
 from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
-from whisper_tui.supervisor.preview.undo_records import (
-    KEPT,
-    Result,
-    has_names,
-    load_results,
-    result_of,
-    save_renewed,
-    save_results,
-)
 
 
 class TransitionFailed(Exception):

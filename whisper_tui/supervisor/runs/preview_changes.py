@@ -30,11 +30,10 @@ from whisper_tui.model.preview import (
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.policy.rules.rule import file_matches
-from whisper_tui.supervisor.preview import change_plan, transition
-from whisper_tui.supervisor.preview.change_plan import FileChange, Plan, load_plan
+from whisper_tui.supervisor.preview import change_records, transition
+from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.undo_records import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.system.host_files import read_regular
 
@@ -49,12 +48,12 @@ LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
 _ACTIONS: dict[str, ChangeAction] = {
-    change_plan.ADD: "creates",
-    change_plan.DELETE: "deletes",
-    change_plan.REPLACE: "replaces",
-    change_plan.WRITE: "changes",
-    change_plan.ATTRIBUTES: "attributes",
-    change_plan.LINK: "links",
+    change_records.ADD: "creates",
+    change_records.DELETE: "deletes",
+    change_records.REPLACE: "replaces",
+    change_records.WRITE: "changes",
+    change_records.ATTRIBUTES: "attributes",
+    change_records.LINK: "links",
 }
 _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
 
@@ -84,7 +83,7 @@ class PreviewStore:
     @property
     def exists(self) -> bool:
         """True if its changes are there."""
-        return os.path.exists(os.path.join(self.directory, change_plan.PLAN))
+        return os.path.exists(os.path.join(self.directory, change_records.PLAN))
 
     @cached_property
     def plan(self) -> Plan:
@@ -107,7 +106,7 @@ class PreviewStore:
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes."""
-        with open(os.path.join(self.directory, change_plan.PLAN), "rb") as file:
+        with open(os.path.join(self.directory, change_records.PLAN), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
@@ -124,7 +123,7 @@ class PreviewStore:
 
     def _conflicts(self) -> list[str]:
         """Return the paths that prevent applying the changes. An undo names those that prevent it itself."""
-        return transition.conflicts(self.plan) if self.plan.state == change_plan.PREVIEWED else []
+        return transition.conflicts(self.plan) if self.plan.state == change_records.PREVIEWED else []
 
     def counts(self, workspace: str) -> ChangeCounts:
         """Count the rows by what is done."""
@@ -159,7 +158,7 @@ class PreviewStore:
             outside=is_outside(row.path, workspace),
             moved_from=moved_from,
             flags=tuple(self._flags(row)),
-            taken_back=self.plan.state == change_plan.UNDONE or row.change in self.plan.undone,
+            taken_back=self.plan.state == change_records.UNDONE or row.change in self.plan.undone,
         )
 
     def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
@@ -269,13 +268,13 @@ class PreviewStore:
         return kept if os.path.lexists(kept) else change.content
 
     def _is_applied(self, number: int) -> bool:
-        return self.plan.state == change_plan.APPLIED and number not in self.plan.undone
+        return self.plan.state == change_records.APPLIED and number not in self.plan.undone
 
     def why_not_moved(self, direction: UndoDirection) -> str:
         """Return why the changes cannot be taken back, or redone, as they are now. Empty: they can be tried."""
         if direction == "undo":
-            return "its changes are taken back already" if self.plan.state == change_plan.UNDONE else ""
-        if self.plan.state != change_plan.APPLIED:
+            return "its changes are taken back already" if self.plan.state == change_records.UNDONE else ""
+        if self.plan.state != change_records.APPLIED:
             return ""
         return "only some of its changes are taken back" if self.plan.undone else "its changes are not taken back"
 
@@ -375,7 +374,7 @@ def is_outside(path: str, workspace: str) -> bool:
 
 
 def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:
-    if change.op == change_plan.MOVE:
+    if change.op == change_records.MOVE:
         yield ChangedPath(index, "", "deletes", change.path, change.before, None)
         yield ChangedPath(index, "", "creates", change.moved_to, None, change.after)
         return
