@@ -111,10 +111,7 @@ def least(top: Path, number: int, change: Callable[[int], None]) -> None:
                 continue
             os.lstat(path)
             os.rename(path, path + "~")
-            if change is rename_all:
-                # One name is removed, and another one added.
-                os.rename(path + "~", path)
-            os.lstat(path if change is rename_all else path + "~")
+            os.lstat(path + "~")
 
 
 def write_again(path: str, kept: BinaryIO) -> None:

@@ -294,6 +294,18 @@ def test_a_plan_is_the_same_after_it_was_loaded(workshop):
     assert load_plan(str(workshop.store)) == plan == read_changes(str(workshop.store))
 
 
+def test_a_plan_and_new_stamps_that_an_earlier_version_wrote_are_loaded(workshop):
+    plan = workshop.plan(lambda: write("file", "new\n"))
+    store = Path(workshop.store)
+    changes = [change.as_json() | {"before": change.before, "after": change.after} for change in plan.changes]
+    (store / "plan.json").write_text(json.dumps({"changes": changes, "directories": plan.directories, "meanwhile": []}))
+    assert load_plan(str(store)) == plan
+    before = plan.changes[0].before
+    assert before is not None
+    (store / "renewed.json").write_text(json.dumps([(0, {"before": before._replace(ctime=7)})]))
+    assert load_plan(str(store)).changes == (plan.changes[0]._replace(before=before._replace(ctime=7)),)
+
+
 def test_more_changes_than_a_preview_lists_are_refused(workshop, monkeypatch):
     monkeypatch.setattr(file_trees, "MOST_ENTRIES", 3)
 

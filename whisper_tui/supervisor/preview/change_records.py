@@ -14,7 +14,7 @@ import json
 import os
 import struct
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ LARGE_BYTES = 1 << 20
 
 _ROW = struct.Struct("<IIIIqqqQI")
 """The number of a change, and the fields of a stamp."""
+_STAMPS = ("before", "after")
 _CONTENTS, _SPANS = "contents", "contents.json"
 _CHUNK = 4 << 20
 
@@ -105,8 +106,9 @@ class FileChange(NamedTuple):
         return (self.path, self.moved_to) if self.moved_to else (self.path,)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not at their defaults."""
-        return {name: value for name, value in zip(self._fields, self, strict=True) if value or value == {}}
+        """Return the fields that are not at their defaults, without its two stamps."""
+        named = zip(self._fields, self, strict=True)
+        return {name: value for name, value in named if (value or value == {}) and name not in _STAMPS}
 
 
 class DirectoryState(NamedTuple):
@@ -136,13 +138,18 @@ class Plan(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """Return the plan without its state, which has a file of its own."""
         changes = [change.as_json() for change in self.changes]
-        return {"changes": changes, "directories": self.directories, "meanwhile": self.meanwhile}
+        stamps = {name: _packed(enumerate(getattr(change, name) for change in self.changes)) for name in _STAMPS}
+        return {"changes": changes, **stamps, "directories": self.directories, "meanwhile": self.meanwhile}
 
 
 def load_plan(store: str) -> Plan:
     """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
     found = run_files.read_json(os.path.join(store, PLAN))
     progress = load_state(store)
+    for name in _STAMPS:
+        # Earlier versions have written each stamp as numbers, beside its change.
+        for number, each in _unpacked(found.get(name, "")):
+            found["changes"][number][name] = each
     for number, fields in load_renewed(store).items():
         found["changes"][number].update(fields)
     return Plan(
@@ -163,9 +170,13 @@ def save_plan(store: str, plan: Plan) -> None:
 def load_renewed(store: str) -> dict[int, dict[str, Any]]:
     """Return the fields of changes that are others since an undo, by the number of the change."""
     try:
-        return dict(run_files.read_json(os.path.join(store, RENEWED)))
+        found = run_files.read_json(os.path.join(store, RENEWED))
     except FileNotFoundError:
         return {}
+    if isinstance(found, list):
+        # So earlier versions have written it.
+        return dict(found)
+    return {number: {"before": each} for number, each in _unpacked(found["before"])} | dict(found["others"])
 
 
 def load_state(store: str) -> dict[str, Any]:
@@ -184,8 +195,9 @@ def save_state(store: str, state: str, *, durable: bool = False, **more: Any) ->
 
 
 def _change(found: dict[str, Any]) -> FileChange:
-    for name in ("before", "after"):
-        if row := found.get(name):
+    for name in _STAMPS:
+        row = found.get(name)
+        if isinstance(row, list):
             found[name] = Stamp._make(row)
     for name in ("old_inside", "new_inside", "targets"):
         if name in found:
@@ -379,17 +391,16 @@ def result_of(change: FileChange) -> Result:
 
 def save_results(store: str, results: Mapping[int, Result]) -> None:
     """Write what an undo must find."""
-    alone = [_ROW.pack(number, *each.found) for number, each in results.items() if each.found and each.inside is None]
+    alone = _packed((number, each.found) for number, each in results.items() if each.inside is None)
     others = [(number, *each) for number, each in results.items() if not each.found or each.inside is not None]
-    # Numbers in JSON take most of the time of writing and reading them.
-    found = {"alone": b2a_base64(b"".join(alone), newline=False).decode(), "others": others}
+    found = {"alone": alone, "others": others}
     run_files.write_whole(os.path.join(store, RESULTS), json.dumps(found, separators=(",", ":")).encode())
 
 
 def load_results(store: str) -> dict[int, Result]:
     """Return what an undo must find. Raises `OSError`."""
     rows = run_files.read_json(os.path.join(store, RESULTS))
-    found = {row[0]: Result(Stamp._make(row[1:])) for row in _ROW.iter_unpack(a2b_base64(rows["alone"]))}
+    found = {number: Result(each) for number, each in _unpacked(rows["alone"])}
     for number, present, inside in rows["others"]:
         stamps = {name: Stamp(*each) for name, each in inside.items()} if inside is not None else None
         found[number] = Result(Stamp(*present) if present is not None else None, stamps)
@@ -402,5 +413,18 @@ def save_renewed(store: str, changed: Mapping[int, dict[str, Any]]) -> None:
     for number, fields in changed.items():
         if fields:
             renewed[number] = renewed.get(number, {}) | fields
-    data = json.dumps(list(renewed.items()), separators=(",", ":")).encode()
+    alone = [(number, fields["before"]) for number, fields in renewed.items() if fields.keys() == {"before"}]
+    others = [(number, fields) for number, fields in renewed.items() if fields.keys() != {"before"}]
+    data = json.dumps({"before": _packed(alone), "others": others}, separators=(",", ":")).encode()
     run_files.write_whole(os.path.join(store, RENEWED), data)
+
+
+def _packed(rows: Iterable[tuple[int, Stamp | None]]) -> str:
+    """Return stamps with their numbers as text: to write and to read them as numbers in JSON takes most of the time."""
+    data = b"".join([_ROW.pack(number, *found) for number, found in rows if found is not None])
+    return b2a_base64(data, newline=False).decode()
+
+
+def _unpacked(text: str) -> Iterator[tuple[int, Stamp]]:
+    for row in _ROW.iter_unpack(a2b_base64(text)):
+        yield row[0], Stamp._make(row[1:])
