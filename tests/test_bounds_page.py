@@ -10,6 +10,7 @@ from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
+from whisper_tui.supervisor.places import far_agents
 from whisper_tui.supervisor.preview import file_trees, pre_images, preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
@@ -39,6 +40,8 @@ ROWS = {
     "agents | characters of an edit, or of a decision about one": journal.LARGEST_OF_EDITS,
     "agents | calls of a session that wait or run": admission.MOST_OF_A_SESSION,
     "agents | calls that wait or run, of all sessions": admission.MOST_CALLS,
+    "agents | connections of agents at one place": far_agents.MOST_AGENTS,
+    "agents | bytes of one of them that the supervisor has not read": far_agents.AHEAD,
     "agents | sessions that are open": admission.MOST_SESSIONS,
     "agents | characters of an agent's environment": sessions.LARGEST_ENVIRONMENT,
     "agents | characters of a message of a conversation": event.LONGEST_SAID,

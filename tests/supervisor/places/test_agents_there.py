@@ -21,12 +21,13 @@ from tests.ssh_server import SshServer, needs_sshd
 from tests.supervisor.engine.conftest import PATIENCE_S, until
 from tests.supervisor.places.conftest import processes_with
 from tests.supervisor.places.test_supervised_there import PlacedBench
+from whisper_tui.cli.output_format import place_lines
 from whisper_tui.model.call import CallRequest, CommandSpec, Function, SessionHello, Shell
 from whisper_tui.model.decision import RuleScope
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable
 from whisper_tui.model.event import AttemptRefused, Event
-from whisper_tui.model.protocol_version import HELLO_VERSIONS
+from whisper_tui.model.protocol_version import HELLO_VERSIONS, LONGEST_REQUEST
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.places import far_agents
@@ -198,6 +199,8 @@ async def agent(bench: AgentsBench) -> AsyncIterator[AgentThere]:
 @needs_sshd
 async def test_an_agent_behind_ssh_asks_here_and_its_command_runs_there(tmp_path: Path, ssh_server: SshServer) -> None:
     async with opened(tmp_path, ssh_server) as bench, connected(bench) as agent:
+        (line,) = place_lines([state.model_dump() for state in bench.placed.states()])
+        assert line.endswith(f"; agents there start {bench.there / PROGRAM} mcp, 1 connected")
         tools = (await agent.ask("tools/list"))["result"]["tools"]
         assert {tool["name"] for tool in tools} == {"run_shell_command", "wait"}
         answer = agent.run("echo $WHISPER_TUI_CALL_ID ${SECRET-unset}; exit 3")
@@ -207,7 +210,6 @@ async def test_an_agent_behind_ssh_asks_here_and_its_command_runs_there(tmp_path
         assert session.name == f"{bench.workspace.name} (claude) at gpu1"
         assert (session.place, session.relayed, session.pid) == ("gpu1", True, None)
         assert session.trust == "untrusted_external"
-        assert bench.placed.states()[0].agents == 1
         await bench.approve("1")
         assert await said(answer) == "Output: 1 unset\n\nExit Code: 3"
 
@@ -328,6 +330,23 @@ async def test_it_is_served_as_nothing_but_an_agent(bench: AgentsBench) -> None:
     assert [(each.operation, each.pid) for each in bench.refused] == [
         (f"{door} at gpu1", os.getpid()) for door in doors
     ]
+
+
+async def test_an_agent_that_writes_without_end_is_refused(bench: AgentsBench) -> None:
+    sent = 0
+    with socket.socket(socket.AF_UNIX) as connection:
+        directory = os.open(bench.agents_socket.parent, os.O_RDONLY)
+        connection.connect(f"/proc/self/fd/{directory}/{AGENTS}")
+        os.close(directory)
+        connection.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            async with asyncio.timeout(PATIENCE_S):
+                # The first line is too long: it is refused once so many bytes were read, and nothing more is.
+                while sent < 10 * LONGEST_REQUEST:
+                    await loop.sock_sendall(connection, b"x" * (1 << 16))
+                    sent += 1 << 16
+    assert sent < 3 * LONGEST_REQUEST
 
 
 async def test_no_operation_is_carried_out_over_mcp(bench: AgentsBench, agent: AgentThere) -> None:

@@ -177,6 +177,8 @@ class _Channel:
         with suppress(OSError, WhisperError):
             while data := await loop.sock_recv(ours, PIECE):
                 await self._connection.ask("agent", data, of=str(self._number))
+        # Also after an error: that is what is left of a server that has not read everything.
+        with suppress(WhisperError):
             self._connection.send("agent", of=str(self._number), end=True)
 
 

@@ -136,6 +136,10 @@ task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
 - Each call is independent; `cd` and variables do not last. `timeout` counts from the start of the command, not while \
 the human thinks."""
 
+THERE_INSTRUCTIONS = "\n".join(
+    line for line in INSTRUCTIONS.replace("the user's", "this").splitlines() if "`ExecCommand`" not in line
+)
+"""The instructions for agents at a place, which are offered fewer tools."""
 
 OWN_SHELL_INSTRUCTIONS = """\
 You work on the user's machine under whisper_tui, where a human watches every command. Run commands with your own \

@@ -28,6 +28,7 @@ from whisper_tui.tools.wait import WAIT
 from whisper_tui.transports.mcp.mcp_calls import (
     INSTRUCTIONS,
     OWN_SHELL_INSTRUCTIONS,
+    THERE_INSTRUCTIONS,
     Calls,
     FollowedCall,
     ProgressReporter,
@@ -242,13 +243,18 @@ class McpSession:
         server: Server[object] = Server(
             "whisper_tui",
             version=__version__,
-            instructions=OWN_SHELL_INSTRUCTIONS if self._own_shell else INSTRUCTIONS,
+            instructions=self._instructions(),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
         server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
         server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, self._cancelled)
         return server
+
+    def _instructions(self) -> str:
+        if self._session.relayed:
+            return THERE_INSTRUCTIONS
+        return OWN_SHELL_INSTRUCTIONS if self._own_shell else INSTRUCTIONS
 
     async def leave(self, why: str) -> None:
         """Handle the end of the agent. Its calls keep waiting, with a mark."""
