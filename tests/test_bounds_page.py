@@ -10,7 +10,7 @@ from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
-from whisper_tui.supervisor.places import far_agents
+from whisper_tui.supervisor.places import far_agents, far_runs
 from whisper_tui.supervisor.preview import file_trees, pre_images, preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
@@ -73,6 +73,7 @@ ROWS = {
     "undo | seconds before the start in which its files are kept": pre_images.PATIENCE_S,
     "undo | free bytes of the disk below which nothing is kept": pre_images.LEAST_FREE,
     "undo | changes that the dialog lists one by one": take_back_dialog.MOST_LISTED,
+    "places | days for which the output of an ended command stays there if nobody asks for it": far_runs.OLD_S / 86_400,
     "HTTP | connections": http_protocol.MOST_CONNECTIONS,
     "HTTP | seconds until the head of the first request": http_protocol.FIRST_REQUEST_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,

@@ -1,4 +1,4 @@
-"""Answers questions about files at a place, many at once. It runs there, with nothing but Python.
+"""What judging asks about a place: its files, many at once, and the environment of a login. It runs there.
 
 A question is a list of its kind, a path and what else the kind needs. An answer is a list with one value, or null if
 there was no time or room for it, so that it has to be asked again.
@@ -8,9 +8,14 @@ import base64
 import errno
 import json
 import os
+import pwd
 import stat
+import subprocess
+import sys
+import threading
 import time
 import zlib
+from contextlib import suppress
 from typing import Any
 
 from whisper_tui.system.host_files import THIS_MACHINE
@@ -28,6 +33,12 @@ MOST_NAMES = 10_000
 """Names of one directory, or of the files below it, that are told."""
 TREE_S = 0.2
 """Seconds for which the files below one path are counted."""
+
+LOGIN_S = 10.0
+"""Seconds that the login shell of the user has to say its environment."""
+_MARK = "whisper-tui-environment:"
+_NOT_INHERITED = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+_DUMP = f"import os,sys,json;sys.stdout.write('{_MARK}'+json.dumps(dict(os.environ)))"
 
 
 def answer(request: bytes) -> bytes:
@@ -105,3 +116,35 @@ def _read(path: str, most: int, follow: int) -> tuple[list[str | None], int]:
     except ValueError:
         content, why = None, "no system takes such a name"
     return [None if content is None else base64.b64encode(content).decode(), why], len(content or b"")
+
+
+class LoginEnvironment:
+    """The variables that a login shell of this user sets. They are kept in memory, and written nowhere."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, str] | None = None
+        """None: the shell has not said them yet."""
+        threading.Thread(target=self._ask, daemon=True).start()
+
+    def _ask(self) -> None:
+        shell = os.environ.get("SHELL") or _login_shell()
+        command = f'exec "{sys.executable}" -I -S -c "{_DUMP}"'
+        found = dict(os.environ)
+        with suppress(OSError, subprocess.SubprocessError, ValueError, TypeError):
+            told = subprocess.run(
+                [shell, "-lc", command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=LOGIN_S,
+                start_new_session=True,
+                check=False,
+            ).stdout.decode("utf-8", "surrogateescape")
+            found = {str(name): str(value) for name, value in json.loads(told.rpartition(_MARK)[2]).items()}
+        self.variables = {name: value for name, value in found.items() if name not in _NOT_INHERITED}
+
+
+def _login_shell() -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_shell
+    return "/bin/sh"

@@ -6,84 +6,48 @@ It runs there from an archive of this package, with nothing but Python.
 import fcntl
 import json
 import os
-import pwd
 import secrets
 import selectors
 import signal
 import socket
 import stat
 import struct
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_agents import FarAgents, is_ours, listening
+from whisper_tui.supervisor.places.far_files import LOGIN_S, LoginEnvironment
 from whisper_tui.supervisor.places.far_news import POLL_S, FilePart, FileWatch, NewsOfRun, Outbox, Parts
-from whisper_tui.supervisor.places.far_runs import Failed, FarLoop, FarRuns
+from whisper_tui.supervisor.places.far_runs import RUNS, Failed, FarLoop, FarRuns, remove_old, remove_old_of_others
 from whisper_tui.supervisor.places.frames import BadFrame, FrameReader, FrameView, encoded
 from whisper_tui.system.processes import boot_id
 
 PROTOCOL = 1
-LOCK, SOCKET, INSTANCE, RUNS = "host.lock", "host.sock", "instance", "runs"
+LOCK, SOCKET, INSTANCE = "host.lock", "host.sock", "instance"
 LOCKED = 75
 """The exit code if there is another host process for the directory."""
 IDLE_S = 600.0
 """Seconds without a connection and without a run after which the host ends."""
+REMOVES_S = 3600.0
+"""Seconds between two looks for output that nobody asks for any more."""
 SILENCE_S = 90.0
 """Seconds after which a connection is closed over which nothing comes. The near end speaks every few seconds."""
 OUTPUT_S = 1.0
 """Seconds that a bridge has to hand over its standard output. One of an earlier version does not."""
-LOGIN_S = 10.0
-"""Seconds that the login shell of the user has to say its environment."""
 FLOOD_S = 0.005
 """Seconds between two looks at the files of a run that prints much."""
 AHEAD = 1 << 19
 """Bytes of frames that wait for a slow connection before no more pieces are read."""
-_MARK = "whisper-tui-environment:"
-_NOT_INHERITED = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
-_DUMP = f"import os,sys,json;sys.stdout.write('{_MARK}'+json.dumps(dict(os.environ)))"
 _DESCRIPTOR = struct.Struct("i")
 ANSWERERS = {"files": ("whisper_tui.supervisor.places.far_files", "answer")}
 """The functions that answer a request in a thread, bytes for bytes, and their modules, which are loaded when asked."""
-
-
-class LoginEnvironment:
-    """The variables that a login shell of this user sets. They are kept in memory, and written nowhere."""
-
-    def __init__(self) -> None:
-        self.variables: dict[str, str] | None = None
-        """None: the shell has not said them yet."""
-        threading.Thread(target=self._ask, daemon=True).start()
-
-    def _ask(self) -> None:
-        shell = os.environ.get("SHELL") or _login_shell()
-        command = f'exec "{sys.executable}" -I -S -c "{_DUMP}"'
-        found = dict(os.environ)
-        with suppress(OSError, subprocess.SubprocessError, ValueError, TypeError):
-            told = subprocess.run(
-                [shell, "-lc", command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=LOGIN_S,
-                start_new_session=True,
-                check=False,
-            ).stdout.decode("utf-8", "surrogateescape")
-            found = {str(name): str(value) for name, value in json.loads(told.rpartition(_MARK)[2]).items()}
-        self.variables = {name: value for name, value in found.items() if name not in _NOT_INHERITED}
-
-
-def _login_shell() -> str:
-    with suppress(KeyError):
-        return pwd.getpwuid(os.geteuid()).pw_shell
-    return "/bin/sh"
 
 
 class NearEnd:
@@ -119,6 +83,11 @@ class NearEnd:
     def is_silent(self) -> bool:
         """True if nothing has come for so long that nobody is there."""
         return time.monotonic() - self._heard_at > SILENCE_S
+
+    @property
+    def followed(self) -> Collection[str]:
+        """The names of the runs whose news are sent."""
+        return self._news.keys()
 
     def send(self, *parts: bytes | FilePart) -> None:
         """Send a frame, after those that wait."""
@@ -287,10 +256,12 @@ class FarHost:
         self.runs.open()
         self.loop.later(POLL_S, self._poll)
         self.loop.later(1.0, self._check)
+        self.loop.later(REMOVES_S, self._remove_old)
         while not self._ended:
             self.loop.run_once()
             if self._connection is not None:
                 self._connection.flush()
+        self._remove_old()  # nobody came, and perhaps nobody ever comes again
         self._listener.close()
         run_files.remove(SOCKET)
         self.agents.close()
@@ -443,6 +414,11 @@ class FarHost:
             self._last_used = time.monotonic()
         elif time.monotonic() - self._last_used > IDLE_S:
             self._ended = True
+
+    def _remove_old(self) -> None:
+        self.loop.later(REMOVES_S, self._remove_old)
+        remove_old(self.runs.directory, self._connection.followed if self._connection is not None else ())
+        remove_old_of_others(os.getcwd(), LOCK)
 
     def _renew(self, argv: list[str]) -> None:
         """Become the host process of another version. The lock is kept, and keepers never notice."""

@@ -1,6 +1,7 @@
 """The runs at a place: started there at most once each, told orders, given input, and completed without a keeper."""
 
 import errno
+import fcntl
 import heapq
 import itertools
 import json
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +29,8 @@ UNCLAIMED_S = 30.0
 """Seconds after which an attempt that no keeper has claimed is revoked."""
 UNCLAIMED_AFTER_LOSS_S = 3.0
 """The same after the zygote was lost, perhaps with jobs."""
+RUNS = "runs"
+"""The directory of the attempts of one supervisor, in its own one."""
 NAME = re.compile(r"[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}")
 """The name of an attempt. It is one component of a path."""
 
@@ -36,6 +39,10 @@ ORDER_RETRY_S, ORDER_TRIES = 0.02, 50
 MOST_NAMES = 2000
 """Names of attempts in one answer."""
 
+OLD_S = 30 * 86_400.0
+"""Seconds after its end for which the output of an attempt is kept that nobody asks for any more."""
+_KEPT = frozenset({run_files.SPEC, run_files.CLAIM, run_files.PID, run_files.EXIT, run_files.DONE})
+"""The files of an attempt that stay: a supervisor that comes back is told how it ended, and starts nothing twice."""
 _NO_READER = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
 Reply = Callable[[dict[str, Any]], None]
 """Takes the answer to a request."""
@@ -441,6 +448,29 @@ class FarRuns:
         if not NAME.fullmatch(name):
             raise Failed("invalid_request", f"{name!r} is no name of an attempt")
         return f"{self.directory}/{name}"
+
+
+def remove_old(runs: str, wanted: Collection[str]) -> None:
+    """Remove the output of attempts that ended long ago, except those whose output is being sent."""
+    before = time.time() - OLD_S
+    with suppress(OSError):
+        for name in os.listdir(runs):
+            directory = os.path.join(runs, name)
+            done = run_files.status(os.path.join(directory, run_files.DONE), follow_links=False)
+            if NAME.fullmatch(name) and name not in wanted and done is not None and done.st_mtime < before:
+                for left in set(os.listdir(directory)) - _KEPT:
+                    run_files.remove(os.path.join(directory, left))
+                    run_files.remove_tree(os.path.join(directory, left))
+
+
+def remove_old_of_others(directory: str, lock: str) -> None:
+    """Do that for the supervisors beside this one that no host process serves now: perhaps they never come back."""
+    above = os.path.dirname(directory)
+    with suppress(OSError):
+        for name in set(os.listdir(above)) - {os.path.basename(directory)}:
+            with suppress(OSError), open(os.path.join(above, name, lock), "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_old(os.path.join(above, name, RUNS), ())
 
 
 def _nobody(name: str) -> Failed:
