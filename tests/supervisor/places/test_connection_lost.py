@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.supervisor.places import far_package as packages
 from whisper_tui.supervisor.places import far_runs
+from whisper_tui.supervisor.places.frames import encoded
 from whisper_tui.supervisor.runs.executor import HasSettled, HasSpawned, NeverRan, RunKey
 
 
@@ -238,3 +240,38 @@ async def test_what_is_over_and_whole_here_is_removed_there_even_after_a_kill(en
     await until(lambda: not engine.attempt_there(key).exists())
     assert engine.out(key) == b"kept\n"
     assert (engine.directory / "runs" / "2.1").exists(), "of this one nothing is here"
+
+
+async def test_a_command_at_a_place_is_no_bridge(engine: PlaceEngine) -> None:
+    since = engine.executor.connection.since
+    program = (
+        "import os, socket, sys; os.chdir(sys.argv[1]); s = socket.socket(socket.AF_UNIX); s.connect('host.sock');"
+        "s.sendall(bytes.fromhex(sys.argv[2])); print(s.recv(100))"
+    )
+    frame = encoded({"do": "output", "id": 0}).hex()
+    key = await engine.run(f'exec {sys.executable} -c "{program}" {engine.directory} {frame}')
+    assert engine.out(key) == b"b''\n" or b"ConnectionResetError" in engine.err(key) or b"BrokenPipe" in engine.err(key)
+    assert engine.executor.connection.since == since, "the near end was not thrown out"
+
+
+async def test_a_directory_there_that_others_can_read_is_not_used(engine: PlaceEngine) -> None:
+    directory = engine.directory
+    directory.chmod(0o755)
+    for pid in engine.bridge_pids():
+        os.kill(pid, signal.SIGKILL)
+    await until(lambda: "is not private to the user there" in (engine.executor.problem or ""))
+    directory.chmod(0o700)
+    engine.executor.connection.try_now()
+    await engine.reached()
+
+
+async def test_an_archive_there_that_is_not_ours_is_replaced_and_never_run(engine: PlaceEngine) -> None:
+    mine = packages.far_package()
+    await engine.close()
+    for pid in engine.host_pids():
+        os.kill(pid, signal.SIGKILL)
+    archive = engine.there / f"place-{mine.digest}.pyz"
+    archive.write_bytes(mine.data.replace(b"def main(", b"def niam(", 1))
+    await engine.open()
+    assert archive.read_bytes() == mine.data
+    assert await engine.ended(await engine.run("exit 3")) == Exited(code=3)
