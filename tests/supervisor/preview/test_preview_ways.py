@@ -585,6 +585,40 @@ def test_an_old_bubblewrap_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
         preview_ways.bubblewrap()
 
 
+REMOVES_AND_FAILS = """#!/bin/sh
+[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit
+echo "$@" | grep -c -- "--overlay-src $OTHER " >> "$TRIES"
+rmdir "$OTHER" 2>/dev/null
+echo it fails >&2
+exit 1
+"""
+
+
+def test_bubblewrap_is_tried_again_without_what_others_have_removed() -> None:
+    def work(bench: Bench) -> None:
+        other, tries = bench.directory / "other", bench.directory / "tries"
+        other.mkdir()
+        program = bench.directory / "bwrap"
+        program.write_text(REMOVES_AND_FAILS)
+        program.chmod(0o755)
+        os.environ |= {"PATH": f"{bench.directory}:{os.environ['PATH']}", "OTHER": str(other), "TRIES": str(tries)}
+        bench.more = {"roots": [str(bench.workspace), str(other)]}
+        with pytest.raises(NoPreview, match="it fails"):
+            bench.preview("true", BUBBLEWRAP)
+        # Nothing is missing the second time, so that the failure has another reason.
+        assert tries.read_text().split() == ["1", "0"]
+
+    as_user("nobody", work)
+
+
+@pytest.mark.skipif(not Path("/var").is_dir() or Path("/var").is_symlink(), reason="there is no /var")
+@pytest.mark.parametrize(("store", "how"), [("/var/lib/me/store", "--tmpfs"), ("/home/me/store", "--ro-overlay")])
+def test_no_layer_of_bubblewrap_lies_in_another_one(monkeypatch: pytest.MonkeyPatch, store: str, how: str) -> None:
+    monkeypatch.setattr(overlay_mounts, "mount_points", set)
+    arguments = list(overlay_mounts.bwrap_arguments(store, [], [], None, network=False))
+    assert arguments[arguments.index("/var", arguments.index(how)) - 1] == how
+
+
 def test_a_bubblewrap_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoPreview, match="not installed"):

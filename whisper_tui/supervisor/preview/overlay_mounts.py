@@ -454,7 +454,8 @@ def bwrap_arguments(
 
 
 def _dead_by_bwrap(store: str, path: str) -> Iterator[str]:
-    if not any(mount.startswith(f"{path}/") for mount in mount_points()):
+    # Neither may the layers of an overlay lie in each other.
+    if not any(inside.startswith(f"{path}/") for inside in (*mount_points(), store)):
         yield from ("--overlay-src", os.path.join(store, "empty"), "--overlay-src", path, "--ro-overlay", path)
         return
     yield from ("--tmpfs", path)

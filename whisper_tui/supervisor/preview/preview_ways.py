@@ -11,6 +11,7 @@ prints the result as JSON; STORE is a directory that it makes. It is a process o
 forks and enters namespaces.
 """
 
+import errno
 import json
 import os
 import re
@@ -42,6 +43,7 @@ _BWRAP = "bwrap"
 OLDEST = (0, 11)
 """The first bubblewrap with an option for overlays."""
 _PATIENCE_S = 5.0
+_MOST_TRIES = 5
 _LONGEST_PROBLEM = 300
 _PACKAGE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 _INSIDE = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from {__name__} import be_init; be_init()"
@@ -78,15 +80,29 @@ def _start_by_bubblewrap(order: PreviewStart) -> int:
     if os.geteuid() == 0:
         raise NoPreview("it maps one user, and root has the files of all")
     bwrap = bubblewrap()
-    os.mkdir(order.store, 0o700)
-    try:
-        began = time_of_file_system(order.store)
-        layers = plan_layers(order.store, order.options["roots"], memory=False)
-        prepare(order.store, layers, began, memory=False)
-        return fork_host(lambda connection: _BubblewrapHost(order, connection, bwrap, layers))
-    except NoPreview:
-        remove_tree(order.store)
-        raise
+    left = _MOST_TRIES
+    while True:
+        os.mkdir(order.store, 0o700)
+        layers: list[Layer] = []
+        try:
+            began = time_of_file_system(order.store)
+            layers += plan_layers(order.store, order.options["roots"], memory=False)
+            prepare(order.store, layers, began, memory=False)
+            return fork_host(lambda connection, layers=layers: _BubblewrapHost(order, connection, bwrap, layers))  # type: ignore[misc]
+        except NoPreview as problem:
+            remove_tree(order.store)
+            left -= 1
+            # bwrap opens the directories by their paths. Other programs remove some of them in between, as in /tmp.
+            missing = os.strerror(errno.ENOENT) in str(problem) or not all(map(os.path.lexists, _covered(layers)))
+            if not left or not missing:
+                raise
+
+
+def _covered(layers: Iterable[Layer]) -> Iterator[str]:
+    """Yield the paths that a view needs."""
+    for layer in layers:
+        yield layer["path"]
+        yield from (os.path.join(layer["path"], name) for name, ctime in layer["base"].items() if ctime == -1)
 
 
 def bubblewrap() -> str:
