@@ -346,7 +346,19 @@ async def test_a_cockpit_that_may_not_report_does_not_retry() -> None:
         assert len(asked) == 1
 
 
-def test_a_cockpit_that_is_gone_counts_as_present_for_six_seconds() -> None:
+async def test_a_change_is_reported_at_once_and_the_end_as_well() -> None:
+    async with open_cockpit(Scenario.begin(), notifications=NotifySettings(title=False)) as cockpit:
+        supervisor = cockpit.scenario.supervisor
+        await cockpit.press("down")
+        await cockpit.until(lambda: supervisor.presence is not None and supervisor.presence.present)
+        later(cockpit.scenario, 31)
+        await cockpit.until(lambda: not supervisor.presence.present)
+        await cockpit.press("down")
+        await cockpit.until(lambda: supervisor.presence.present)
+    assert not supervisor.presence.present
+
+
+def test_a_cockpit_that_is_gone_counts_as_present_for_25_seconds() -> None:
     now = [100.0]
     presences = CockpitPresences(lambda: now[0])
     presences.report(Presence(cockpit="a", present=True, muted=True))
@@ -355,7 +367,7 @@ def test_a_cockpit_that_is_gone_counts_as_present_for_six_seconds() -> None:
     presences.report(Presence(cockpit="a", present=False))
     assert not presences.somebody and not presences.muted
     presences.report(Presence(cockpit="b", present=True))
-    now[0] += 6.1
+    now[0] += 25.1
     assert not presences.somebody
 
 

@@ -7,6 +7,7 @@ from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.output.output_area import CALM_FRAMES, FRAMES_PER_S
 from whisper_tui.tui.output.stream_reader import KEPT, READ
 from whisper_tui.tui.theme import load_themes
 
@@ -24,6 +25,27 @@ def running(out: bytes = b"", err: bytes = b"") -> Scenario:
 def styles(cockpit: Cockpit, text: str) -> list[object]:
     """The styles in which a text is drawn in the pane of stdout."""
     return [segment.style for strip in cockpit.pane("out").strips for segment in strip if text in segment.text]
+
+
+def fastest(cockpit: Cockpit) -> float:
+    """The seconds between two ticks of the fastest timer that is not paused."""
+    nodes = (cockpit.app, cockpit.screen, *cockpit.screen.walk_children())
+    return min(timer._interval for node in nodes for timer in node._timers if timer._active.is_set())
+
+
+async def test_a_cockpit_ticks_once_a_second_until_output_is_shown() -> None:
+    scenario = Scenario.begin()
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.until(lambda: fastest(cockpit) == 1)
+        call = scenario.ask("build")
+        await cockpit.settled()
+        await cockpit.until(lambda: fastest(cockpit) == 1)
+        scenario.approve(call)
+        scenario.supervisor.write(call, b"built\n")
+        await cockpit.sees("built")
+        await cockpit.until(lambda: fastest(cockpit) == CALM_FRAMES / FRAMES_PER_S)
+        scenario.supervisor.write(call, b"tested\n")
+        await cockpit.sees("tested")
 
 
 @pytest.mark.slow

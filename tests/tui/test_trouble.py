@@ -13,9 +13,16 @@ from tests.tui.test_typing_in import asking
 from whisper_tui.model.errors import JournalFailed, Unavailable
 from whisper_tui.present.words import error_text
 from whisper_tui.supervisor.journal.sqlite_file import not_written
+from whisper_tui.tui.cockpit import status_bars
 from whisper_tui.tui.cockpit.status_bars import HealthBar
 
 WORDS = "The disk is full. Make room"
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A healthy supervisor is asked more often than people need."""
+    monkeypatch.setattr(status_bars, "CALM_POLL_S", 0.1)
 
 
 def troubled() -> Scenario:

@@ -120,8 +120,8 @@ class SupervisorStatus(Value):
     """The places where it runs commands besides its own machine."""
 
 
-PRESENCE_LASTS_S = 6.0
-"""Seconds for which a report of a cockpit holds: three times what lies between two of them."""
+PRESENCE_LASTS_S = 25.0
+"""Seconds for which a report of a cockpit holds: more than twice what lies between two of them."""
 
 
 class Presence(Value):

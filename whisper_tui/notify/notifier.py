@@ -5,6 +5,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, Protocol
 
 from whisper_tui.model.api import Presence, Supervision
@@ -112,8 +113,11 @@ class PendingNotifications:
 
 STALL_NEWS: tuple[StallNews, ...] = ("needs-input", "stopped")
 
-PRESENCE_EVERY_S = 2.0
-"""Seconds between two reports to the supervisor."""
+PRESENCE_EVERY_S = 10.0
+"""Seconds between two reports to the supervisor of the same presence; of another one it is told at once."""
+
+FAREWELL_S = 0.5
+"""Seconds that the end of a cockpit waits for its last report."""
 
 
 class Watcher(Protocol):
@@ -155,10 +159,6 @@ class Watcher(Protocol):
         """Run a coroutine in the background."""
         ...
 
-    def set_interval(self, interval: float, callback: Callable[[], None]) -> object:
-        """Call back every `interval` seconds."""
-        ...
-
 
 class Notifier:
     """Do-not-disturb, and notifications by a cockpit's terminal. `write` writes directly to the terminal."""
@@ -173,24 +173,35 @@ class Notifier:
         """The name under which this cockpit reports: several may be open in one process."""
         self._may_report = True
         self._reporting = False
+        self._reported: Presence | None = None
+        self._reported_at = float("-inf")
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """The handlers of commands, by command id."""
         return {"do-not-disturb": self.toggle}
 
     def begin(self) -> None:
-        """Check every second whether a notification is due."""
+        """Report the presence of the person, and keep the title of the terminal."""
         if self._settings.title:
             self._write(SAVE_TITLE)
-        # Quiet hours end, and the person leaves the keyboard, without a change of any call.
-        self._screen.set_interval(1.0, self.look)
-        self._screen.set_interval(PRESENCE_EVERY_S, self.report_presence)
         self.report_presence()
 
-    def end(self) -> None:
-        """Restore the title of the terminal."""
+    def tick(self) -> None:
+        """Look every second: quiet hours end, and the person leaves the keyboard, without a change of any call."""
+        self.look()
+        if self._presence() != self._reported or time.monotonic() - self._reported_at >= PRESENCE_EVERY_S:
+            self.report_presence()
+
+    async def end(self) -> None:
+        """Restore the title of the terminal, and report that nobody is here any more."""
         if self._settings.title:
             self._write(RESTORE_TITLE)
+        if self._reported is not None and self._may_report:
+            gone = self._reported.model_copy(update={"present": False, "muted": False})
+            # Without this, the supervisor takes the person for present until the last report has expired.
+            with suppress(WhisperError, TimeoutError):
+                async with asyncio.timeout(FAREWELL_S):
+                    await self._screen.supervision.report_presence(gone)
 
     def changed(self, lines: Lines, *, alarm: bool = False) -> None:
         """Note that these calls have changed. `alarm`: ring the bell at once."""
@@ -259,11 +270,15 @@ class Notifier:
             self._reporting = True
             self._screen.run_worker(self._report(), name="presence")
 
-    async def _report(self) -> None:
+    def _presence(self) -> Presence:
         muted = self._notifications.do_not_disturb
+        return Presence(cockpit=self._id, present=not self._away(), muted=muted)
+
+    async def _report(self) -> None:
+        presence = self._presence()
         try:
-            presence = Presence(cockpit=self._id, present=not self._away(), muted=muted)
             await self._screen.supervision.report_presence(presence)
+            self._reported, self._reported_at = presence, time.monotonic()
         except NotAllowed:
             # A cockpit in the terminal of an agent. It does not retry, because every refusal is recorded.
             self._may_report = False

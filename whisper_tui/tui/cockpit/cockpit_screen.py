@@ -161,7 +161,6 @@ class CockpitScreen(KeyedScreen):
         calls = self.query_one(CallList)
         calls.standing_still = self.run_watch.standing_still
         calls.show(self._roster)
-        self.run_watch.begin()
         self.run_worker(self._follower.run(), name="follow", group="follow")
         self.set_interval(1.0, self._tick)
         self.notifier.begin()
@@ -176,9 +175,9 @@ class CockpitScreen(KeyedScreen):
         """Tell the guard that the call is in view again."""
         self.decisions.guard.uncovered()
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         """End notifications."""
-        self.notifier.end()
+        await self.notifier.end()
 
     @property
     def supervision(self) -> Supervision:
@@ -326,6 +325,7 @@ class CockpitScreen(KeyedScreen):
     @on(Connected)
     def _connected_again(self) -> None:
         self._connected = True
+        self.notifier.report_presence()
         self.decisions.guard.lost_sight()
         self.query_one(Banner).back()
         self._roster = CallRoster(self._follower.board, self._roster.grouping)
@@ -347,10 +347,13 @@ class CockpitScreen(KeyedScreen):
         self.query_one(OutputArea).recolour(pens)
 
     def _tick(self) -> None:
-        """Draw the ages anew, every second."""
+        """Ask what runs are doing, and draw the ages anew, every second."""
+        self.run_watch.look()
+        self.notifier.tick()
         if self.app.screen is not self:
             return
-        self.query_one(CallList).refresh()
+        if any(self._roster.totals.values()):
+            self.query_one(CallList).refresh()
         self.query_one(RecentDecisions).look()
         self.query_one(Caption).about(self.shown)
         self.refresh_status()

@@ -143,9 +143,6 @@ class BoardFollower:
             self._changed[call_id] = None
 
 
-STALLS_EVERY_S = 1.0
-
-
 class StallWatch:
     """Asks the supervisor every second which runs get no further, and why calls are queued."""
 
@@ -156,11 +153,6 @@ class StallWatch:
         self._found: dict[str, Stall] = {}
         self._queue = NOT_QUEUED
         self._busy = False
-
-    def begin(self) -> None:
-        """Ask every second."""
-        # Polled, not subscribed: no event says that a command waits for input, so the journal stays small.
-        self._cockpit.screen.set_interval(STALLS_EVERY_S, self.look)
 
     def of(self, call_id: str) -> Stall:
         """Why a run gets no further, as far as is known."""
@@ -188,7 +180,8 @@ class StallWatch:
         return reason.words() if reason is not None else ""
 
     def look(self) -> None:
-        """Ask now, unless an answer is still awaited."""
+        """Ask now, unless an answer is still awaited. Called every second."""
+        # Polled, not subscribed: no event says that a command waits for input, so the journal stays small.
         board = self._cockpit.board
         if not self._busy and (board.running or board.queued or self._found):
             self._busy = True

@@ -247,7 +247,8 @@ class TooSmall(Static):
         return terminal.width < LEAST_COLUMNS or terminal.height < LEAST_ROWS
 
 
-POLL_S = 1.0
+POLL_S, CALM_POLL_S = 1.0, 4.0
+"""Seconds between two requests for the state: in general, and while nothing is wrong on this machine alone."""
 
 
 class HealthBar(Static):
@@ -257,7 +258,8 @@ class HealthBar(Static):
         """`supervision` returns the current connection."""
         super().__init__()
         self._supervision = supervision
-        self._loading = False
+        self._said: str | None = None
+        """The sentence that is shown. None: the supervisor is healthy."""
         self._told = ""
         """The problem of notifications that was reported last."""
 
@@ -266,26 +268,25 @@ class HealthBar(Static):
         self.display = False
         # Polled, not subscribed: the journal may be what fails, and an event has to be journaled first.
         self._look()
-        self.set_interval(POLL_S, self._look)
 
     def _look(self) -> None:
-        if not self._loading:
-            self._loading = True
-            self.run_worker(self._ask())
+        self.run_worker(self._ask())
 
     async def _ask(self) -> None:
-        said = None
-        try:
-            # The banner reports a lost connection.
-            with suppress(WhisperError):
-                status = await self._supervision().status()
-                said = _health_text(status)
-                self._tell_of_hosts(status.hosts, status.places)
-                self._tell_of_notifications(status.notify_problem)
-        finally:
-            self._loading = False
-        self.display = said is not None
-        self.update(Content(said or ""))
+        said, calm = None, False
+        # The banner reports a lost connection.
+        with suppress(WhisperError):
+            status = await self._supervision().status()
+            said = _health_text(status)
+            # Other machines and places come and go; an idle cockpit should wake nobody up for the rest.
+            calm = said is None and not status.hosts and not status.places
+            self._tell_of_hosts(status.hosts, status.places)
+            self._tell_of_notifications(status.notify_problem)
+        self.set_timer(CALM_POLL_S if calm else POLL_S, self._look)
+        if said != self._said:
+            self._said = said
+            self.display = said is not None
+            self.update(Content(said or ""))
 
     def _tell_of_hosts(self, hosts: tuple[HostState, ...], places: tuple[PlaceState, ...]) -> None:
         """Show which machines and places are reached, once the lines that list them and their calls are composed."""

@@ -176,14 +176,16 @@ class GrowthTimer:
         self._frame = 0
         self._grown_at = 0
         self._fast: Timer | None = None
+        self._slow: Timer | None = None
         self._calm = False
         """True while the fast timer is paused."""
 
     def begin(self, widget: Widget) -> None:
         """Start the timers of a mounted widget."""
-        # The fast timer is paused while nothing grows: it would be most of the CPU time of an idle cockpit.
+        # The fast timer is paused while nothing grows, both while nothing is shown: they would be most of the CPU time
+        # of an idle cockpit.
         self._fast = widget.set_interval(1 / FRAMES_PER_S, self.tick)
-        widget.set_interval(CALM_FRAMES / FRAMES_PER_S, self._tick_calmly)
+        self._slow = widget.set_interval(CALM_FRAMES / FRAMES_PER_S, self._tick_calmly)
 
     def hurry(self) -> None:
         """Poll fast from now on, because something has grown."""
@@ -191,6 +193,12 @@ class GrowthTimer:
         self._calm = False
         if self._fast is not None:
             self._fast.resume()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Poll slowly at least, if there is something to poll."""
+        if self._slow is not None and self._active():
+            self._slow.resume()
 
     async def tick(self) -> None:
         """Poll, or pause after some frames without growth."""
@@ -202,7 +210,9 @@ class GrowthTimer:
             self._fast.pause()
 
     async def _tick_calmly(self) -> None:
-        if self._calm and self._active():
+        if not self._active() and self._slow is not None:
+            self._slow.pause()
+        elif self._calm:
             await self._poll()
 
 
@@ -236,7 +246,7 @@ class OutputArea(Container):
 
     def compose(self) -> ComposeResult:
         """The usage line, the panes, the terminal, the search field and the buttons."""
-        yield UsageLine(lambda: self.quiet_s, id="usage")
+        yield UsageLine(lambda: self.quiet_s, self._ask_when_written, id="usage")
         yield from self.streams.every
         yield TerminalPane(self._pens, id="terminal")
         yield SearchBar(id="search")
@@ -248,7 +258,6 @@ class OutputArea(Container):
         """Start polling."""
         # Polled and not pushed: a command can write faster than events could be drawn (decision 3).
         self._growth.begin(self)
-        self.set_interval(1.0, self._ask_when_written)
 
     @property
     def choice(self) -> Choice:
@@ -299,6 +308,7 @@ class OutputArea(Container):
         self.display = key is not None and not self.away
         self.query_one(UsageLine).of(supervision, record if key is not None else None)
         if key == self._shown:
+            self._growth.go_on()
             return
         self._shown = key
         self._written_at = None
@@ -464,7 +474,7 @@ class OutputArea(Container):
 
     async def _ask_when_written(self) -> None:
         """Ask the supervisor for the time of the last output, which may be before this cockpit opened."""
-        if (run := self.run) is None or self.query_one(UsageLine).sample is None:
+        if (run := self.run) is None:
             return
         try:
             chunks = [await run.reads[stream](0, 0) for stream in STREAMS]

@@ -1,13 +1,14 @@
 """The lines around output: titles, the use of the run, the search field, the buttons, and what was removed."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Input
 
 from whisper_tui.model.api import Supervision, output_was_removed
@@ -160,10 +161,14 @@ SPARKLINE_COLUMNS = 16
 class UsageLine(LineView):
     """Not displayed where nothing is known, as for a run that has ended."""
 
-    def __init__(self, quiet_s: Callable[[], float], *, id: str | None = None) -> None:
-        """`quiet_s`: for how long the run has written nothing, in seconds."""
+    def __init__(
+        self, quiet_s: Callable[[], float], ask_when_written: Callable[[], Awaitable[None]], *, id: str | None = None
+    ) -> None:
+        """`quiet_s`: for how long the run has written nothing, in seconds. `ask_when_written` finds that out."""
         super().__init__(id=id)
         self._quiet_s = quiet_s
+        self._ask_when_written = ask_when_written
+        self._timer: Timer | None = None
         self._supervision: Supervision | None = None
         self._record: CallRecord | None = None
         self._busy = False
@@ -174,12 +179,14 @@ class UsageLine(LineView):
 
     def on_mount(self) -> None:
         """Look once a second, at what is shown and at nothing else."""
-        self.set_interval(EVERY_S, self.look)
+        self._timer = self.set_interval(EVERY_S, self.look)
 
     def of(self, supervision: Supervision, record: CallRecord | None) -> None:
         """Show what this run uses."""
         self._supervision = supervision
         before, self._record = self._record, record
+        if self._timer is not None and record is not None and record.is_open:
+            self._timer.resume()
         if (before.id, before.attempt) != (record.id, record.attempt) if before and record else before is not record:
             self.sample = None
             self._cpu.clear()
@@ -196,6 +203,8 @@ class UsageLine(LineView):
         if record is not None and record.process is not None and record.is_open and not self._busy and supervision:
             self._busy = True
             self.run_worker(self._look(supervision, record), name="look")
+        elif self._timer is not None and (record is None or not record.is_open):
+            self._timer.pause()
 
     async def _look(self, supervision: Supervision, record: CallRecord) -> None:
         try:
@@ -205,6 +214,8 @@ class UsageLine(LineView):
             sample = None
         finally:
             self._busy = False
+        if self.sample is not None:
+            await self._ask_when_written()
         if self._record is None or (self._record.id, self._record.attempt) != (record.id, record.attempt):
             return
         if sample is not None and self.sample is not None and sample.at == self.sample.at:
