@@ -269,9 +269,8 @@ class Board:
         self.rules: dict[str, RulesChanged] = {}
         """By path: the entries of a rule file and the trusted ones among them, as journaled last."""
         self.ticketed: dict[str, None] = {}
-        """Ids of the calls that have a ticket, whatever their state."""
         self.deduplicated: dict[str, None] = {}
-        """Ids of the calls that have a deduplication key, whatever their state."""
+        """Ids of the calls that have a ticket, and a deduplication key, whatever their state."""
         self.unjudged: dict[str, None] = {}
         """Ids of the calls without a verdict, or with a verdict that no decision has followed yet."""
         self.waiting: dict[str, None] = {}
@@ -282,9 +281,8 @@ class Board:
         self.running: dict[str, None] = {}
         """Ids of the calls that are starting or running."""
         self.previewing: dict[str, None] = {}
-        """Ids of the waiting calls whose preview is running."""
         self.previewed: dict[str, None] = {}
-        """Ids of the waiting calls that have a preview, whether it is running or not."""
+        """Ids of the waiting calls whose preview is running, and of those that have a preview at all."""
         self.unsettled: dict[str, None] = {}
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
@@ -439,17 +437,14 @@ class Board:
 
     def _note_preview(self, record: CallRecord) -> None:
         """Keep the lists of previews."""
-        preview = record.preview
-        if preview is None:
+        if (preview := record.preview) is None:
             return
-        if isinstance(record.state, Waiting):
-            self.previewed[record.id] = None
-        else:
-            self.previewed.pop(record.id, None)
-        if preview.report is None and not preview.dropped and isinstance(record.state, Waiting):
-            self.previewing[record.id] = None
-        else:
-            self.previewing.pop(record.id, None)
+        waits, ended = isinstance(record.state, Waiting), preview.report is not None or preview.dropped
+        for calls, belongs in ((self.previewed, waits), (self.previewing, waits and not ended)):
+            if belongs:
+                calls[record.id] = None
+            else:
+                calls.pop(record.id, None)
 
     def _meet(self, call: ToolCall) -> None:
         self._idle.call_came(call.session_id)

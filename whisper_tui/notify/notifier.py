@@ -173,7 +173,8 @@ class Notifier:
         """The name under which this cockpit reports: several may be open in one process."""
         self._may_report = True
         self._reporting = False
-        self._reported: Presence | None = None
+        self._reported: tuple[Presence, Supervision] | None = None
+        """The last report, and to whom: after a reconnection it is another supervisor, perhaps."""
         self._reported_at = float("-inf")
 
     def commands(self) -> dict[str, Callable[[], object]]:
@@ -189,7 +190,10 @@ class Notifier:
     def tick(self) -> None:
         """Look every second: quiet hours end, and the person leaves the keyboard, without a change of any call."""
         self.look()
-        if self._presence() != self._reported or time.monotonic() - self._reported_at >= PRESENCE_EVERY_S:
+        if (
+            self._presence(),
+            self._screen.supervision,
+        ) != self._reported or time.monotonic() - self._reported_at >= PRESENCE_EVERY_S:
             self.report_presence()
 
     async def end(self) -> None:
@@ -197,7 +201,7 @@ class Notifier:
         if self._settings.title:
             self._write(RESTORE_TITLE)
         if self._reported is not None and self._may_report:
-            gone = self._reported.model_copy(update={"present": False, "muted": False})
+            gone = self._reported[0].model_copy(update={"present": False, "muted": False})
             # Without this, the supervisor takes the person for present until the last report has expired.
             with suppress(WhisperError, TimeoutError):
                 async with asyncio.timeout(FAREWELL_S):
@@ -275,10 +279,10 @@ class Notifier:
         return Presence(cockpit=self._id, present=not self._away(), muted=muted)
 
     async def _report(self) -> None:
-        presence = self._presence()
+        presence, supervision = self._presence(), self._screen.supervision
         try:
-            await self._screen.supervision.report_presence(presence)
-            self._reported, self._reported_at = presence, time.monotonic()
+            await supervision.report_presence(presence)
+            self._reported, self._reported_at = (presence, supervision), time.monotonic()
         except NotAllowed:
             # A cockpit in the terminal of an agent. It does not retry, because every refusal is recorded.
             self._may_report = False

@@ -233,6 +233,11 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=0, animate=False, immediate=True)
         self.changed()
 
+    def draw_ages(self) -> None:
+        """Draw the ages of the calls anew, if there are any."""
+        if any(self.roster.totals.values()):
+            self.refresh()
+
     def changed(self) -> None:
         """Draw the changed roster with the selected call in place, and select a call if none is."""
         self._layout_now = self._layout_of()

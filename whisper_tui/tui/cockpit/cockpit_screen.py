@@ -95,8 +95,7 @@ class CockpitScreen(KeyedScreen):
         """The time of the last key or movement of the mouse."""
         self.pens = pens
         """The colours of output in the current theme."""
-        self._guidance = guidance
-        self._connected = True
+        self._guidance, self._connected = guidance, True
         self._follower = BoardFollower(supervision, self.post_message, reconnect, partial(_list_calls, self))
         self._roster = CallRoster(self._follower.board)
         self.run_watch = StallWatch(self, self._stands_still)
@@ -325,7 +324,6 @@ class CockpitScreen(KeyedScreen):
     @on(Connected)
     def _connected_again(self) -> None:
         self._connected = True
-        self.notifier.report_presence()
         self.decisions.guard.lost_sight()
         self.query_one(Banner).back()
         self._roster = CallRoster(self._follower.board, self._roster.grouping)
@@ -352,8 +350,7 @@ class CockpitScreen(KeyedScreen):
         self.notifier.tick()
         if self.app.screen is not self:
             return
-        if any(self._roster.totals.values()):
-            self.query_one(CallList).refresh()
+        self.query_one(CallList).draw_ages()
         self.query_one(RecentDecisions).look()
         self.query_one(Caption).about(self.shown)
         self.refresh_status()

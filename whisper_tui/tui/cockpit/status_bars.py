@@ -278,7 +278,6 @@ class HealthBar(Static):
         with suppress(WhisperError):
             status = await self._supervision().status()
             said = _health_text(status)
-            # Other machines and places come and go; an idle cockpit should wake nobody up for the rest.
             calm = said is None and not status.hosts and not status.places
             self._tell_of_hosts(status.hosts, status.places)
             self._tell_of_notifications(status.notify_problem)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from textual.app import ComposeResult
@@ -182,8 +183,7 @@ class GrowthTimer:
 
     def begin(self, widget: Widget) -> None:
         """Start the timers of a mounted widget."""
-        # The fast timer is paused while nothing grows, both while nothing is shown: they would be most of the CPU time
-        # of an idle cockpit.
+        # Paused while nothing grows or nothing is shown: they would be most of the CPU time of an idle cockpit.
         self._fast = widget.set_interval(1 / FRAMES_PER_S, self.tick)
         self._slow = widget.set_interval(CALM_FRAMES / FRAMES_PER_S, self._tick_calmly)
 
@@ -474,13 +474,10 @@ class OutputArea(Container):
 
     async def _ask_when_written(self) -> None:
         """Ask the supervisor for the time of the last output, which may be before this cockpit opened."""
-        if (run := self.run) is None:
-            return
-        try:
-            chunks = [await run.reads[stream](0, 0) for stream in STREAMS]
-        except WhisperError:
-            return
-        if run is self.run:
+        chunks, run = [], self.run
+        with suppress(WhisperError):
+            chunks = [await run.reads[stream](0, 0) for stream in STREAMS] if run is not None else []
+        if chunks and run is self.run:
             self._written_at = max(chunk.written_at or self._began_at for chunk in chunks)
 
     async def _read_times(self) -> None:
