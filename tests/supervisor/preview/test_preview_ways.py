@@ -328,10 +328,10 @@ def test_a_workspace_beyond_a_limit_is_not_copied(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [OVERLAY, COPY, READ_ONLY])
+@pytest.mark.parametrize("way", [OVERLAY, BUBBLEWRAP, COPY, READ_ONLY])
 def test_a_preview_is_ended_at_its_time_limit(way: str, request: pytest.FixtureRequest) -> None:
-    if way == OVERLAY:
-        request.getfixturevalue("overlays")
+    if way in (OVERLAY, BUBBLEWRAP):
+        request.getfixturevalue("overlays" if way == OVERLAY else "bwrap")
 
     def work(bench: Bench) -> None:
         report = bench.preview("trap '' TERM; sleep 600 & sleep 600", way, timeout=0.5)

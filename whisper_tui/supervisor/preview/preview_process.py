@@ -201,6 +201,10 @@ class Host:
             return "time"
         return "space" if limit is not None and bytes_below(f"/proc/self/fd/{self._store_fd}") > limit else ""
 
+    def _init_of(self, pid: int) -> int:
+        """Return the pid of the init of the view, by the child of this process that has made it."""
+        return pid
+
     def _wait(self, pid: int, reading: int) -> dict[str, Any]:
         """Wait for the end of the init of the view. Returns its report."""
         raw, over = b"", ""
@@ -211,7 +215,8 @@ class Host:
                     break
                 raw += piece
             elif not over and (over := self._over()):
-                os.kill(pid, signal.SIGUSR1)
+                with suppress(ProcessLookupError):
+                    os.kill(self._init_of(pid), signal.SIGUSR1)
         os.waitpid(pid, 0)
         try:
             report: dict[str, Any] = json.loads(raw)

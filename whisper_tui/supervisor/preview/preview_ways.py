@@ -150,6 +150,13 @@ class _BubblewrapHost(Host):
         self._connection.close()
         return self._wait(pid, reading)
 
+    def _init_of(self, pid: int) -> int:
+        # bwrap itself would end at the signal, and the report with it.
+        with suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            if children := file.read().split():
+                return int(children[0])
+        return pid
+
     def _become_bubblewrap(self, kept: Sequence[int], log: str) -> None:
         try:
             for fd in kept:
