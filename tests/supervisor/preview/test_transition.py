@@ -472,6 +472,25 @@ def test_what_takes_the_new_name_of_a_file_just_before_it_is_renamed_stays(near,
     assert (near.top / "renamed").read_text() == "old renamed\n" * 10
 
 
+def test_what_takes_the_name_of_a_deleted_file_while_it_is_restored_stays_until_both_can_be_kept(scene, monkeypatch):
+    apply(scene.store)
+    gone = scene.top / "removed"
+    begin_undo = transition._begin_undo
+
+    def begin(*arguments: Any) -> None:
+        begin_undo(*arguments)
+        gone.write_text("mine")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transition, "_begin_undo", begin)
+        with pytest.raises(TransitionFailed, match=r"removed: replaced meanwhile"):
+            undo(scene.store)
+    assert gone.read_text() == "mine"
+    gone.unlink()
+    undo(scene.store)
+    scene.expect("undone", scene.before, applied=False)
+
+
 def test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict(near, monkeypatch):
     begin_apply = transition._begin_apply
 

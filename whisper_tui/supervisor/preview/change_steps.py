@@ -397,15 +397,24 @@ class ChangeSteps:
         return None
 
     def _restore(self, number: int, change: FileChange, at: Place) -> None:
-        """Move a deleted file or directory back, unless that is done, or its name is taken."""
-        if not self._real.is_elsewhere(at):
-            with suppress(FileExistsError, FileNotFoundError):
-                move((AT_FDCWD, self._contents.path(number)), at)
+        """Move a deleted file or directory back, unless that is done. Raises `Conflict` if its name is taken."""
+        kept, before = self._contents.path(number), change.before
+        if self._real.is_elsewhere(at):
             found = stamp(at[1], at[0])
-            if found is not None and change.before is not None and found.inode == change.before.inode:
-                restore_mode(at, change.before)
-        elif stamp(at[1], at[0]) is None and stamp(self._contents.path(number)) is not None:
-            rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
+            if found is None and stamp(kept) is not None:
+                rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
+            elif found is not None and before is not None and found.is_file and not is_alike(found, before):
+                raise Conflict([change.path])
+            return
+        try:
+            move((AT_FDCWD, kept), at)
+        except FileExistsError as error:
+            raise Conflict([change.path]) from error
+        except FileNotFoundError:
+            pass  # An earlier try has moved it.
+        found = stamp(at[1], at[0])
+        if found is not None and before is not None and found.inode == before.inode:
+            restore_mode(at, before)
 
     def _kept_copy(self, number: int, change: FileChange) -> Place:
         """Copy what was kept beside the place that it gets on another file system."""
