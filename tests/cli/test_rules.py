@@ -159,3 +159,10 @@ def test_a_rule_shows_the_sandbox_of_its_commands(instance: Instance) -> None:
     kept = rules["npm test"]
     assert (kept["sandbox"], kept["network"], kept["execute"]) == ("workspace", True, ["/opt/tools/bin"])
     assert rules["npm publish"]["sandbox"] is False
+
+
+def test_only_a_supervisor_that_runs_explains_a_command_at_a_place(instance: Instance) -> None:
+    done = instance.run("explain", "--place", "gpu1", "--", "ls")
+    assert done.returncode and "ls" not in done.stdout
+    done = instance.run("explain", "--place", "gpu1", "--rules", "rules.toml", "--", "ls")
+    assert "Only the supervisor can ask a place" in done.stderr

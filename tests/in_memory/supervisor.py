@@ -380,7 +380,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         return RuleList() if self.rule_book is None else self.rule_book.rules(roots)
 
-    async def judge_command(self, text: str, directory: str, tool: str = "") -> Judgement:
+    async def judge_command(self, text: str, directory: str, tool: str = "", place: str = "") -> Judgement:
         """Return the verdict of the test."""
         return self._rules().judge(text, directory)
 

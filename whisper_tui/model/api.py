@@ -420,7 +420,7 @@ class Supervision(Protocol):
         """Return the rules of the user, and those of these workspaces."""
         ...
 
-    async def judge_command(self, text: str, directory: str, tool: str = "") -> Judgement:
+    async def judge_command(self, text: str, directory: str, tool: str = "", place: str = "") -> Judgement:
         """Return the verdict on a shell command in a session with this workspace, without running it."""
         ...
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from whisper_tui.model.call import CommandSpec, Shell
+from whisper_tui.model.call import HERE, CommandSpec, Shell
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import ChangedSinceSeen, InvalidRequest, JournalFailed, Refused
 from whisper_tui.model.event import (
@@ -28,7 +28,7 @@ from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleList, RulePr
 from whisper_tui.policy.rules.grants import is_too_broad
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, shape_problems
-from whisper_tui.supervisor.approvals.judge import judge_alone
+from whisper_tui.supervisor.approvals.judge import Examinations, judge_alone
 from whisper_tui.supervisor.approvals.session_grants import PastCall, rule_coverage
 from whisper_tui.supervisor.journal.store import Store
 
@@ -205,6 +205,14 @@ class RuleBook(Protocol):
         ...
 
 
+class HasEnvironments(Protocol):
+    """The sessions."""
+
+    def environment_in(self, root: str) -> Mapping[str, str]:
+        """Return the variables of a session with a workspace."""
+        ...
+
+
 class RuleOperations:
     """Lists, tries and changes the rules for the clients of the API."""
 
@@ -212,31 +220,45 @@ class RuleOperations:
         self,
         book: RuleBook | None,
         rules: Callable[[str], Rules],
-        environment: Callable[[str], Mapping[str, str]],
-        own: Sequence[str],
+        sessions: HasEnvironments,
+        examinations: Examinations,
+        own: Iterable[object],
     ) -> None:
-        """`environment` returns the variables of a session with a workspace; `own`: whisper_tui's directories."""
+        """`own`: whisper_tui's directories."""
+        self._examinations = examinations
         self._book = book
         self._rules = rules
-        self._environment = environment
-        self._own = tuple(own)
+        self._environment = sessions.environment_in
+        self._own = tuple(map(str, own))
 
     def listed(self, roots: Sequence[str]) -> RuleList:
         """Return the rules of the user, and those of these workspaces."""
         return self._files.listed(roots)
 
-    async def judge(self, text: str, directory: str, tool: str) -> Judgement:
-        """Return the verdict on a shell command in a session with this workspace."""
+    async def judge(self, text: str, directory: str, tool: str, place: str = "") -> Judgement:
+        """Return the verdict on a shell command in a session with this workspace. While a place is away: to ask."""
         _check_directory(directory)
-        return await self._judge(text, directory, tool, self._rules(directory))
+        return await self._judge(text, directory, tool, self._rules(directory), place)
 
-    async def _judge(self, text: str, directory: str, tool: str, rules: Rules) -> Judgement:
-        environment = self._environment(directory)
+    async def _judge(self, text: str, directory: str, tool: str, rules: Rules, place: str = "") -> Judgement:
+        environment, examined = self._environment(directory), None
         spec = CommandSpec(command=Shell(text=text), cwd=directory)
+        if place not in {"", HERE}:
+            spec, examined = await self._examinations.of_text(text, directory, place)
 
         def judge() -> Judgement:
             now = time.time()
-            found = judge_alone(spec, rules, environment, root=directory, tool=tool, own=self._own, now=now)
+            found = judge_alone(
+                spec,
+                rules,
+                environment,
+                root=spec.cwd,
+                tool=tool,
+                own=self._own,
+                now=now,
+                examined=examined,
+                cwd_here=directory if spec.place else "",
+            )
             return Judgement(verdict=found[0], resolved=found[1])
 
         # A long text takes a second to read, in which the event loop must serve others.

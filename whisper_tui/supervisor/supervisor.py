@@ -105,7 +105,7 @@ class Supervisor:
         )
         self._take_queries(parts.queries, parts.pool.previews.changes)
         self._run_control, self.stall_monitor = RunControl(store, executor, clock), parts.stall_monitor
-        self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions.environment_in, tuple(map(str, home)))
+        self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions, parts.queue.examinations, home)
 
     def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:
         """Have the queries themselves answer what only reads; the API documents each."""
@@ -294,9 +294,9 @@ class Supervisor:
         """Return the rules of the user, and those of these workspaces."""
         return self._rules.listed(roots)
 
-    async def judge_command(self, text: str, directory: str, tool: str = "") -> Judgement:
+    async def judge_command(self, text: str, directory: str, tool: str = "", place: str = "") -> Judgement:
         """Return the verdict on a shell command in a session with this workspace, without running it."""
-        return await self._rules.judge(text, directory, tool)
+        return await self._rules.judge(text, directory, tool, place)
 
     async def add_rule(self, effect: RuleEffect, definition: dict[str, Any], by: Decider) -> None:
         """Add a rule to the user's rules file."""

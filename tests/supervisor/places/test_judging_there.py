@@ -370,3 +370,25 @@ async def until(holds: Any) -> None:
     async with asyncio.timeout(10):
         while not holds():
             await asyncio.sleep(0.005)
+
+
+@another_root
+async def test_a_command_that_nobody_has_submitted_is_judged_as_it_would_run_there(bench: Bench, far: FarRoot):
+    await opened(bench, TRAIN, far)
+    here = str(bench.workspace)
+    there = await bench.supervisor.judge_command("train data", here, place="gpu1")
+    assert (there.verdict.kind, there.verdict.rule) == ("allow", "train"), there.verdict.reason
+    assert there.resolved.commands[0].program == "/opt/tools/train"
+    for place in ("", "here"):
+        found = await bench.supervisor.judge_command("train data", here, place=place)
+        assert (found.verdict.kind, found.resolved.commands[0].missing) == ("ask", True)
+    with pytest.raises(Refused, match="there is no place 'gpu3'"):
+        await bench.supervisor.judge_command("train data", here, place="gpu3")
+
+
+async def test_a_command_that_nobody_has_submitted_is_asked_while_its_place_is_away(bench: Bench):
+    away = SamePlace("gpu1")
+    away.hello = None
+    await opened(bench, TRAIN, away)
+    found = await bench.supervisor.judge_command("train data", str(bench.workspace), place="gpu1")
+    assert (found.verdict.kind, found.verdict.reason) == ("ask", UNKNOWN)

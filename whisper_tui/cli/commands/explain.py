@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.output_format import print_json, risk_sign
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of, supervisor_of
-from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def _add(verbs: Subcommands, name: str) -> None:
     form.add_argument("--json", action="store_true", help="print one object")
     form.add_argument("--jsonl", action="store_true", help="answer the questions of standard input")
     parser.add_argument("--rules", metavar="FILE", help="judge by the rules of this file alone")
+    parser.add_argument("--place", default="", metavar="NAME", help="judge it as it would run at this place")
     parser.add_argument("--tool", default="", metavar="NAME", help="judge as a call of this tool")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command")
 
@@ -47,8 +48,6 @@ def _check(options: Options) -> int:
     if options.jsonl:
         return _answer_lines()
     if not options.command:
-        from whisper_tui.model.errors import InvalidRequest
-
         raise InvalidRequest("there is no command to check", hint="Write it after --")
     row = _judged(options)
     if options.json:
@@ -91,6 +90,12 @@ def _judgement(options: Options, text: str, cwd: str) -> "Judgement":
     from whisper_tui.model.shown_rules import Judgement
     from whisper_tui.supervisor.approvals.judge import judge_alone
 
+    if options.place:
+        if options.rules is not None:
+            raise InvalidRequest("only the supervisor can ask a place", hint="Leave out --rules, or --place")
+        with supervisor_of(options, start=False) as supervisor:
+            asked = supervisor.ask("judge_command", text=text, directory=cwd, tool=options.tool, place=options.place)
+            return Judgement.model_validate(asked)
     if options.rules is None:
         with suppress(Unavailable), supervisor_of(options, start=False) as supervisor:
             asked = supervisor.ask("judge_command", text=text, directory=cwd, tool=options.tool)

@@ -64,11 +64,17 @@ def judge_alone(
     tool: str = "",
     own: Sequence[str] = (),
     now: float,
+    examined: Looked = None,
+    cwd_here: str = "",
 ) -> tuple[Verdict, Resolved]:
-    """Return the verdict about a command that was not submitted, and its resolution."""
+    """Return the verdict about a command that was not submitted, and its resolution.
+
+    `examined`: what was found of it at its place. None: it is examined now. `cwd_here`: what its directory stands for.
+    """
 
     def judge() -> tuple[Verdict, Resolved]:
-        resolved = resolve(spec, environment, own, root=root)
+        found = examined() if examined is not None else None
+        resolved = found.resolved if found is not None else resolve(spec, environment, own, root=root)
         question = Question(
             session_id="",
             session_root=root,
@@ -77,10 +83,12 @@ def judge_alone(
             resolved=resolved,
             tool=tool,
             sandbox_problem=sandbox_problem(),
+            cwd_here=cwd_here,
+            home=(found.home or "") if found is not None else "",
             now=now,
         )
-        code = found_code(resolved, spec, root, environment)
-        return with_code(evaluate(question, rules, ()), Examined(resolved, code))
+        found = found or Examined(resolved, found_code(resolved, spec, root, environment))
+        return with_code(evaluate(question, rules, ()), found)
 
     return refused_on_error(judge)
 
@@ -180,9 +188,14 @@ class Judge:
 
         return examine
 
-    def examination_there(self, session_id: str, spec: CommandSpec) -> Callable[[FarUser], Examined]:
-        """Return a function that examines a command with the files and the login environment of its place."""
-        root = self._root(self._board.sessions.get(session_id), spec)
+    def examination_there(
+        self, session_id: str, spec: CommandSpec, root: str | None = None
+    ) -> Callable[[FarUser], Examined]:
+        """Return a function that examines a command with the files and the login environment of its place.
+
+        `root`: the workspace there. None: that of the session.
+        """
+        root = self._root(self._board.sessions.get(session_id), spec) if root is None else root
 
         def examine(user: FarUser) -> Examined:
             own = self.placement.own_there(spec.place, user.home, user.environment)
@@ -420,15 +433,22 @@ class Examinations:
             await asyncio.wait([examined])
             yield examined.result
 
-    async def there(self, session_id: str, spec: CommandSpec) -> Callable[[], Examined]:
+    async def there(self, session_id: str, spec: CommandSpec, root: str | None = None) -> Callable[[], Examined]:
         """Examine a command at its place. Raises `Unavailable` if the place does not answer."""
         try:
-            found = await self.look_at(spec.place, self.judge.examination_there(session_id, spec), spec.cwd)
+            found = await self.look_at(spec.place, self.judge.examination_there(session_id, spec, root), spec.cwd)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001  as above: it is one of the judgement
             return partial(_raise, error)
         return lambda: found
+
+    async def of_text(self, text: str, root: str, place: str) -> tuple[CommandSpec, Callable[[], Examined]]:
+        """Examine at a place a command that nobody has submitted. Raises `Refused` if there is no such place."""
+        placement = self.judge.placement
+        there = placement.known(place)
+        spec = CommandSpec(command=Shell(text=text), cwd=placement.there(there, root, root), place=there)
+        return spec, await self._there_or_unknown("", spec, spec.cwd)
 
     async def look_at(self, place: str, look: Callable[[FarUser], T], directory: str) -> T:
         """Return what a function finds in the files of a place, mostly in one directory. Raises `Unavailable`."""
@@ -437,9 +457,11 @@ class Examinations:
         except RuntimeError:
             raise Unavailable("the supervisor is stopping", hint=SUBMIT_AGAIN) from None
 
-    async def _there_or_unknown(self, session_id: str, spec: CommandSpec) -> Callable[[], Examined]:
+    async def _there_or_unknown(
+        self, session_id: str, spec: CommandSpec, root: str | None = None
+    ) -> Callable[[], Examined]:
         try:
-            return await self.there(session_id, spec)
+            return await self.there(session_id, spec, root)
         except Unavailable as error:
             return partial(unknown_there, error.message)
 
