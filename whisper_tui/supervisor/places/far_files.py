@@ -1,4 +1,4 @@
-"""What judging asks about a place: its files, many at once, and the environment of a login. It runs there.
+"""Answers at the place to the questions of judging: its files, many at once, and the environment of a login.
 
 A question is a list of its kind, a path and what else the kind needs. An answer is a list with one value, or null if
 there was no time or room for it, so that it has to be asked again.
