@@ -37,6 +37,16 @@ with open(path, "ab", buffering=0) as file:
 
 Measured = tuple[Found, list[float], float, float, float, list[tuple[float, float]], list[float]]
 BUSY = "while True: pass"
+EMPTY = """
+import pydantic
+from textual.app import App
+from textual.widgets import Static
+class Empty(App):
+    def compose(self):
+        yield Static("Call 1")
+Empty().run()
+"""
+"""An app that shows one line: no cockpit that is built with Textual and validates what it reads can start sooner."""
 LISTINGS = 5
 
 
@@ -133,6 +143,17 @@ def beside_busy(folder: Path) -> tuple[list[float], float, float]:
             other.wait()
 
 
+def empty() -> tuple[float, float]:
+    """Return the median milliseconds until an empty app shows its line, and its most memory in MB."""
+    opened, most = [], 0.0
+    for _ in range(LISTINGS):
+        terminal = Terminal([sys.executable, "-c", EMPTY], b"Call 1")
+        opened.append(terminal.opened_s * 1000)
+        most = max(most, terminal.peak_mb())
+        terminal.close()
+    return statistics.median(opened), most
+
+
 def floods(folder: Path) -> None:
     """Print what output that grows costs the one who presses keys."""
     idle = flood(folder, 0)
@@ -170,6 +191,9 @@ def queues(folder: Path, many: int) -> None:
     times = first / few_first
     print(f"| `list`: its first call (bare Python: {start:.0f}) | {few_first:.0f} | {first:.0f} | | {times:.1f} |")
     print(f"| `list`: calls a second after the first | | {then:,.0f} | | |")
+    opened_ms, empty_mb = empty()
+    print(f"| an empty app of Textual (floor): from nothing to its line | {opened_ms:.0f} | | | |")
+    print(f"| the most memory of that app, MB | {empty_mb:.0f} | | | |")
     for name, before, now in zip(("cockpit", "supervisor"), few_mb, many_mb, strict=True):
         print(f"| the most memory of the {name}, MB | {before:.0f} | {now:.0f} | | {now / before:.1f} |")
 

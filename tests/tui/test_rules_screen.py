@@ -24,8 +24,11 @@ from whisper_tui.model.shown_rules import (
     RuleTrial,
     ShownRule,
 )
+from whisper_tui.model.state import PlaceState
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.dialogs.dialog import ChoiceField
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
 from whisper_tui.tui.screens.rule_dialogs import RuleForm, WhyScreen
 from whisper_tui.tui.screens.rule_list import why_paragraphs
@@ -425,6 +428,11 @@ async def test_denials_for_a_session_are_listed_and_lifted() -> None:
                 "disabled": True,
             },
         ),
+        (
+            RuleFields(words="pytest", place="run_at gpu1", sandbox="none"),
+            {"name": "pytest", "prefix": ["pytest"], "run_at": "gpu1", "sandbox": False},
+        ),
+        (RuleFields(effect="deny", words="rm", place="*"), {"name": "rm", "prefix": ["rm"], "place": "*"}),
     ],
 )  # fmt: skip
 def test_the_fields_of_the_form_mean_a_rule_and_come_back_from_it(
@@ -543,6 +551,25 @@ async def test_e_changes_a_rule_and_keeps_what_the_form_does_not_show() -> None:
         await form(cockpit, "e")
         await cockpit.press("ctrl+n")
         await cockpit.until(lambda: len(book.now.rules) == 3)
+
+
+async def test_the_form_asks_for_the_place_only_where_there_are_places() -> None:
+    book, here = Book(), begin()
+    async with rules(here, book) as cockpit:
+        await form(cockpit, "a")
+        await cockpit.sees("Sandbox")
+        assert "Place" not in cockpit.text()
+    there = begin()
+    there.supervisor.places = (PlaceState(name="gpu1", way="ssh gpu1", reached=True, since=0.0, running=0),)
+    async with rules(there, book) as cockpit:
+        await cockpit.until(lambda: any(map(places_of, cockpit.app.screen_stack)))
+        dialog = await form(cockpit, "a")
+        await cockpit.press(*"make")
+        dialog.query_one("#rule-place", ChoiceField).focus()
+        await cockpit.press("left")
+        await cockpit.sees("run them at gpu1")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: book.now.rules[-1].definition.get("run_at") == "gpu1")
 
 
 async def test_space_disables_a_rule_and_enables_it_again() -> None:

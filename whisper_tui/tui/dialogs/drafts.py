@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -330,12 +331,15 @@ SANDBOXES = (
     ("none", "none: it runs with your permissions"),
     (" network", "as the file says, with network"),
 )
+RUN_AT = "run_at "
+"""Before the name of a place in the fields of the form: the commands run there, wherever they are asked for."""
 NO_OPTIONS = "-"
 """Written as the options of a rule after whose words none may follow."""
 ONLY_ALLOW = ("options", "redirections", "sandbox", "network", "execute")
 """Fields that mean something for a rule that allows only."""
 _IN_FORM = frozenset(
-    {"name", "disabled", "directory", "tool", "justification", "options", "redirections", "sandbox", "network"}
+    {"name", "disabled", "directory", "tool", "place", "run_at", "justification"}
+    | {"options", "redirections", "sandbox", "network"}
     | {kind for kind, _ in KINDS}
 )
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&"})
@@ -354,6 +358,8 @@ class RuleFields:
     redirections: str = "no"
     directory: str = ""
     tool: str = ""
+    place: str = ""
+    """`here`, `*` for every place, the name of a place, or one with `RUN_AT` before it. Empty: not said."""
     sandbox: str = ""
     because: str = ""
     name: str = ""
@@ -368,6 +374,8 @@ class RuleFields:
                 made[key] = value.strip()
             if unseen := unseen_problems(key, value):
                 problems[key] = unseen[0]
+        if self.place:
+            made["run_at" if self.place.startswith(RUN_AT) else "place"] = self.place.removeprefix(RUN_AT)
         if self.disabled == "yes":
             made["disabled"] = True
         if self.effect == "allow":
@@ -428,11 +436,23 @@ def fields_of(draft: RuleDraft) -> RuleFields:
         redirections="yes" if rule.get("redirections") else "no",
         directory=rule.get("directory", ""),
         tool=rule.get("tool", ""),
+        place=f"{RUN_AT}{rule['run_at']}" if rule.get("run_at") else rule.get("place", ""),
         sandbox=f"{sandbox} network" if rule.get("network") and sandbox != "none" else sandbox,
         because=rule.get("justification", ""),
         name=rule["name"] if rule.get("name") else "",
         disabled="yes" if rule.get("disabled") else "no",
     )
+
+
+def place_choices(places: Iterable[str], chosen: str) -> tuple[tuple[str, str], ...]:
+    """Return the places that a rule can name, with the words for each. Empty: there is none but this machine."""
+    names = dict.fromkeys((*places, *([chosen.removeprefix(RUN_AT)] if chosen not in {"", "here", "*"} else ())))
+    if not names and not chosen:
+        return ()
+    choices = [("", "allows here; asks and denies anywhere"), ("here", "only on this machine"), ("*", "anywhere")]
+    for name in names:
+        choices += [(name, f"only at {name}"), (f"{RUN_AT}{name}", f"run them at {name}")]
+    return tuple(choices)
 
 
 def kept_of(draft: RuleDraft) -> dict[str, Any]:

@@ -21,9 +21,19 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
-from whisper_tui.tui.dialogs.drafts import EFFECTS, KINDS, ONLY_ALLOW, SANDBOXES, RuleFields, fields_of, kept_of
+from whisper_tui.tui.dialogs.drafts import (
+    EFFECTS,
+    KINDS,
+    ONLY_ALLOW,
+    SANDBOXES,
+    RuleFields,
+    fields_of,
+    kept_of,
+    place_choices,
+)
 from whisper_tui.tui.dialogs.scope_dialog import command_counts
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.rule_list import verdict_paragraphs, why_paragraphs
@@ -141,6 +151,10 @@ class RuleForm(Dialog[str]):
         yield from _row("redirections", "Files", files)
         yield from _row("directory", "Directory", _field("directory", now.directory, "everywhere"))
         yield from _row("tool", "Tool", _field("tool", now.tool, "any"))
+        # The names of places of other machines begin with theirs.
+        here = (name for name in places_of(self._cockpit.screen) if ":" not in name)
+        if choices := place_choices(here, now.place):
+            yield from _row("place", "Place", ChoiceField(choices, now.place, id="rule-place"))
         yield from _row("sandbox", "Sandbox", ChoiceField(SANDBOXES, now.sandbox, id="rule-sandbox"))
         yield from _row("justification", "Why", _field("because", now.because, "shown where the rule decides"))
         yield from _row("name", "Name", _field("name", now.name, "as its words"))
@@ -164,6 +178,8 @@ class RuleForm(Dialog[str]):
         """Return the fields as they are now."""
         typed = {name: self.query_one(f"#rule-{name}", Input).value for name in _TYPED}
         chosen = {name: self.query_one(f"#rule-{name}", ChoiceField).value for name in _CHOSEN}
+        for field in self.query("#rule-place").results(ChoiceField):
+            chosen["place"] = field.value
         return RuleFields(**{**typed, **chosen})  # type: ignore[arg-type]
 
     def draft(self, problems: dict[str, str]) -> RuleDraft:
@@ -297,7 +313,7 @@ class RuleForm(Dialog[str]):
 
 _TYPED = ("words", "options", "directory", "tool", "because", "name")
 _CHOSEN = ("effect", "kind", "redirections", "sandbox", "disabled")
-_ROW_OF = {**dict.fromkeys(("subject", *(kind for kind, _ in KINDS)), "words"), "network": "sandbox"}
+_ROW_OF = {**dict.fromkeys(("subject", *(kind for kind, _ in KINDS)), "words"), "network": "sandbox", "run_at": "place"}
 """The row of the form where a problem of a field of the rule is shown."""
 
 
