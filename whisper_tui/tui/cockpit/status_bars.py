@@ -266,8 +266,7 @@ class HealthBar(Static):
     def on_mount(self) -> None:
         """Begin to poll."""
         self.display = False
-        # Polled, not subscribed: the journal may be what fails, and an event has to be journaled first. Machines and
-        # places are shown by bars and a list that are composed by the next refresh.
+        # Polled, as the journal may be what fails. What shows the machines is composed by the next refresh.
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
