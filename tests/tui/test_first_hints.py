@@ -8,7 +8,7 @@ from tests.tui.test_card import in_directory
 from tests.tui.test_typing_in import asking
 from whisper_tui.cli.cockpit_launcher import remembered_hints
 from whisper_tui.tui.cockpit.call_panel import Guidance
-from whisper_tui.tui.cockpit.status_bars import FirstHints
+from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 

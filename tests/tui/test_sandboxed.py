@@ -1,9 +1,10 @@
 """How a command is confined, and what that kept it from: said where a person looks."""
 
+import re
 from pathlib import Path
 
 from tests.outside import needs_sandbox, outside_only
-from tests.tui.cockpit import open_cockpit
+from tests.tui.cockpit import open_cockpit, toast_text
 from tests.tui.live import Live, live
 from tests.tui.scenes import ME, Scenario
 from tests.tui.test_describe import described
@@ -119,10 +120,13 @@ async def test_calls_blocked_before_the_start_cause_no_toast() -> None:
 async def test_most_of_many_blocked_calls_are_only_counted() -> None:
     scenario = Scenario.begin()
     async with open_cockpit(scenario) as cockpit:
-        calls = [confined(scenario, "test") for _ in range(5)]
-        for call_id in calls:
+        for call_id in [confined(scenario, "test") for _ in range(5)]:
+            # Each is another change of the board.
             scenario.supervisor.finish(call_id, Exited(code=1), blocked=Blocked(attempts=(NETWORK,)))
-        await cockpit.sees("The sandbox blocked 3 other calls as well.")
+            await cockpit.pilot.pause()
+        await cockpit.sees("The sandbox blocked call 1:", "The sandbox blocked call 2:")
+        told = re.compile(r"The sandbox blocked (\d) other calls? as well")
+        await cockpit.until(lambda: sum(map(int, told.findall(toast_text(cockpit.app)))) == 3)
 
 
 def test_watch_says_that_it_was_blocked() -> None:

@@ -27,7 +27,7 @@ from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
 from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver
-from whisper_tui.tui.cockpit.status_bars import FirstHints
+from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.commands.all_commands import keymap
 from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.terminal_driver import TerminalQuestion

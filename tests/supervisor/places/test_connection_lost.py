@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,35 @@ async def test_input_arrives_exactly_once_over_broken_connections(engine: PlaceE
     for _ in range(4):
         await asyncio.sleep(0.02)
         await killed(engine, engine.bridge_pids())
+    await writing
+    await engine.settled(key)
+    assert engine.out(key).split()[0].decode() == hashlib.sha256(data).hexdigest()
+
+
+async def test_input_goes_on_if_the_connection_is_lost_after_each_of_its_pieces_and_at_its_end(
+    engine: PlaceEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await engine.start("sha256sum; exit 2", accepts_input=True)
+    await engine.spawned(key)
+    connection, cuts = engine.executor.connection, 0
+    ask = connection.ask
+
+    async def cut(do: str, payload: bytes = b"", **header: Any) -> Any:
+        nonlocal cuts
+        asking = asyncio.ensure_future(ask(do, payload, **header))
+        if do == "input":
+            told = await asking
+        for pid in engine.bridge_pids():
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: connection.hello is None)
+        cuts += 1
+        return told if do == "input" else await asking
+
+    monkeypatch.setattr(connection, "ask", cut)
+    data = random.Random(8).randbytes(300_000)
+    writing = asyncio.create_task(engine.executor.write_stdin(key, data, eof=True))
+    await until(lambda: cuts >= 4)
+    monkeypatch.undo()
     await writing
     await engine.settled(key)
     assert engine.out(key).split()[0].decode() == hashlib.sha256(data).hexdigest()

@@ -306,9 +306,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         self._mark.read()
         transport = self._transport_of(self._settings, near)
         news = PlaceNews(self._mirrored, self.agents, lambda: self.connection.hello)
-        self._connection = PlaceConnection(
-            transport, self._settings, near, news, self._on_reached, part=self.agents.lose
-        )
+        self._connection = PlaceConnection(transport, self._settings, near, news, self._on_reached, part=self._on_lost)
         self._connection.open()
 
     async def close(self) -> None:
@@ -342,7 +340,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         self._mirrored.runs[order.key] = run
         if hello is not None:
             # The answer is not waited for: forty starts in a row would take forty times the way there and back.
-            self._mirrored.keep(self._confirm_start(run, self.connection.send("start", payload, of=mirror.name)))
+            self._mirrored.keep(self._confirm_start(run, hello, self.connection.send("start", payload, of=mirror.name)))
 
     async def attach(self, key: RunKey) -> None:
         """Follow a start that an earlier supervisor ordered. Everything about it is reported (again)."""
@@ -366,7 +364,7 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             for start in range(0, len(data), INPUT):
                 await self._write_piece(run, data[start : start + INPUT])
             if eof:
-                await self._order(run, {"do": "eof"})
+                await self._write_eof(run)
 
     def input_file(self, key: RunKey) -> str | None:
         """None: its FIFO is at the place."""
@@ -387,6 +385,11 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         self._mirrored.keep(self._forget_finished())
         self._on_place_reached(self.name)
 
+    def _on_lost(self) -> None:
+        for run in self._mirrored.runs.values():
+            run.attached.clear()
+        self.agents.lose()
+
     async def _forget_finished(self) -> None:
         """Have the place forget what is over and whole here: an earlier supervisor was killed before it could."""
         with suppress(WhisperError, ValueError, OSError):
@@ -405,9 +408,9 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             self._mirrored.report(run, run.monitor.on_uncertain(MADE_ANEW))
             return
         answer = self.connection.send("attach", of=run.mirror.name, has=run.mirror.has_now(), boot=before.boot)
-        self._mirrored.keep(self._confirm_attach(run, answer))
+        self._mirrored.keep(self._confirm_attach(run, hello, answer))
 
-    async def _confirm_attach(self, run: PlacedRun, answer: "asyncio.Future[Frame]") -> None:
+    async def _confirm_attach(self, run: PlacedRun, hello: Hello, answer: "asyncio.Future[Frame]") -> None:
         try:
             told = (await answer).header
         except Disconnected:
@@ -416,21 +419,23 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
             self._mirrored.health.note(error)
             return
         self._mirrored.health.over()
-        run.input_taken = int(told.get("taken", 0))
-        run.attached.set()
+        if self.connection.hello is hello:
+            run.input_taken = int(told.get("taken", 0))
+            run.attached.set()
 
-    async def _confirm_start(self, run: PlacedRun, answer: "asyncio.Future[Frame]") -> None:
+    async def _confirm_start(self, run: PlacedRun, hello: Hello, answer: "asyncio.Future[Frame]") -> None:
         try:
             await answer
         except Disconnected:
             return  # Nobody knows whether it arrived. The next connection attaches it, which revokes a lost order.
         except InvalidRequest:
-            if (hello := self.connection.hello) is not None:
+            if self.connection.hello is hello:
                 self._attach(run, hello)
         except WhisperError as error:
             self._fail(run, error)
         else:
-            run.attached.set()
+            if self.connection.hello is hello:
+                run.attached.set()
 
     def _fail(self, run: PlacedRun, error: WhisperError) -> None:
         """Record that nothing was started, because the place could not prepare it."""
@@ -457,20 +462,37 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
 
     async def _write_piece(self, run: PlacedRun, data: bytes) -> None:
         """Hand over input exactly once, over as many connections as it takes."""
-        await run.attached.wait()
+        life = await self._attached(run)
         start = run.input_taken
-        life = self.connection.hello.life if self.connection.hello else ""
         while True:
             try:
                 told = await self.connection.ask("input", data, of=run.mirror.name, at=start)
             except Disconnected:
-                run.attached.clear()
-                await run.attached.wait()
-                if run.monitor.over:
-                    raise NotRunning(f"the command of call {run.mirror.key.call_id} accepts no input") from None
-                if self.connection.hello is None or self.connection.hello.life != life:
+                if await self._attached(run) != life:
                     # The count of what was taken was lost with the host process there.
                     raise
                 continue
             run.input_taken = int(told.header["taken"])
             return
+
+    async def _write_eof(self, run: PlacedRun) -> None:
+        """End the input, over as many connections as it takes: its end twice is its end."""
+        await self._attached(run)
+        while True:
+            try:
+                await self._order(run, {"do": "eof"})
+            except Disconnected:
+                with suppress(NotRunning):  # The command may have ended because its input did.
+                    await self._attached(run)
+                    continue
+            return
+
+    async def _attached(self, run: PlacedRun) -> str:
+        """Wait until the place sends the news of a run, and return the life of its host process. Raises `NotRunning`"""
+        while not (run.attached.is_set() or run.monitor.over):
+            await run.attached.wait()
+        if run.monitor.over:
+            raise NotRunning(f"the command of call {run.mirror.key.call_id} accepts no input")
+        if self.connection.hello is None:
+            raise self.connection.unreached()
+        return self.connection.hello.life

@@ -24,14 +24,13 @@ from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, s
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
 from whisper_tui.tui.cockpit.call_roster import CallRoster
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
+from whisper_tui.tui.cockpit.notices import BlockedNotices, RefusedNotices
 from whisper_tui.tui.cockpit.status_bars import (
     Banner,
-    BlockedNotices,
     Caption,
     DecisionBar,
     HealthBar,
     RecentDecisions,
-    RefusedNotices,
     StatusBar,
     TooSmall,
 )

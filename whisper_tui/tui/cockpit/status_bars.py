@@ -1,10 +1,8 @@
-"""The lines above and below the calls: connection, problems, notices, versions, recent decisions, and first hints."""
+"""The lines above and below the calls: connection, problems, notices, versions, and recent decisions."""
 
-import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Literal, get_args
 
 from rich.text import Text
 from textual import on
@@ -12,161 +10,26 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Size
-from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.model.event import untrusted_entries
-from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
+from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import away_text, ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, limit
-from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit.grouped_rows import Section
+from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
-from whisper_tui.tui.command_definition import Keymap, in_force
+from whisper_tui.tui.command_definition import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.ansi import plain_with_colours
-
-Hint = Literal["undo", "terminal", "always-allow"]
-HINTS: tuple[Hint, ...] = get_args(Hint)
-SHOWN_S = 12.0
-
-
-def hint_text(hint: Hint, keys: Keymap) -> str:
-    """Return the text of a hint with the keys in force; empty if its key was taken away."""
-    undo, terminal, always, revoke = (
-        keys.by_id(id_).key_name for id_ in ("undo", "terminal", "approve-always", "revoke-latest")
-    )
-    match hint:
-        case "undo":
-            return f"{undo} undoes an approval, while it counts down and until its command has started." if undo else ""
-        case "terminal":
-            return f"{terminal} types into the terminal of this command; Ctrl+] comes back." if terminal else ""
-        case "always-allow":
-            what = f"{always} approves this call and saves a rule that allows commands like it"
-            return f"{what}; {revoke} revokes the latest standing approval." if always else ""
-
-
-class FirstHints:
-    """Shows each hint the first time that it is about what is on the screen."""
-
-    def __init__(self, known: Collection[str] = HINTS, remember: Callable[[str], object] = lambda _hint: None) -> None:
-        """`known` were shown before; `remember` keeps a hint among them."""
-        self._known = set(known)
-        self._remember = remember
-        self._next_at = 0.0
-
-    def has(self, hint: Hint) -> bool:
-        """True if a hint was not shown yet."""
-        return hint not in self._known
-
-    def about(self, widget: Widget, record: CallRecord, *, offers_rule: bool) -> None:
-        """Show a hint about the selected call, if there is one that was not shown."""
-        if offers_rule:
-            self.show(widget, "always-allow")
-        if record.spec.tty and isinstance(record.state, Running):
-            self.show(widget, "terminal")
-
-    def show(self, widget: Widget, hint: Hint) -> None:
-        """Show a hint as a toast, unless it was shown before or another one is on the screen."""
-        if not self.has(hint) or time.monotonic() < self._next_at:
-            return
-        if not (text := hint_text(hint, in_force(widget.app))):
-            return
-        self._known.add(hint)
-        self._next_at = time.monotonic() + SHOWN_S
-        self._remember(hint)
-        widget.notify(text, title="Hint", timeout=SHOWN_S, markup=False)
-
-
-BLOCKED_SHOWN = 2
-"""Calls that get a toast each; of further ones only the number is shown, and the list marks them."""
-
-
-class BlockedNotices:
-    """Reports each call that was blocked while the cockpit is open, once."""
-
-    def __init__(self, cockpit: CockpitContext) -> None:
-        self._cockpit = cockpit
-        self._opened_at = cockpit.clock()
-        self._reported: set[str] = set()
-
-    def changed(self, call_ids: Iterable[str]) -> None:
-        """Report those of these calls that were blocked since the cockpit was opened."""
-        calls = self._cockpit.board.calls
-        fresh = []
-        for call_id in call_ids:
-            record = calls.get(call_id)
-            if record is None:
-                # The board has forgotten the call, so its id cannot come again.
-                self._reported.discard(call_id)
-            elif isinstance(record.state, Ended) and record.blocked is not None and call_id not in self._reported:
-                self._reported.add(call_id)
-                # A new connection sends the ended calls of the past as well.
-                if record.state.at >= self._opened_at:
-                    fresh.append(record)
-        for record in fresh[-BLOCKED_SHOWN:]:
-            self._cockpit.tell(blocked_sentence(record), severity="warning")
-        if (others := len(fresh) - BLOCKED_SHOWN) > 0:
-            self._cockpit.tell(f"The sandbox blocked {count(others, 'other call')} as well.", severity="warning")
-
-
-ATTEMPTS_SHOWN = 3
-"""Attempts that get a toast each; of further ones only the number is shown."""
-REPORTED_AGE_S = 86_400.0
-"""The oldest refused attempts that a cockpit reports when it opens."""
-
-
-class RefusedNotices:
-    """Reports each refused attempt to decide, and each change of rules, once."""
-
-    def __init__(self, cockpit: CockpitContext) -> None:
-        self._cockpit = cockpit
-        self._opened_at = cockpit.clock()
-        self._reported = 0
-        self._rules_told = 0
-
-    def look(self) -> bool:
-        """Report what is new. Returns True if an attempt was refused while this cockpit was open."""
-        self._look_at_rules()
-        fresh = [attempt for attempt in self._cockpit.board.refused if attempt.seq > self._reported]
-        if not fresh:
-            return False
-        self._reported = fresh[-1].seq
-        earlier = [at.at for at in fresh if self._opened_at - REPORTED_AGE_S < at.at < self._opened_at]
-        if earlier:
-            told = count(len(earlier), "attempt to decide was", "attempts to decide were")
-            self._warn(f"{told} refused earlier, the last at {clock_time(earlier[-1])}: whisper-tui history refused")
-        now = [attempt for attempt in fresh if attempt.at >= self._opened_at]
-        for attempt in now[-ATTEMPTS_SHOWN:]:
-            self._warn(refused_sentence(attempt))
-        if len(now) > ATTEMPTS_SHOWN:
-            self._warn(f"{count(len(now) - ATTEMPTS_SHOWN, 'other attempt')} refused: whisper-tui history refused")
-        return bool(now)
-
-    def _look_at_rules(self) -> None:
-        """Report changes of rule files while the cockpit is open, and allow rules that are not trusted."""
-        fresh = sorted(
-            (each for each in self._cockpit.board.rules.values() if each.seq > self._rules_told),
-            key=lambda each: each.seq,
-        )
-        for changed in fresh:
-            self._rules_told = changed.seq
-            sentence = rules_sentence(changed)
-            if sentence is not None and (changed.at >= self._opened_at or untrusted_entries(changed)):
-                self._cockpit.tell(sentence, severity="warning" if changed.by is None else "information")
-
-    def _warn(self, text: str) -> None:
-        self._cockpit.tell(text, severity="error")
-
 
 _WORDS: tuple[tuple[Section, str, str, Role], ...] = (
     ("waiting", "◆", "waiting", "waiting"),
