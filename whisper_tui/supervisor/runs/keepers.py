@@ -146,7 +146,9 @@ class Keepers:
 
     def replace(self) -> None:
         """Start a new zygote if the old one is gone."""
-        self._close_descriptors()
+        zygote = self._close_descriptors()
+        if zygote is not None and zygote.stdout is not None:
+            zygote.stdout.close()
         self.open()
 
     async def send(self, directory: str, environment: dict[str, str]) -> None:
@@ -165,8 +167,7 @@ class Keepers:
     async def close(self) -> None:
         """End the zygote and the idle keepers, which then write no more files. Busy keepers continue."""
         # The zygote is killed: it has nothing to finish, and may notice late that its lifeline is closed.
-        zygote = self._zygote
-        self._close_descriptors()
+        zygote = self._close_descriptors()
         if zygote is not None:
             zygote.kill()
             await asyncio.to_thread(_wait_until_quiet, zygote)
@@ -176,13 +177,15 @@ class Keepers:
             raise Unavailable("the executor is closed")
         await asyncio.get_running_loop().sock_sendall(self._jobs, message)
 
-    def _close_descriptors(self) -> None:
+    def _close_descriptors(self) -> "subprocess.Popen[bytes] | None":
+        """Close what leads to the zygote, and return it. None: there is none."""
         if self._jobs is not None:
             self._jobs.close()
             self._jobs = None
-        if self._zygote is not None and self._zygote.stdin is not None:
-            self._zygote.stdin.close()
-        self._zygote = None
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None and zygote.stdin is not None:
+            zygote.stdin.close()
+        return zygote
 
 
 def _wait_until_quiet(zygote: "subprocess.Popen[bytes]") -> None:
