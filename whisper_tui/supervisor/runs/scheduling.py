@@ -9,6 +9,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
@@ -174,6 +175,8 @@ class Workers:
         """Number of commands that run unasked, by session."""
         self._occupying: dict[str, None] = {}
         """Ids of the runs that occupied a worker when they started; some may have become long since."""
+        self._begins: list[tuple[float, str]] = []
+        """A heap: when they began, by the monotonic clock, with those that have ended since."""
 
     def __bool__(self) -> bool:
         """True while any command runs."""
@@ -191,6 +194,7 @@ class Workers:
             self._unasked[session_id] += 1
             if not record.call.background:
                 self._occupying[record.id] = None
+                heappush(self._begins, (self._runs[record.id].began, record.id))
         if age < SETTLES_AFTER_S:
             self._memory.note_start()
 
@@ -210,8 +214,11 @@ class Workers:
         if asked:
             return None
         since = self._clock() - LONG_S
-        for call_id in [each for each in self._occupying if self._runs[each].began <= since]:
-            del self._occupying[call_id]
+        # Asked for each call, so it must not look at all runs.
+        while self._begins and self._begins[0][0] <= since:
+            _, call_id = heappop(self._begins)
+            if (run := self._runs.get(call_id)) is not None and run.began <= since:
+                self._occupying.pop(call_id, None)
         if len(self._occupying) >= self._workers:
             return _Obstacle(f"{len(self._occupying)} of {self._workers} workers busy", tuple(self._occupying))
         # Long unasked commands occupy no worker either. Without this second limit an agent could accumulate
