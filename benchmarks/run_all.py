@@ -1,5 +1,9 @@
-"""Runs every benchmark and writes its table into README.md, between the marks that carry its name."""
+"""Runs every benchmark and writes its table into README.md, between the marks that carry its name.
 
+Usage: python benchmarks/run_all.py [--runs N] [NAME …]
+"""
+
+import argparse
 import os
 import platform
 import re
@@ -53,24 +57,56 @@ def run(script: Path) -> str | None:
     return done.stdout
 
 
+FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def medians(pages: list[str]) -> str:
+    """The page of several runs, with the median of each figure. Raises `ValueError` if they say different things."""
+    if len({FIGURE.sub("0", page) for page in pages}) != 1:
+        raise ValueError("the runs say different things")
+    if len(pages) == 1:
+        return pages[0]
+    found = iter(zip(*(FIGURE.findall(page) for page in pages), strict=True))
+    # The lower one of two in the middle, so that each figure was measured.
+    middle = FIGURE.sub(lambda _: _middle(next(found)), pages[0])
+    return f"{middle.strip()}\n\nMedians of {len(pages)} runs."
+
+
+def _middle(figures: tuple[str, ...]) -> str:
+    ordered = sorted(figures, key=lambda figure: float(figure.replace(",", "")))
+    return ordered[(len(ordered) - 1) // 2]
+
+
 def main() -> int:
     """Run the benchmarks that are named, or all. Returns 1 if one failed; what the others found is kept."""
-    chosen = set(sys.argv[1:])
-    unknown = chosen - {script.stem for script in scripts()}
-    if unknown:
+    parser = argparse.ArgumentParser(description="run benchmarks, and write their tables into README.md")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as overhead; none: all of them")
+    parser.add_argument("--runs", type=int, default=1, help="how often; the tables have the medians")
+    given = parser.parse_args()
+    if unknown := set(given.names) - {script.stem for script in scripts()}:
         print(f"there is no benchmark {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    failed = False
-    for script in scripts():
-        if chosen and script.stem not in chosen:
-            continue
-        table = run(script)
-        if table is None:
-            failed = True
-            continue
-        text = written(README.read_text(encoding="utf-8"), script.stem, table)
-        README.write_text(written(text, "machine", f"Measured on {machine()}."), encoding="utf-8")
-    return int(failed)
+    chosen = [script for script in scripts() if not given.names or script.stem in given.names]
+    pages: dict[Path, list[str | None]] = {script: [] for script in chosen}
+    # One after the other, and then again, because a machine is slower for minutes at a time.
+    for _ in range(given.runs):
+        for script in chosen:
+            pages[script].append(run(script))
+    kept = [_keep(script.stem, found) for script, found in pages.items()]
+    return int(not all(kept))
+
+
+def _keep(name: str, pages: list[str | None]) -> bool:
+    """Write the table of a benchmark. Returns False, and says why, if there is none."""
+    whole = [page for page in pages if page is not None]
+    try:
+        table = medians(whole)
+    except ValueError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    text = written(README.read_text(encoding="utf-8"), name, table)
+    README.write_text(written(text, "machine", f"Measured on {machine()}."), encoding="utf-8")
+    return len(whole) == len(pages)
 
 
 if __name__ == "__main__":

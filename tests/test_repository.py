@@ -75,6 +75,17 @@ def test_figures_of_a_new_benchmark_are_added_at_the_end(run_all: ModuleType) ->
     assert run_all.written("# Title\n", "speed", "1") == "# Title\n\n<!-- speed -->\n1\n<!-- end of speed -->\n"
 
 
+def test_a_table_of_several_runs_has_the_median_of_each_figure(run_all: ModuleType) -> None:
+    pages = ["| 100 calls | 9.5 | 2,100 |\n", "| 100 calls | 10.25 | 1,900 |\n", "| 100 calls | 8.0 | 12,000 |\n"]
+    assert run_all.medians(pages) == "| 100 calls | 9.5 | 2,100 |\n\nMedians of 3 runs."
+    assert run_all.medians(pages[:1]) == pages[0]
+
+
+def test_runs_that_say_different_things_have_no_median(run_all: ModuleType) -> None:
+    with pytest.raises(ValueError, match="different things"):
+        run_all.medians(["| saved | 1 |", "| refused | 1 |"])
+
+
 def test_every_benchmark_is_described(run_all: ModuleType) -> None:
     page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert [script.name for script in run_all.scripts() if f"`{script.name}`" not in page] == []
