@@ -9,7 +9,7 @@ import sys
 import time
 
 import psutil
-from measure import Runner, median, runner, table
+from measure import Runner, least_seconds, median, runner, table
 
 from whisper_tui.supervisor.runs.executor import HasEnded
 
@@ -25,6 +25,15 @@ def plain(bench: Runner, command: str) -> float:
     for shell in shells:
         shell.wait()
     elapsed = time.perf_counter() - begin
+    for file in files:
+        file.unlink()
+    return elapsed
+
+
+def least(bench: Runner, command: str) -> float:
+    """The same by a program that does nothing else, in Python."""
+    files = [bench.directory / f"least.{number}" for number in range(AT_ONCE)]
+    elapsed = least_seconds(command, files)
     for file in files:
         file.unlink()
     return elapsed
@@ -52,12 +61,13 @@ async def kept(bench: Runner, command: str, expected: int) -> float:
 
 
 async def main(mebibytes: int, rounds: int) -> None:
-    """Interleave both ways and print medians, with the processor time of all processes of the machine."""
+    """Interleave the ways and print medians, with the processor time of all processes of the machine."""
     command, size = f"head -c {mebibytes * MIB} /dev/zero", mebibytes * MIB
-    took: dict[str, list[float]] = {"`cmd \\| cat > file`": [], "under keepers": []}
+    took: dict[str, list[float]] = {"`cmd \\| cat > file`": [], "least, in Python": [], "under keepers": []}
     async with runner() as bench:
         for _ in range(rounds):
             took["`cmd \\| cat > file`"].append(await asyncio.to_thread(plain, bench, command))
+            took["least, in Python"].append(await asyncio.to_thread(least, bench, command))
             took["under keepers"].append(await kept(bench, command, size))
     base, rows = median(took["`cmd \\| cat > file`"]), []
     for name, found in took.items():
