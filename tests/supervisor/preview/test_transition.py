@@ -544,6 +544,35 @@ def test_a_file_that_grows_after_the_check_is_not_overwritten(near, monkeypatch)
     assert (near.top / "removed").exists() and load_plan(near.store).state == "previewed"
 
 
+def make_many(top: Path) -> None:
+    top.mkdir()
+    for number in range(300):
+        (top / f"f{number}").write_text(f"{number}\n")
+
+
+def remove_many() -> None:
+    for number in range(300):
+        os.unlink(f"f{number}")
+
+
+@pytest.mark.parametrize("is_old_layout", [False, True])
+def test_hundreds_of_removed_files_are_restored_also_from_the_layout_of_earlier_versions(is_old_layout):
+    with public_directory() as real, public_directory() as kept:
+        scene = Scene(real, kept, make_many, remove_many)
+        apply(scene.store)
+        directory = Path(scene.store, "kept")
+        moved = sorted(path for path in directory.rglob("*") if path.is_file())
+        assert {path.parent.name for path in moved} == {"0", "1"} and len(moved) == 300
+        if is_old_layout:
+            shutil.move(directory / "groups", real / "groups")
+            for path in moved:
+                (real / path.relative_to(directory)).rename(directory / path.name)
+        undo(scene.store)
+        scene.expect("undone", scene.before, applied=False)
+        apply(scene.store)
+        scene.expect("applied", scene.after, applied=True)
+
+
 def test_an_old_content_of_which_the_end_is_lost_replaces_nothing(near):
     apply(near.store)
     contents = Path(near.store, "kept", "contents")

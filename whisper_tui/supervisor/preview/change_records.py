@@ -52,6 +52,8 @@ _ROW = struct.Struct("<IIIIqqqQI")
 _STAMPS = ("before", "after")
 _CONTENTS, _SPANS = "contents", "contents.json"
 _CHUNK = 4 << 20
+_GROUPS, _GROUP = "groups", 256
+"""The directory of those for so many kept files each: to move a file to a directory of thousands takes far longer."""
 
 Attributes = dict[str, str]
 """Extended attributes with their values in hexadecimal digits."""
@@ -224,10 +226,23 @@ class KeptContents:
         self._read, self._read_from = b"", 0
         """A part of the common file that was read, and where it begins there."""
         self._made = False
+        self._grouped: bool | None = None
+        """None: that was not looked for yet."""
 
     def path(self, number: int) -> str:
         """Return the place for what a change replaces, if it is a file or a tree of its own."""
-        return os.path.join(self._directory, str(number))
+        if self._grouped is None:
+            self._grouped = os.path.isdir(f"{self._directory}/{_GROUPS}")
+        if self._grouped:
+            return f"{self._directory}/{_GROUPS}/{number // _GROUP}/{number}"
+        return f"{self._directory}/{number}"
+
+    def make_groups(self, count: int) -> None:
+        """Make directories for what this many changes replace, before anything is kept. Raises `OSError`."""
+        self._grouped = count > _GROUP
+        if self._grouped:
+            for group in range((count - 1) // _GROUP + 1):
+                os.makedirs(f"{self._directory}/{_GROUPS}/{group}", exist_ok=True)
 
     def has(self, number: int) -> bool:
         """True if something is kept for a change."""

@@ -6,7 +6,7 @@ exchanges within a file system; between two of them a copy takes the place, and 
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
@@ -161,8 +161,10 @@ class ChangeSteps:
 
     # Before anything changes
 
-    def keep_all(self, changes: Iterable[FileChange]) -> None:
+    def keep_all(self, changes: Sequence[FileChange]) -> None:
         """Copy whatever of these changes cannot be kept by a rename. Raises `OSError`."""
+        if any(change.op == DELETE for change in changes):
+            self._contents.make_groups(len(changes))
         for number, change in enumerate(changes):
             self._keep(number, change)
         self._contents.save()
@@ -190,6 +192,7 @@ class ChangeSteps:
             self._add(number, change, at)
         elif change.op == DELETE:
             self._delete(number, change, at)
+            return None
         elif change.op == REPLACE:
             self._replace(number, change, at)
         elif change.op == WRITE:
@@ -248,7 +251,7 @@ class ChangeSteps:
         else:
             self._contents.make_directory()
             move(at, (AT_FDCWD, kept))
-        self._clear(number, change)
+        self._clear(number, change, at)
 
     def _replace(self, number: int, change: FileChange, at: Place) -> None:
         found = stamp(at[1], at[0])
@@ -263,7 +266,7 @@ class ChangeSteps:
             exchange(at, (AT_FDCWD, change.content))
         if change.after is not None:
             restore_mode(at, change.after)
-        self._clear(number, change)
+        self._clear(number, change, at)
 
     def _write(self, number: int, change: FileChange, at: Place) -> Stamp | None:
         before, after = change.before, change.after
@@ -326,13 +329,13 @@ class ChangeSteps:
 
         Raises `OSError`, or `Conflict`. Returns the file as it is then, if no further step changes it; else None.
         """
-        if result is None and (change.op != DELETE or not self._contents.has(number)):
+        if change.op == DELETE:
+            return self._restore(number, change)
+        if result is None:
             self._tidy(number, change)
             return None
         at, before = self._real.find(change.path), change.before
-        if change.op == DELETE:
-            self._restore(number, change, at)
-        elif change.op == ATTRIBUTES and before is not None:
+        if change.op == ATTRIBUTES and before is not None:
             finish(self._real.at(change.path), before, change.old_attributes)
         elif change.op == WRITE and result is not None and before is not None:
             return self._unwrite(number, change, at, result)
@@ -347,13 +350,13 @@ class ChangeSteps:
                 self._unreplace(number, change, at, is_result)
             elif change.op == ADD:
                 self._unadd(number, change, at, is_result)
-        self._clear(number, change)
+        self._clear(number, change, at)
         return stamp(at[1], at[0]) if before is not None and _is_alone(change) else None
 
     def _tidy(self, number: int, change: FileChange) -> None:
         """Remove what a step has prepared that was never done, as far as its directory can still be reached."""
         with suppress(OSError, Conflict):
-            self._clear(number, change)
+            self._clear(number, change, self._real.find(change.path))
         if change.relinks and stamp(change.content) is not None:
             with suppress(OSError, Conflict):
                 self._new.prepare(change, joined=False)
@@ -396,25 +399,40 @@ class ChangeSteps:
             rename(at, (AT_FDCWD, change.content), RENAME_EXCHANGE)
         return None
 
-    def _restore(self, number: int, change: FileChange, at: Place) -> None:
-        """Move a deleted file or directory back, unless that is done. Raises `Conflict` if its name is taken."""
-        kept, before = self._contents.path(number), change.before
-        if self._real.is_elsewhere(at):
-            found = stamp(at[1], at[0])
-            if found is None and stamp(kept) is not None:
-                rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
-            elif found is not None and before is not None and found.is_file and not is_alike(found, before):
-                raise Conflict([change.path])
-            return
+    def _restore(self, number: int, change: FileChange) -> Stamp | None:
+        """Move a deleted file or directory back, unless that is done or it was never deleted.
+
+        Raises `Conflict` if its name is taken. Returns the file as it is then, if no further step changes it.
+        """
         try:
-            move((AT_FDCWD, kept), at)
-        except FileExistsError as error:
-            raise Conflict([change.path]) from error
-        except FileNotFoundError:
-            pass  # An earlier try has moved it.
-        found = stamp(at[1], at[0])
-        if found is not None and before is not None and found.inode == before.inode:
-            restore_mode(at, before)
+            at = self._real.find(change.path)
+        except (OSError, Conflict):
+            if self._contents.has(number):
+                raise
+            return None
+        if self._real.is_elsewhere(at):
+            self._copy_back(number, change, at)
+            self._clear(number, change, at)
+        else:
+            try:
+                move((AT_FDCWD, self._contents.path(number)), at)
+            except FileExistsError as error:
+                if self._contents.has(number):
+                    raise Conflict([change.path]) from error
+            except FileNotFoundError:
+                pass  # It was never deleted, or an earlier try has moved it.
+        found = _with_its_mode(at, change.before)
+        return found if _is_alone(change) else None
+
+    def _copy_back(self, number: int, change: FileChange, at: Place) -> None:
+        """Restore a deleted file or directory on another file system, unless that is done."""
+        if not self._contents.has(number):
+            return
+        found, before = stamp(at[1], at[0]), change.before
+        if found is None:
+            rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
+        elif before is not None and found.is_file and not is_alike(found, before):
+            raise Conflict([change.path])
 
     def _kept_copy(self, number: int, change: FileChange) -> Place:
         """Copy what was kept beside the place that it gets on another file system."""
@@ -428,9 +446,9 @@ class ChangeSteps:
     def _part(self, number: int, path: str) -> Place:
         return self._real.find(path)[0], f"{self._mark}-{number}"
 
-    def _clear(self, number: int, change: FileChange) -> None:
+    def _clear(self, number: int, change: FileChange, at: Place) -> None:
         """Remove what a rename has put aside, on another file system."""
-        if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(self._real.find(change.path)):
+        if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
 
 
@@ -440,6 +458,15 @@ def _is_alone(change: FileChange) -> bool:
     return (before is None or (before.links == 1 and not before.is_directory)) and (
         after is None or (after.links == 1 and not after.is_directory)
     )
+
+
+def _with_its_mode(at: Place, before: Stamp | None) -> Stamp | None:
+    """Return a restored file. A directory that was opened for a move, perhaps by a killed try, gets its mode again."""
+    found = stamp(at[1], at[0])
+    if found is not None and before is not None and (found.inode, found.mode) == (before.inode, before.mode | 0o700):
+        # Another mode is one that somebody else gave it.
+        restore_mode(at, before)
+    return found
 
 
 def _require_ours(found: Stamp, change: FileChange) -> None:

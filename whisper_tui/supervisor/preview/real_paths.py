@@ -24,6 +24,8 @@ MOST_OPEN = 128
 """Directories that are open at once."""
 OUT_OF_REACH = (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
 """Errors of opening a directory that is no more, or is reached by a symbolic link."""
+_KNOWS_ACCESS = os.access("/", os.F_OK, effective_ids=True, follow_symlinks=False)
+"""False where faccessat2(2) is denied: it would seem that no file exists."""
 _OTHER_KIND = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
 """Errors of opening what is no regular file any more."""
 
@@ -86,6 +88,21 @@ class RealPaths:
                 raise
             return None
         return stamp(name, fd)
+
+    def is_free(self, path: str) -> bool:
+        """True if there is no such file, or its parent is out of reach or another one."""
+        if not _KNOWS_ACCESS:
+            return self.stamp(path) is None
+        try:
+            fd, name = self.find(path)
+        except Conflict:
+            return True
+        except OSError as error:
+            if error.errno not in OUT_OF_REACH:
+                raise
+            return True
+        # An exception for each free name takes longer than to look for it.
+        return not os.access(name, os.F_OK, dir_fd=fd, effective_ids=True, follow_symlinks=False)
 
     def is_elsewhere(self, at: Place) -> bool:
         """True if the kernel does not rename files between the store and this place."""

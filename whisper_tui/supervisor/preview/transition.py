@@ -62,12 +62,12 @@ def conflicts(plan: Plan) -> list[str]:
     with RealPaths("", plan.directories) as real:
         for change in plan.changes:
             if change.op == LINK:
-                if change.path not in deleted and real.stamp(change.path) is not None:
+                if change.path not in deleted and not real.is_free(change.path):
                     found.append(change.path)
             elif differs(real.stamp(change.path), change.before):
                 found.append(change.path)
             elif change.moved_to:
-                if real.stamp(change.moved_to) is not None:
+                if not real.is_free(change.moved_to):
                     found.append(change.moved_to)
             elif change.old_inside is not None:
                 found += _differences(change.path, change.old_inside)
@@ -324,12 +324,12 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
         for number in chosen:
             change, result = plan.changes[number], results[number]
             if change.op == DELETE:
-                if change.path not in renewed and real.stamp(change.path) is not None:
+                if change.path not in renewed and not real.is_free(change.path):
                     found.append(change.path)
             elif differs(real.stamp(change.new_path), result.found):
                 found.append(change.new_path)
             elif change.moved_to:
-                if real.stamp(change.path) is not None:
+                if not real.is_free(change.path):
                     found.append(change.path)
             elif result.inside is not None:
                 found += _differences(change.path, result.inside)
