@@ -78,6 +78,8 @@ def test_refusals_are_named_as_what_a_real_run_would_do_or_as_what_was_tried() -
     assert blocked_text(reach, "copy") == "It tried to use /srv/a by this path, which its copy does not have: refused."
     nameless = BlockedAccess(what="network", target="")
     assert blocked_text(nameless, "copy") == "It tried to reach another machine, over the network: refused."
+    device = BlockedAccess(what="device", target="/dev/sda")
+    assert blocked_text(device) == "It tried to write to /dev/sda, where the preview has no device: refused."
 
 
 def test_the_ways_of_a_machine_are_named_with_the_reasons_against_better_ones() -> None:

@@ -317,6 +317,18 @@ async def test_what_a_preview_tries_to_reach_is_refused_and_named(live: LiveBenc
     assert await live.output(call_id) == b"refused\n"
 
 
+async def test_a_device_that_a_preview_does_not_write_to_is_named_and_keeps_it_from_being_applied(
+    live: LiveBench,
+) -> None:
+    before = live.files()
+    call_id = await live.asked("echo two >> old.txt; echo x > /dev/sdx; echo x > /dev/null")
+    report = await live.previewed(call_id)
+    assert [(each.what, each.target) for each in report.blocked] == [("device", "/dev/sdx")]
+    with pytest.raises(Refused, match="a real run may write to /dev/sdx"):
+        await live.decide(call_id, Approve(preview=report.digest))
+    assert isinstance((await live.record(call_id)).state, Waiting) and live.files() == before
+
+
 async def test_a_moved_file_names_its_old_path(live: LiveBench) -> None:
     (live.workspace / "other.txt").write_text("oth\n")
     text = "mkdir there; mv kept.txt there/a; cp -p old.txt b; rm old.txt; echo OTH > c; touch -r other.txt c"

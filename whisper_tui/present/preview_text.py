@@ -162,8 +162,10 @@ def blocked_text(access: BlockedAccess, way: PreviewWay = "overlay") -> str:
             return f"It would {verb} {target}." if way == "read-only" else f"It tried to {verb} {target}: refused."
         case "reach":
             return f"It tried to use {target} by this path, which its copy does not have: refused."
+        case "device":
+            return f"It tried to write to {target}, where the preview has no device: refused."
         case _:
-            what = {"network": "over the network", "socket": "a local service", "device": "a device"}[access.what]
+            what = {"network": "over the network", "socket": "a local service"}[access.what]
             return f"It tried to reach {target}, {what}: refused."
 
 

@@ -13,6 +13,7 @@ POWER = "tests/supervisor/preview/test_power_failures.py::"
 IMAGES = "tests/supervisor/preview/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
+DEVICE = APPLIED + "test_a_device_that_a_preview_does_not_write_to_is_named_and_keeps_it_from_being_applied"
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
 PREVIEWS = (
@@ -391,6 +392,34 @@ PREVIEWS = (
         'records["opaque"].append(entry.name)',
         "pass",
         (DIFF + "test_upper_directories_in_memory_are_read_after_they_were_copied_out",),
+    ),
+    Mutation(
+        "devices that a previewed command tries to write to are named",
+        "whisper_tui.supervisor.preview.preview_process.Init._report",
+        "self._devices.tried()",
+        "[]",
+        (WAYS + "test_devices_that_a_command_tries_to_write_to_are_named", DEVICE),
+    ),
+    Mutation(
+        "a device that was written to and removed leaves a trace",
+        "whisper_tui.supervisor.preview.watched_calls._device_names",
+        "status.st_ctime_ns if enters else 0",
+        "0",
+        (WAYS + "test_devices_that_a_command_tries_to_write_to_are_named",),
+    ),
+    Mutation(
+        "nothing can be written to a name in the devices of a view",
+        "whisper_tui.supervisor.preview.overlay_mounts._devices",
+        "_fill_up(directory)",
+        "pass",
+        (WAYS + "test_devices_of_a_view_take_nothing_and_are_few",),
+    ),
+    Mutation(
+        "a preview without a device of the real run is not applied",
+        "whisper_tui.supervisor.runs.preview_changes._problem",
+        'access.what == "device"',
+        "False",
+        (DEVICE,),
     ),
     Mutation(
         "only the same content was moved",

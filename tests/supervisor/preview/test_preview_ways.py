@@ -260,6 +260,56 @@ def test_nothing_outside_changes_by_bubblewrap(bwrap: None) -> None:
     as_user("nobody", lambda bench: closed_to_others(bench, BUBBLEWRAP))
 
 
+DEVICES = {
+    "echo x > /dev/sdx": "/dev/sdx",
+    "dd if=/etc/passwd of=/dev/sdx": "/dev/sdx",
+    "mkdir -p /dev/a/b && cp /etc/passwd /dev/a/b/sdx": "/dev/a/b/sdx",
+    "mkdir /dev/a; echo x > /dev/a/sdx; chmod 000 /dev/a": "/dev/a",
+    "echo x > /dev/sdx; rm /dev/sdx": "/dev",
+    "chmod 000 /dev": "/dev",
+    "echo x | tee /dev/null /dev/full /dev/shm/x /dev/stdout; : < /dev/zero; echo > a": "",
+}
+"""What a command tries, and a path that its report names."""
+
+
+def tried_devices(bench: Bench, way: str) -> None:
+    """Write to devices that a view does not have."""
+    for number, (text, path) in enumerate(DEVICES.items()):
+        bench.store = str(bench.directory / f"store{number}")
+        report = bench.preview(text, way)
+        assert path in report["devices"] if path else not report["devices"], text
+
+
+@needs_overlays
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_devices_that_a_command_tries_to_write_to_are_named(user: str) -> None:
+    as_user(user, lambda bench: tried_devices(bench, OVERLAY))
+
+
+def test_devices_that_a_command_tries_to_write_to_are_named_by_bubblewrap(bwrap: None) -> None:
+    as_user("nobody", lambda bench: tried_devices(bench, BUBBLEWRAP))
+
+
+@needs_overlays
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_devices_of_a_view_take_nothing_and_are_few(user: str) -> None:
+    def work(bench: Bench) -> None:
+        report = bench.preview("for i in $(seq 1000); do echo x > /dev/x$i; done 2>/dev/null; cat /dev/x*", OVERLAY)
+        assert bench.output == "" and 0 < len(report["devices"]) < 200
+
+    as_user(user, work)
+
+
+@needs_overlays
+@pytest.mark.skipif(not Path("/dev/net").is_dir(), reason="there is no directory of devices")
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_devices_in_directories_of_this_machine_are_named(user: str) -> None:
+    def work(bench: Bench) -> None:
+        assert bench.preview("echo x > /dev/net/x", OVERLAY)["devices"] == ["/dev/net/x"]
+
+    as_user(user, work)
+
+
 def test_paths_into_the_workspace_are_refused_and_named_in_a_copy() -> None:
     def work(bench: Bench) -> None:
         bench.files("echo one > a; mkdir b")

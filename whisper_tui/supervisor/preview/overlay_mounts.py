@@ -51,8 +51,12 @@ _DEVICE_LINKS = (
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 )
+DEVICE_MOUNTS = ("/dev/pts", "/dev/shm", "/dev/mqueue")  # noqa: S108 (of the view)
+"""Directories in /dev that have no devices of the machine."""
 TERMINAL = "/dev/console"
 """Where a command finds its terminal in the view."""
+_MOST_DEVICES, _MOST_DIRECTORIES = 200, 50
+"""Names in the /dev of a view, and directories in it that are there from the real one."""
 
 
 class NoPreview(Exception):
@@ -252,7 +256,7 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
     for fd in (*(fd for group in opened for fd in group if fd is not None), *(fd for _, fd in files)):
         os.close(fd)
     set_attributes("/", _SET_READ_ONLY | _SET_NOSUID, 0, recursive=True)
-    for path in (*covered, "/dev/shm"):  # noqa: S108 (a mount of its own)
+    for path in (*covered, "/dev", "/dev/shm"):  # noqa: S108 (a mount of its own)
         set_attributes(path, 0, _SET_READ_ONLY)
     for path in (*hide, store):
         _hide(store, path)
@@ -334,20 +338,48 @@ def _make_dead(store: str, path: str, marks: str, planned: Iterable[str]) -> Non
 
 
 def _devices(store: str, terminal: str | None) -> None:
-    """Replace /dev by one with the harmless devices, and with the terminal of the command."""
+    """Replace /dev by one with the harmless devices, and with the terminal of the command.
+
+    Other names can be made in it, which tells what devices the command tried to write to, but stay empty.
+    """
     directory = os.path.join(store, "dev")
-    mount("tmpfs", directory, "tmpfs", NOSUID, "mode=755")
+    mount("tmpfs", directory, "tmpfs", NOSUID | NODEV, f"mode=755,size=4k,nr_inodes={_MOST_DEVICES}")
+    for name in _device_directories():
+        os.mkdir(os.path.join(directory, name))
     for name in _DEVICES:
         _bind_file(f"/dev/{name}", os.path.join(directory, name))
     for name, target in _DEVICE_LINKS:
         os.symlink(target, os.path.join(directory, name))
-    for name in ("pts", "shm", "mqueue"):
-        os.mkdir(os.path.join(directory, name))
+    for path in DEVICE_MOUNTS:
+        os.mkdir(os.path.join(directory, os.path.basename(path)))
     mount("tmpfs", os.path.join(directory, "shm"), "tmpfs", NOSUID | NODEV, "mode=1777")
     mount("devpts", os.path.join(directory, "pts"), "devpts", NOSUID | NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     if terminal is not None:
         _bind_file(terminal, os.path.join(directory, os.path.basename(TERMINAL)))
+    _fill_up(directory)
     mount(directory, "/dev", None, BIND | REC)
+
+
+def _device_directories() -> list[str]:
+    """Return the directories in the real /dev, such as mapper and disk/by-id, by their paths in it."""
+    found: list[str] = []
+    taken = {TERMINAL, *DEVICE_MOUNTS, *(f"/dev/{name}" for name in (*_DEVICES, *dict(_DEVICE_LINKS)))}
+    for place, names, _ in os.walk("/dev"):
+        paths = {name: os.path.join(place, name) for name in names}
+        apart = {*taken, *filter(os.path.islink, paths.values()), *filter(os.path.ismount, paths.values())}
+        names[:] = [name for name, path in paths.items() if path not in apart]
+        found += [os.path.relpath(paths[name], "/dev") for name in names]
+    return found[:_MOST_DIRECTORIES]
+
+
+def _fill_up(directory: str) -> None:
+    """Use up the only page of a file system, for as long as this process runs."""
+    path = os.path.join(directory, "full~")
+    with open(path, "wb") as file:
+        file.write(b"x")
+    # Not open for writing, which would keep the mount from becoming read-only. Never closed: that would free the page.
+    os.open(path, os.O_PATH | os.O_CLOEXEC)
+    os.unlink(path)
 
 
 def _bind_file(source: str, target: str) -> None:
@@ -432,6 +464,7 @@ def bwrap_arguments(
     if not network:
         yield "--unshare-net"
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    yield from (each for name in _device_directories() for each in ("--dir", f"/dev/{name}"))
     if terminal is not None:
         yield from ("--dev-bind", terminal, TERMINAL)
     covered = [layer["path"] for layer in layers]

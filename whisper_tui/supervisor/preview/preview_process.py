@@ -43,6 +43,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
 from whisper_tui.supervisor.preview.watched_calls import (
     BlockedTargets,
     CallWatcher,
+    MissingDevices,
     NameServer,
     close_network,
     watching_filter,
@@ -311,6 +312,7 @@ class Init:
     def _serve(self, layers: Sequence[Layer]) -> dict[str, Any]:
         syscalls.prctl(SET_PDEATHSIG, signal.SIGKILL)
         self._mount(layers)
+        self._devices = MissingDevices()
         os.chdir(self._order.cwd)
         server = self._network()
         wake = wakeups()
@@ -401,6 +403,7 @@ class Init:
             "over": self._over,
             "network": self._targets.listed("network"),
             "sockets": self._targets.listed("socket"),
+            "devices": self._devices.tried(),
             "left": left,
         }
 

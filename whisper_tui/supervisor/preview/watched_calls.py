@@ -1,4 +1,4 @@
-"""Where a previewed command wants to go: its network, in which nothing answers, and its watched system calls.
+"""Where a previewed command wants to go: its network, in which nothing answers, its watched system calls, its /dev.
 
 Every address of the network is its own and refuses at once; names are given and noted. A seccomp filter tells about the
 watched calls (seccomp_unotify(2)). It is no barrier: the namespaces are. Directories of the lower layer cannot be
@@ -18,6 +18,7 @@ from contextlib import suppress
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_NOREPLACE, Filter, Instruction, rename
 from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
+from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
@@ -35,6 +36,8 @@ _PAGE = 4096
 WATCHED = ("connect", "rename", "renameat", "renameat2")
 MOST_NOTED = 200
 """Different targets that are noted; further ones are counted."""
+_MOST_DEVICES = 1000
+"""Names in /dev that are looked at; one of overlays cannot have so many."""
 DNS, ANY_PORT = 53, 0
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
@@ -145,6 +148,44 @@ class BlockedTargets:
             return
         self.outside = True
         self.note("network", f"{self.names.get(host, host)}:{port}")
+
+
+class MissingDevices:
+    """Devices that a view does not have, and that its command tries to write to: new names in its private /dev.
+
+    Devices that it opens without making a file are not known: watching every open costs more than it tells.
+    """
+
+    def __init__(self) -> None:
+        """Note what is there before the command starts."""
+        self._before = _device_names()
+
+    def tried(self) -> list[str]:
+        """Return the paths that are new since then, and the directories of those that the command has removed again."""
+        before, after = self._before, _device_names()
+        found = {path for path, now in after.items() if before.get(path, now)[0] != now[0] or path not in before}
+        touched = (path for path, now in after.items() if path in before and before[path] != now)
+        found |= {path for path in touched if not any(other.startswith(f"{path}/") for other in found)}
+        return sorted(found)[:MOST_NOTED]
+
+
+_DeviceName = tuple[tuple[int, int, int], int]
+"""Device, inode and mode tell a file from another one of its name; of a directory, its time tells of removed names."""
+
+
+def _device_names() -> dict[str, _DeviceName]:
+    """Return what is in /dev now."""
+    found: dict[str, _DeviceName] = {}
+    pending = ["/dev"]
+    while pending and len(found) < _MOST_DEVICES:
+        path = pending.pop()
+        with suppress(OSError):
+            status = os.lstat(path)
+            enters = stat.S_ISDIR(status.st_mode) and path not in DEVICE_MOUNTS
+            found[path] = (status.st_dev, status.st_ino, status.st_mode), status.st_ctime_ns if enters else 0
+            if enters:
+                pending += (os.path.join(path, name) for name in os.listdir(path))
+    return found
 
 
 class CallWatcher:

@@ -303,10 +303,12 @@ def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewRe
     with open(os.path.join(store.directory, REPORT), encoding="utf-8") as file:
         said: dict[str, Any] = json.load(file)
     way, is_read = said.get("way", "overlay"), store.exists
-    network = [
+    # Devices first: the list is cut off, and a command can try any number of machines and sockets.
+    blocked = [BlockedAccess(what="device", target=_named(path)) for path in said.get("devices", ())]
+    blocked += [
         BlockedAccess(what="network", target=_named(each), times=times) for each, times in said.get("network", ())
     ]
-    blocked = network + [
+    blocked += [
         BlockedAccess(what="socket", target=_named(each), times=times) for each, times in said.get("sockets", ())
     ]
     blocked += [BlockedAccess(what=what, target=_named(path)) for what, path in said.get("refused", ())]
@@ -333,6 +335,8 @@ def _problem(store: PreviewStore, blocked: Sequence[BlockedAccess]) -> str:
         return f"{', '.join(meanwhile[:MOST_NAMED])} changed while it ran"
     if leaks := leaks_of(store.directory):
         return f"{printable(leaks[0])} has the path of the copy in it"
+    if devices := [access.target for access in blocked if access.what == "device"]:
+        return f"a real run may write to {devices[0]}"
     refused = [access.target or "another machine" for access in blocked if access.what in _ONLY_IN_COPIES]
     return f"its copy of the workspace kept it from {refused[0]}" if refused else ""
 
