@@ -568,6 +568,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             paused_by=board.paused.by if board.paused else None,
             problem=self.problem,
             sandbox_problem=self.sandbox_problem,
+            previews=self.previews,
             notify_problem=self.notify_problem,
             unguarded=self.unguarded,
             queue=self.queue,

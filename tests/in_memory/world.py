@@ -146,6 +146,8 @@ class PlayedWorld:
         """The real directory that effects and edits look at, by the directory of calls."""
         self._contents: dict[str, tuple[FileVersions, ...]] = {}
         """The contents of the files of each edit, as they were when it was asked."""
+        self.previews = "with namespaces and overlayfs"
+        """The words of `status` about how commands are previewed."""
         self.preview_problem = ""
         """The reason why commands cannot be previewed. Empty: they can."""
         self.preview_pages: dict[str, PreviewPage] = {}

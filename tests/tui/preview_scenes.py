@@ -134,6 +134,7 @@ def cannot_be_applied() -> Scenario:
 def not_available() -> Scenario:
     """The system has no way to preview a command."""
     scenario, call_id = tidying()
+    scenario.supervisor.previews = "not possible (bubblewrap: it is not installed)"
     begin_preview(scenario, call_id)
     failed = FailedToStart(problem="other", subject=COMMAND, message="Commands cannot be previewed here.")
     instead = (

@@ -1,9 +1,10 @@
 """Previews in the cockpit: the changes of a waiting command are shown, and are what an approval makes real."""
 
+import pytest
 from textual.widgets import OptionList, TextArea
 
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
-from tests.tui.edit_scenes import GARDEN
+from tests.tui.edit_scenes import GARDEN, one_edit
 from tests.tui.preview_scenes import (
     CHANGES,
     REPORT,
@@ -17,12 +18,14 @@ from tests.tui.preview_scenes import (
     tidying,
 )
 from tests.tui.scenes import Scenario
+from tests.tui.test_buttons import buttons
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.preview import ChangeCounts, PreviewReport
 from whisper_tui.model.state import Ended, Waiting
-from whisper_tui.model.verdict import Resolved
+from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.tui.cockpit import status_bars
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
 
@@ -149,6 +152,46 @@ async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks(
         await cockpit.sees("Not with namespaces and overlayfs: ", "Not with bubblewrap: it is not installed.")
         await cockpit.sees("run it for real")
         assert "preview again" not in cockpit.text()
+
+
+async def test_a_button_for_previews_is_there_only_while_the_machine_can_make_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_bars, "CALM_POLL_S", 0.1)
+    scenario, call_id = tidying()
+    scenario.supervisor.previews = ""
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await cockpit.until(lambda: {"approve", "preview"} <= buttons(cockpit))
+        scenario.supervisor.previews = "not possible (previews need Linux)"
+        await cockpit.until(lambda: "preview" not in buttons(cockpit))
+        assert "approve" in buttons(cockpit)
+        # The key still asks for one: its answer is what the card says.
+        await decide(cockpit, "s")
+        await cockpit.until(lambda: scenario.supervisor.known(call_id).preview is not None)
+        scenario.supervisor.previews = "with bubblewrap"
+        await cockpit.until(lambda: "preview" in buttons(cockpit))
+
+
+async def test_no_preview_is_offered_of_a_command_with_a_rule_that_forbids_it() -> None:
+    scenario = Scenario.begin()
+    spec = CommandSpec(command=Shell(text="make"), cwd=str(GARDEN))
+    request = CallRequest(session_id="s1", tool="run_shell_command", arguments={"command": "make"}, spec=spec)
+    verdict = Verdict(kind="ask", reason="It is asked about", rule="builds", preview="never")
+    call_id = scenario.supervisor.ask(request, verdict, Resolved(program="/usr/bin/make", cwd=str(GARDEN)))
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await cockpit.until(lambda: "approve" in buttons(cockpit))
+        assert "preview" not in buttons(cockpit)
+        await decide(cockpit, "s")
+        await cockpit.until(lambda: "a rule that says that it is never previewed" in toast_text(cockpit.app))
+    assert scenario.supervisor.known(call_id).preview is None
+
+
+async def test_no_preview_is_offered_of_an_edit() -> None:
+    async with open_cockpit(one_edit(), size=TALL) as cockpit:
+        await cockpit.until(lambda: "approve" in buttons(cockpit))
+        assert "preview" not in buttons(cockpit)
+        await decide(cockpit, "s")
+        await cockpit.until(lambda: "is no command: its agent runs it itself" in toast_text(cockpit.app))
 
 
 async def test_a_supervisor_that_cannot_preview_is_quoted() -> None:

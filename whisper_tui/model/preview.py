@@ -40,6 +40,10 @@ WAY_NAMES: Mapping[PreviewWay, str] = {
 }
 
 
+NOT_POSSIBLE = "not possible"
+"""The beginning of the words about a machine on which nothing can be previewed."""
+
+
 class PreviewSupport(Value):
     """The ways in which commands can be previewed on a machine."""
 
@@ -62,7 +66,7 @@ class PreviewSupport(Value):
     def words(self) -> str:
         """How commands are previewed, as a clause."""
         if not self.ways:
-            return f"not possible ({'; '.join(self.reasons)})"
+            return f"{NOT_POSSIBLE} ({'; '.join(self.reasons)})"
         better = [reason for reason in self.reasons if not reason.startswith(f"{WAY_NAMES['read-only']}:")]
         because = f" ({'; '.join(better)})" if better and self.ways[0] not in EXACT_WAYS[:1] else ""
         in_memory = ", with the changes in memory" if self.memory else ""

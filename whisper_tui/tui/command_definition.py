@@ -78,6 +78,7 @@ Need = Literal[
     "call",
     "waiting",
     "waiting here",
+    "previewable",
     "queued",
     "alive",
     "reads",
@@ -89,10 +90,11 @@ Need = Literal[
     "previewed",
     "kept",
 ]
-"""The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine,
-one that is queued for a worker, one with live processes, one that reads input, one that was started, one that runs in a
-terminal, an ended one, one that failed and was blocked by its sandbox, one that edits files or shows changed ones, one
-with a preview that can be applied, one whose changes can be taken back."""
+"""The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine, a
+waiting one whose command may be previewed, one that is queued for a worker, one with live processes, one that reads
+input, one that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox,
+one that edits files or shows changed ones, one with a preview that can be applied, one whose changes can be taken
+back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -160,6 +162,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
     reasons = {
         "waiting": f"call {record.id} does not wait for a decision",
         "waiting here": f"call {record.id} {_why_not_here(record)}",
+        "previewable": f"call {record.id} {_why_not_previewed(record)}",
         "queued": f"call {record.id} is not queued for a worker",
         "alive": f"call {record.id} has no running process",
         "reads": f"call {record.id} does not run, or takes no input",
@@ -178,6 +181,20 @@ def _why_not_here(record: CallRecord) -> str:
     if not isinstance(record.state, Waiting):
         return "does not wait for a decision"
     return f"runs at {record.spec.place}, and sandboxes, previews and undo are for this machine only"
+
+
+def _why_not_previewed(record: CallRecord) -> str:
+    if not isinstance(record.state, Waiting) or record.spec.place:
+        return _why_not_here(record)
+    if record.function is not None:
+        return "is no command: its agent runs it itself"
+    return "has a rule that says that it is never previewed"
+
+
+def may_be_previewed(record: CallRecord) -> bool:
+    """True if the call waits with a command of this machine, and no rule forbids a preview of it."""
+    here = isinstance(record.state, Waiting) and not record.spec.place and record.function is None
+    return here and (record.verdict is None or record.verdict.preview != "never")
 
 
 def _why_not(record: CallRecord) -> str:
@@ -216,6 +233,7 @@ def is_alive(record: CallRecord) -> bool:
 _MEETS: dict[Need, Callable[[CallRecord], bool]] = {
     "waiting": lambda record: isinstance(record.state, Waiting),
     "waiting here": lambda record: isinstance(record.state, Waiting) and not record.spec.place,
+    "previewable": may_be_previewed,
     "queued": lambda record: isinstance(record.state, Queued) and record.function is None,
     "alive": is_alive,
     "reads": reads_input,

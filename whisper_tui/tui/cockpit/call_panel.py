@@ -35,7 +35,10 @@ class ActionBar(ButtonBar):
         super().__init__(BUTTONS, id=id)
         self.has_conversation = False
         """True if an agent takes part in a conversation: without one its button would be of no use."""
+        self._can_preview = True
+        """False if nothing can be previewed on this machine. The key still works: the card says why."""
         self._still = False
+        self._shown: tuple[CallRecord | None, bool, bool] = None, False, False
 
     def on_mount(self) -> None:
         """Nothing is selected yet."""
@@ -46,6 +49,7 @@ class ActionBar(ButtonBar):
 
         `is_outdated`: its preview cannot be applied any more.
         """
+        self._shown = record, still, is_outdated
         waits = record is not None and record.state.kind == "waiting"
         keys = in_force(self.app)
         for button in self.buttons:
@@ -55,6 +59,8 @@ class ActionBar(ButtonBar):
                 means = self.has_conversation
             elif id_ == "apply-preview":
                 means = means and not is_outdated
+            elif id_ == "preview":
+                means = means and self._can_preview
             button.set_class(not means, "-meaningless")
             if id_ == "pause" and still is not self._still:
                 self._still = still
@@ -62,6 +68,13 @@ class ActionBar(ButtonBar):
                 button.label = label(replace(pause, label="Continue") if still else pause)
                 button.refresh(layout=True)
         self.fit()
+
+    def offer_previews(self, possible: bool) -> None:
+        """Have a button for previews, or have none because they are not possible on this machine."""
+        if possible is not self._can_preview:
+            self._can_preview = possible
+            record, still, is_outdated = self._shown
+            self.show(record, still=still, is_outdated=is_outdated)
 
 
 HEADING_AND_BUTTONS = 2

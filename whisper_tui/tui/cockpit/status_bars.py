@@ -24,6 +24,7 @@ from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.spans import Line, Role, Span, said
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit.call_list import CallList
+from whisper_tui.tui.cockpit.call_panel import ActionBar
 from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
@@ -141,7 +142,10 @@ class HealthBar(Static):
         with suppress(WhisperError):
             status = await self._supervision().status()
             said = _health_text(status)
-            calm = said is None and not status.hosts and not status.places
+            # How commands can be previewed is not known at once, and the first request has it found out.
+            calm = said is None and not status.hosts and not status.places and bool(status.previews)
+            for actions in self.screen.query(ActionBar):
+                actions.offer_previews(status.can_preview)
             self._tell_of_hosts(status.hosts, status.places)
             self._tell_of_notifications(status.notify_problem)
         self.set_timer(CALM_POLL_S if calm else POLL_S, self._look)

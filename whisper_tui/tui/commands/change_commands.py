@@ -135,7 +135,7 @@ PREVIEWS: tuple[Command, ...] = (
         "Preview",
         "Run the command in a copy-on-write view of the files, and show what it changes; again, end that.",
         "Decide",
-        "waiting here",
+        "previewable",
     ),
     Command(
         "apply-preview",

@@ -108,7 +108,7 @@ def dialog_sections(dialog: Dialog[Any]) -> Sections:
 
 def _entry(command: Command, why_not: Callable[[Command], str]) -> HelpEntry:
     reason = why_not(command)
-    if not reason and command.group == "Decide" and command.need in {"waiting", "waiting here"}:
+    if not reason and command.group == "Decide" and command.need in {"waiting", "waiting here", "previewable"}:
         # The help covers the call, and nobody decides about what is out of sight (decision 23).
         reason = f"{command.key_name} decides when the call is in view: Esc, then {command.key_name}."
         return HelpEntry(command.key_name, command.label, command.help, command.id, reason)
