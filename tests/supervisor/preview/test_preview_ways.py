@@ -661,6 +661,38 @@ def test_bubblewrap_is_tried_again_without_what_others_have_removed() -> None:
     as_user("nobody", work)
 
 
+def test_bubblewrap_is_found_to_work_where_it_works(bwrap: None) -> None:
+    def work(bench: Bench) -> None:
+        words = [sys.executable, "-m", preview_ways.__name__, bench.store, str(bench.workspace), BUBBLEWRAP, COPY]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert json.loads(told)["ways"] == [BUBBLEWRAP, COPY], told
+
+    as_user("nobody", work)
+
+
+TELLS_WHAT_IT_WOULD_RUN = """#!/bin/sh
+[ "$1" = --version ] && echo bubblewrap 0.11.0 && exit
+while [ "$1" != -c ]; do shift; done
+echo "$2" >&2
+exit 1
+"""
+
+
+def test_bubblewrap_is_tried_with_the_program_of_real_previews() -> None:
+    def work(bench: Bench) -> None:
+        program = bench.directory / "bwrap"
+        program.write_text(TELLS_WHAT_IT_WOULD_RUN)
+        program.chmod(0o755)
+        os.environ["PATH"] = f"{bench.directory}:{os.environ['PATH']}"
+        with pytest.raises(NoPreview) as real:
+            bench.preview("true", BUBBLEWRAP)
+        words = [sys.executable, "-m", preview_ways.__name__, bench.store, str(bench.workspace), BUBBLEWRAP]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert json.loads(told)["refused"] == [[BUBBLEWRAP, str(real.value)]]
+
+    as_user("nobody", work)
+
+
 @pytest.mark.skipif(not Path("/var").is_dir() or Path("/var").is_symlink(), reason="there is no /var")
 @pytest.mark.parametrize(("store", "how"), [("/var/lib/me/store", "--tmpfs"), ("/home/me/store", "--ro-overlay")])
 def test_no_layer_of_bubblewrap_lies_in_another_one(monkeypatch: pytest.MonkeyPatch, store: str, how: str) -> None:

@@ -46,7 +46,9 @@ _PATIENCE_S = 5.0
 _MOST_TRIES = 5
 _LONGEST_PROBLEM = 300
 _PACKAGE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-_INSIDE = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from {__name__} import be_init; be_init()"
+# Not by `__name__`: where the ways are tried, this module is the main one.
+_MODULE = "whisper_tui.supervisor.preview.preview_ways"
+_INSIDE = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from {_MODULE} import be_init; be_init()"
 _NOTHING = "/bin/true"
 _MOST_PROBED = 1 << 20
 
