@@ -16,7 +16,6 @@ from pathlib import Path
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
-from whisper_tui.cli.other_machines import ssh_host
 from whisper_tui.cli.subcommand import HERE, complain
 from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
@@ -117,6 +116,8 @@ def _transport(home: Directories, wanted: Configuration, name: str) -> Transport
     """Return the way to a machine of the configuration, to this machine, or to one that ssh alone knows."""
     if name == HERE:
         return ThisMachine(home)
+    from whisper_tui.cli.other_machines import ssh_host
+
     return ssh_host(wanted, name)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from whisper_tui.model.call import Shell
 from whisper_tui.model.decision import Grant
@@ -43,7 +42,7 @@ from whisper_tui.policy.rules.matching import (
     names_whole,
     reaches,
 )
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules
+from whisper_tui.policy.rules.rule import Effect, Rule, Rules, UndoneBy
 from whisper_tui.policy.shell.static_expansion import expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import ShellStep
@@ -370,9 +369,6 @@ def _nothing_known(seen: CommandView) -> str:
         return f"rules do not apply: {seen.doubt}"
     return NO_RULE_MATCHES
 
-
-UndoneBy = Literal["severe", "every", "none"]
-"""The commands whose changes are kept without a rule that says so: those with a severe risk, every one, or none."""
 
 _NAME_FILES = frozenset(
     "rm grm rmdir unlink mv cp install ln link mkdir touch truncate tee dd chmod chown chgrp find gfind sed gsed sort "

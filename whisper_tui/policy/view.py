@@ -54,11 +54,6 @@ _MOVERS = frozenset("cd pushd popd . source eval".split())
 """Commands that change the directory of their shell, or may contain one that does."""
 
 
-def is_below(path: str, directory: str) -> bool:
-    """True if a path is a directory or in it, as far as their texts say."""
-    return (path.rstrip("/") + "/").startswith(directory.rstrip("/") + "/")
-
-
 LONGEST_READ = 10_000
 """Characters beyond which a text is not parsed. Such a call is asked, and searched for denied words."""
 

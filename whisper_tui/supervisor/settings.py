@@ -9,7 +9,7 @@ from whisper_tui.model.api import SettingList
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import PreviewSetting
 from whisper_tui.model.value import Value
-from whisper_tui.policy.evaluate import UndoneBy
+from whisper_tui.policy.rules.rule import UndoneBy
 
 
 def default_workers() -> int:

@@ -34,11 +34,9 @@ from whisper_tui.tui.command_definition import Command, Keymap, available, in_fo
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.dialogs.dialog import Dialog
-from whisper_tui.tui.dialogs.help_dialog import dialog_help
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.screens.command_screen import EVERYTHING, CommandScreen, KeyedScreen
-from whisper_tui.tui.screens.settings_screen import SettingsScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 from whisper_tui.tui.terminal_driver import TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes
@@ -255,12 +253,16 @@ class CockpitApp(App[None]):
     def action_help_here(self) -> None:
         """Show the help of the screen on top."""
         if isinstance(self.screen, Dialog):
+            from whisper_tui.tui.dialogs.help_dialog import dialog_help
+
             dialog_help(self.screen)
         elif isinstance(self.screen, CockpitScreen | CommandScreen):
             self.screen.does[next(id_ for id_ in self.screen.does if id_.endswith("help"))]()
 
     def action_open_settings(self) -> None:
         """Open the screen of settings."""
+        from whisper_tui.tui.screens.settings_screen import SettingsScreen
+
         self.push_screen(SettingsScreen(self._cockpit, tuple(self._themes), self.use_theme))
 
     def use_theme(self, name: str) -> None:

@@ -13,10 +13,10 @@ from whisper_tui.policy.commands.read_only_programs import reads_submodules
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect
+from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.strict_reader import PlainCommand
-from whisper_tui.policy.view import CommandView, Question, agreed, is_below, view
+from whisper_tui.policy.view import CommandView, Question, agreed, view
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})

@@ -26,6 +26,14 @@ EVERYWHERE = "*"
 EFFECTS: tuple[Effect, ...] = ("deny", "ask", "allow")
 """The effects of rules, the one that beats the others first."""
 
+UndoneBy = Literal["severe", "every", "none"]
+"""The commands whose changes are kept without a rule that says so: those with a severe risk, every one, or none."""
+
+
+def is_below(path: str, directory: str) -> bool:
+    """True if a path is a directory or in it, as far as their texts say."""
+    return (path.rstrip("/") + "/").startswith(directory.rstrip("/") + "/")
+
 
 class Rule(Value):
     """A rule. Exactly one of `argv`, `text`, `prefix`, `program`, `pattern` and `anything` is its subject."""

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from whisper_tui.model.call import HERE, PLACE_NAME, Shell
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.text import replace_hidden
-from whisper_tui.policy.rules.matching import Permissions, reaches
 from whisper_tui.policy.rules.rule import (
     EFFECTS,
     EVERYWHERE,
@@ -24,11 +23,14 @@ from whisper_tui.policy.rules.rule import (
     host_problem,
     path_problem,
 )
-from whisper_tui.policy.view import view
 
 
 def is_about(effect: Effect, rule: Rule, text: str) -> bool:
     """True if a rule alone decides about this text; an allow rule must allow all of it."""
+    # They load the readers of shell text, which whoever only reads a configuration does not need.
+    from whisper_tui.policy.rules.matching import Permissions, reaches
+    from whisper_tui.policy.view import view
+
     command = Shell(text=text)
     seen = view(command)
     if effect != "allow":

@@ -20,9 +20,9 @@ from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import OwnShell, Resolved, Verdict
-from whisper_tui.policy.evaluate import UndoneBy, evaluate, undo_plan
+from whisper_tui.policy.evaluate import evaluate, undo_plan
 from whisper_tui.policy.rules.matching import place_by_rule
-from whisper_tui.policy.rules.rule import Rules, stricter
+from whisper_tui.policy.rules.rule import Rules, UndoneBy, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
 from whisper_tui.policy.view import Question, view
 from whisper_tui.supervisor.approvals.command_files import changed_files, changes_shell, what_changed

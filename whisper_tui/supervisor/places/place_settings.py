@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 from whisper_tui.model.call import HERE, PLACE_NAME, CallRequest, CarriedOut, CommandSpec, Session, ToolCall
 from whisper_tui.model.errors import BadConfiguration, Refused
+from whisper_tui.policy.rules.rule import is_below
 from whisper_tui.policy.rules.rules_toml import unknown_key
-from whisper_tui.policy.view import is_below
 
 Engine = Literal["ssh", "docker", "podman", "systemd", "slurm", "kubernetes", "ray"]
 """The program that starts the far host of a place, and connects to it."""

@@ -23,9 +23,7 @@ from whisper_tui.tui.commands import (
     several_calls,
     undo_approval,
 )
-from whisper_tui.tui.screens.history_screen import HISTORY
-from whisper_tui.tui.screens.rules_screen import RULES
-from whisper_tui.tui.screens.settings_screen import SETTINGS
+from whisper_tui.tui.screens.command_screen import HISTORY, RULES, SETTINGS
 
 DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,

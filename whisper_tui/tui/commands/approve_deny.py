@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, FileEdits
 from whisper_tui.model.decision import Approve, Decision, Scope
@@ -17,11 +18,11 @@ from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
-from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
-from whisper_tui.tui.dialogs.dialog import Dialog
-from whisper_tui.tui.dialogs.edit_dialog import EditScreen
-from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
+    from whisper_tui.tui.dialogs.dialog import Dialog
 
 COMMANDS: tuple[Command, ...] = (
     Command("approve", "a", "Approve", "Run the command as shown.", "Decide", "waiting"),
@@ -304,6 +305,8 @@ class DecisionCommands:
         """Ask which similar calls the approval shall cover, and approve."""
         record = self._cockpit.shown
         if record is not None and not self.is_guarded() and not self.unread(record):
+            from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
+
             self._ask(lambda record: ScopeScreen(self._cockpit, record))
 
     def edit(self) -> None:
@@ -320,7 +323,7 @@ class DecisionCommands:
         if record is not None and shows_only_ends(whole_text(record.call.spec.command)):
             self._cockpit.tell(f"The command is too long to edit here; use whisper-tui approve {record.id} --command.")
         elif not self.is_guarded():
-            self._ask(lambda record: EditScreen(self._cockpit, record))
+            self._open_editor()
 
     def _edit_files(self, record: CallRecord) -> None:
         """Open the editor with the content that an edit would leave in the file that the person looks at."""
@@ -336,13 +339,20 @@ class DecisionCommands:
             return
         # The editor shows one file, and what it approves is all of them.
         if len(versions) == 1 or not self.unread(record, then="edit"):
-            self._ask(lambda record: EditScreen(self._cockpit, record, result))
+            self._open_editor(result)
+
+    def _open_editor(self, result: EditedResult | None = None) -> None:
+        from whisper_tui.tui.dialogs.edit_dialog import EditScreen
+
+        self._ask(lambda record: EditScreen(self._cockpit, record, result))
 
     def _deny(self, *, stop_session: bool) -> None:
         """Ask for a reason and deny the call, or every waiting call of its session."""
         # The guard counts here as well: the dialog would be about a call that the person did not choose.
         if self.is_guarded():
             return
+
+        from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
 
         def screen(record: CallRecord) -> DenyScreen:
             same = len(self._cockpit.board.waiting_in(record.call.session_id))
@@ -381,7 +391,7 @@ class DecisionCommands:
     def _key(self, command_id: str) -> str:
         return in_force(self._cockpit.screen.app).by_id(command_id).key_name
 
-    def _ask(self, make: Callable[[CallRecord], Dialog[Approve] | DenyScreen]) -> None:
+    def _ask(self, make: "Callable[[CallRecord], Dialog[Approve] | DenyScreen]") -> None:
         record = self._cockpit.shown
         if record is None:
             return

@@ -1,6 +1,7 @@
 """Commands about changes of files: previews of a call, edits of a session, and going through a difference."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import EditMode, FileEdits
 from whisper_tui.model.decision import Approve
@@ -12,8 +13,10 @@ from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import APPLY, DecisionCommands
-from whisper_tui.tui.dialogs.take_back_dialog import MOST_LISTED, Paths, TakeBackScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.dialogs.take_back_dialog import Paths
 
 EDITS: tuple[Command, ...] = (
     Command(
@@ -176,6 +179,8 @@ class ChangeTaker:
 
     async def take_back(self, record: CallRecord) -> None:
         """Ask about the changes of a call, and take them back."""
+        from whisper_tui.tui.dialogs.take_back_dialog import MOST_LISTED
+
         try:
             if isinstance(record.spec.command, FileEdits):
                 await self._revert_edit(record)
@@ -197,16 +202,18 @@ class ChangeTaker:
 
     def _ask(self, record: CallRecord, page: PreviewPage) -> None:
         """Show what would be taken back, or redone if all of it was taken back."""
+        from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
+
         again = bool(page.changes) and all(change.taken_back for change in page.changes)
         direction: UndoDirection = "redo" if again else "undo"
 
-        def chosen(paths: Paths | None) -> None:
+        def chosen(paths: "Paths | None") -> None:
             if paths is not None:
                 self._cockpit.screen.run_worker(self._move(record, paths, direction), name="take-back")
 
         self._cockpit.screen.app.push_screen(TakeBackScreen(self._cockpit, record, page, direction), chosen)
 
-    async def _move(self, record: CallRecord, paths: Paths, direction: UndoDirection) -> None:
+    async def _move(self, record: CallRecord, paths: "Paths", direction: UndoDirection) -> None:
         try:
             await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me)
         except WhisperError as error:

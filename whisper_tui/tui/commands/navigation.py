@@ -12,18 +12,12 @@ from whisper_tui.tui.cockpit.call_roster import GROUPINGS
 from whisper_tui.tui.cockpit.grouped_rows import Section
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, Place, available, why_not
-from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen
-from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
-from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import Scrolled
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.history_screen import HistoryScreen
-from whisper_tui.tui.screens.rule_dialogs import WhyScreen
-from whisper_tui.tui.screens.rules_screen import RulesScreen
 
 CONVERSATION: tuple[Command, ...] = (
     Command("talk", "P", "Conversation", "Read the messages of the agent, and send it instructions.", "Decide"),
@@ -184,6 +178,8 @@ class ConversationCommands:
         if session_id is None:
             self._cockpit.tell("No agent reads messages here. One started with `whisper-tui agent` does.")
             return
+        from whisper_tui.tui.dialogs.conversation_dialog import ConversationScreen
+
         self._cockpit.screen.app.push_screen(ConversationScreen(self._cockpit, session_id))
 
     def _session_id(self) -> str | None:
@@ -208,21 +204,29 @@ class ScreenCommands:
 
     def history(self) -> None:
         """Open the history, in a cockpit over several machines that of all of them."""
+        from whisper_tui.tui.screens.history_screen import HistoryScreen
+
         screen = self._cockpit.screen
         screen.app.push_screen(HistoryScreen(self._cockpit, self._pens(), screen.query_one(CallList).hosts))
 
     def rules(self) -> None:
         """Open the screen of rules and standing approvals."""
+        from whisper_tui.tui.screens.rules_screen import RulesScreen
+
         screen = self._cockpit.screen
         screen.app.push_screen(RulesScreen(self._cockpit, screen.query_one(CallList).hosts))
 
     def why(self) -> None:
         """Show why the selected call was allowed, asked or denied."""
+        from whisper_tui.tui.screens.rule_dialogs import WhyScreen
+
         if self._cockpit.shown is not None:
             self._cockpit.screen.app.push_screen(WhyScreen(self._cockpit, self._cockpit.shown))
 
     def export(self) -> None:
         """Write the selected call, its session or everything to a file."""
+        from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
+
         if self._cockpit.shown is not None:
             ask_for_export(self._cockpit, self._cockpit.shown)
 
@@ -372,6 +376,8 @@ class NavigationCommands:
 
     def help(self) -> None:
         """Open the help, which begins with the keys of the focused pane."""
+        from whisper_tui.tui.dialogs.help_dialog import screen_help
+
         screen, focused = self._cockpit.screen, self._cockpit.screen.focused
         place: Place = "queue"
         if isinstance(focused, TerminalPane):

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import App, SuspendNotSupported
 from textual.worker import Worker
@@ -19,19 +20,13 @@ from whisper_tui.present.quantities import count, size
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
-from whisper_tui.tui.dialogs.file_dialogs import (
-    SaveRequest,
-    SaveScreen,
-    Source,
-    merged_pieces,
-    pieces,
-    readable,
-    save_output,
-)
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.output.output_search import ERRORS, Needle
 from whisper_tui.tui.output.stream_reader import RunOutput
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.dialogs.file_dialogs import SaveRequest, Source
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -169,17 +164,19 @@ class OutputCommands:
 
     def save(self) -> None:
         """Ask for a file, and save the output to it."""
+        from whisper_tui.tui.dialogs.file_dialogs import SaveScreen
+
         record = self._cockpit.shown
         if record is None:
             return
 
-        def chosen(wanted: SaveRequest | None) -> None:
+        def chosen(wanted: "SaveRequest | None") -> None:
             if wanted is not None:
                 self._cockpit.screen.run_worker(self._save(record, wanted), name="save")
 
         self._cockpit.screen.app.push_screen(SaveScreen(record.id, self._sources(record)), chosen)
 
-    def _sources(self, record: CallRecord) -> tuple[Source, ...]:
+    def _sources(self, record: CallRecord) -> "tuple[Source, ...]":
         """Return the streams that can be saved, first the one on the screen."""
         # A terminal has merged both streams before they are recorded.
         if record.spec.tty:
@@ -189,7 +186,9 @@ class OutputCommands:
         every: tuple[Source, ...] = ("out", "err", "both")
         return (first, *(source for source in every if source != first))
 
-    async def _save(self, record: CallRecord, wanted: SaveRequest) -> None:
+    async def _save(self, record: CallRecord, wanted: "SaveRequest") -> None:
+        from whisper_tui.tui.dialogs.file_dialogs import save_output
+
         try:
             saved = await save_output(wanted.path, _pieces(self._run, wanted.source))
         except WhisperError as error:
@@ -207,6 +206,8 @@ class OutputCommands:
 
     async def read_in_pager(self) -> None:
         """Open a copy of the output, without control sequences, in the pager."""
+        from whisper_tui.tui.dialogs.file_dialogs import readable, save_output
+
         record = self._cockpit.shown
         if record is None:
             return
@@ -231,5 +232,7 @@ def _plain(command: ShellCommand) -> str:
     return visible(words if isinstance(words, str) else shlex.join(words), keep_lines=True)
 
 
-def _pieces(run: RunOutput, source: Source) -> AsyncIterator[tuple[bytes, int]]:
+def _pieces(run: RunOutput, source: "Source") -> AsyncIterator[tuple[bytes, int]]:
+    from whisper_tui.tui.dialogs.file_dialogs import merged_pieces, pieces
+
     return merged_pieces(run.reads, run.times()) if source == "both" else pieces(run.reads[source])

@@ -4,6 +4,7 @@ import asyncio
 import re
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import CallRequest, Session
 from whisper_tui.model.ending import signal_name
@@ -16,19 +17,12 @@ from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, is_alive
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.dialogs.run_dialogs import (
-    BackgroundScreen,
-    ConfirmKillScreen,
-    HowToKill,
-    InputRequest,
-    LeftBehindChoice,
-    SendInputScreen,
-    SignalRequest,
-    SignalScreen,
-)
 from whisper_tui.tui.output.ansi import PLAIN, read_line
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import UsageLine
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.dialogs.run_dialogs import HowToKill, InputRequest, LeftBehindChoice, SignalRequest
 
 INPUT: tuple[Command, ...] = (
     Command("type", "i", "Type", "Send a line to the input of the command.", "Run", "reads"),
@@ -95,11 +89,13 @@ class InputCommands:
 
     async def type(self) -> None:
         """Ask for a line, and send it to the standard input of the run."""
+        from whisper_tui.tui.dialogs.run_dialogs import SendInputScreen
+
         record = self._cockpit.shown
         if record is None:
             return
 
-        def given(line: InputRequest | None) -> None:
+        def given(line: "InputRequest | None") -> None:
             if line is not None:
                 self._cockpit.screen.run_worker(self._send(record, line), name="type")
 
@@ -125,7 +121,7 @@ class InputCommands:
         except WhisperError:
             return None
 
-    async def _send(self, record: CallRecord, line: InputRequest) -> None:
+    async def _send(self, record: CallRecord, line: "InputRequest") -> None:
         data, eof = keystrokes(line, tty=record.spec.tty)
         try:
             await self._cockpit.supervision.write_stdin(record.id, data, eof=eof)
@@ -147,7 +143,7 @@ def last_line(output: bytes) -> str:
     return "".join(run.text for run in runs).strip()
 
 
-def keystrokes(line: InputRequest, *, tty: bool) -> tuple[bytes, bool]:
+def keystrokes(line: "InputRequest", *, tty: bool) -> tuple[bytes, bool]:
     """Return the bytes to write, and True if the input is closed afterwards."""
     text = line.text.encode("utf-8", "replace")
     if tty:
@@ -184,11 +180,13 @@ class SignalCommands:
 
     def signal(self) -> None:
         """Ask for a signal, and send it."""
+        from whisper_tui.tui.dialogs.run_dialogs import SignalScreen
+
         record = self._cockpit.shown
         if record is None:
             return
 
-        def chosen(wanted: SignalRequest | None) -> None:
+        def chosen(wanted: "SignalRequest | None") -> None:
             if wanted is not None:
                 self._send(record.id, wanted.number, wanted.target)
 
@@ -205,8 +203,9 @@ class SignalCommands:
 
     def background(self) -> None:
         """Open the list of background processes, and go to a call or end its processes."""
+        from whisper_tui.tui.dialogs.run_dialogs import BackgroundScreen
 
-        def chosen(wanted: LeftBehindChoice | None) -> None:
+        def chosen(wanted: "LeftBehindChoice | None") -> None:
             if wanted is None:
                 return
             self._cockpit.screen.query_one(CallList).select(wanted.call_id, by_hand=True)
@@ -218,11 +217,13 @@ class SignalCommands:
 
     def kill(self) -> None:
         """Ask, then end all processes of the run."""
+        from whisper_tui.tui.dialogs.run_dialogs import ConfirmKillScreen
+
         record = self._cockpit.shown
         if record is None:
             return
 
-        def chosen(how: HowToKill | None) -> None:
+        def chosen(how: "HowToKill | None") -> None:
             if how == "kill":
                 self._send(record.id, signal.SIGKILL, "tree")
             elif how == "term":

@@ -4,6 +4,7 @@ A denial for a session is given and lifted here, and kept and applied by the sup
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from whisper_tui.model.decision import Approve, Decision, Deny, Words, beginnings
 from whisper_tui.model.ending import Denied
@@ -17,14 +18,9 @@ from whisper_tui.tui.cockpit.call_roster import similarity_key
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.dialogs.decision_dialogs import (
-    BatchChoice,
-    BatchScreen,
-    DenyScreen,
-    FailuresScreen,
-    SessionDenialChoice,
-    SessionDenialScreen,
-)
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.dialogs.decision_dialogs import BatchChoice, SessionDenialChoice
 
 MARKS: tuple[Command, ...] = (
     Command(
@@ -103,7 +99,9 @@ class MarkCommands:
         for record in records:
             self._decisions.undoing.cancel(record.id)
 
-        def chosen(choice: BatchChoice | None) -> None:
+        from whisper_tui.tui.dialogs.decision_dialogs import BatchScreen
+
+        def chosen(choice: "BatchChoice | None") -> None:
             match choice:
                 case "approve":
                     self._decide(records, Approve())
@@ -116,6 +114,8 @@ class MarkCommands:
         self._cockpit.screen.app.push_screen(BatchScreen(records, sessions), chosen)
 
     def _deny(self, records: tuple[CallRecord, ...]) -> None:
+        from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
+
         def given(decision: Deny | None) -> None:
             if decision is not None:
                 self._decisions.reasons.give(decision.reason)
@@ -144,6 +144,8 @@ class MarkCommands:
         for record in records:
             self._cockpit.select_after(record.id)
         if failures:
+            from whisper_tui.tui.dialogs.decision_dialogs import FailuresScreen
+
             self._cockpit.screen.app.push_screen(FailuresScreen(f"Not {done}", tuple(failures)))
 
     def _unmark(self, ids: Iterable[str]) -> None:
@@ -207,7 +209,9 @@ class SessionDenialCommands:
             return
         self._decisions.undoing.cancel(record.id)
 
-        def chosen(choice: SessionDenialChoice | None) -> None:
+        from whisper_tui.tui.dialogs.decision_dialogs import SessionDenialScreen
+
+        def chosen(choice: "SessionDenialChoice | None") -> None:
             if choice is not None:
                 send = self._deny(session.id, choice) if choice.words else self._lift(session.id)
                 self._cockpit.screen.run_worker(send, name="deny")
@@ -217,7 +221,7 @@ class SessionDenialCommands:
         held = tuple(denial.words for denial in self._cockpit.board.denials_of(session.id))
         self._cockpit.screen.app.push_screen(SessionDenialScreen(name, suggested_words(record), held), chosen)
 
-    async def _deny(self, session_id: str, choice: SessionDenialChoice) -> None:
+    async def _deny(self, session_id: str, choice: "SessionDenialChoice") -> None:
         cockpit = self._cockpit
         self._decisions.reasons.give(choice.reason)
         try:

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import events
@@ -17,8 +18,11 @@ from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, width_of
 from whisper_tui.tui.output.ansi import PLAIN, Run
-from whisper_tui.tui.output.emulator import WHEEL_LINES, TerminalFeed, keystroke, mouse_report, pasted, wheel_arrow
 from whisper_tui.tui.output.painter import Pens
+
+if TYPE_CHECKING:
+    # It loads pyte, and most calls run in no terminal.
+    from whisper_tui.tui.output.emulator import TerminalFeed
 
 
 def with_cursor(runs: tuple[Run, ...], column: int) -> tuple[Run, ...]:
@@ -89,6 +93,8 @@ class TerminalPane(Widget, can_focus=True):
         self._feed = None
         self._previewed = record is not None and isinstance(record.state, Waiting)
         if record is not None:
+            from whisper_tui.tui.output.emulator import TerminalFeed
+
             self._feed = TerminalFeed(supervision, record.id, self._screen_size, recorded=recorded)
         self.stop_typing()
         self.refresh()
@@ -129,7 +135,7 @@ class TerminalPane(Widget, can_focus=True):
         self._draw(self._feed)
         self._tell_size_soon(self._feed)
 
-    def _tell_size_soon(self, feed: TerminalFeed) -> None:
+    def _tell_size_soon(self, feed: "TerminalFeed") -> None:
         if not feed.recorded:
             _: Worker[None] = self.run_worker(self._tell_size, group="size", exclusive=True)
 
@@ -179,6 +185,8 @@ class TerminalPane(Widget, can_focus=True):
         if self._ended:
             self._key_after_end()
             return
+        from whisper_tui.tui.output.emulator import keystroke
+
         data = keystroke(event.key, event.character, application=self._feed.emulator.application_keys)
         if data:
             self._send(data)
@@ -197,6 +205,8 @@ class TerminalPane(Widget, can_focus=True):
             event.stop()
             event.prevent_default()
             if not self._ended:
+                from whisper_tui.tui.output.emulator import pasted
+
                 self._send(pasted(event.text, bracketed=self._feed.emulator.brackets_paste))
 
     async def on_event(self, event: events.Event) -> None:
@@ -210,6 +220,8 @@ class TerminalPane(Widget, can_focus=True):
         held = self.app.mouse_captured is self
         if self._feed is None or (event.y < 1 and not held):
             return False
+        from whisper_tui.tui.output.emulator import WHEEL_LINES, keystroke, mouse_report, wheel_arrow
+
         emulator = self._feed.emulator
         mode = emulator.mouse
         if mode.wheel_is_arrows and (key := wheel_arrow(event)) is not None:
@@ -257,7 +269,7 @@ class TerminalPane(Widget, can_focus=True):
                 self._send(answers)
             self._draw(feed)
 
-    def _draw(self, feed: TerminalFeed) -> None:
+    def _draw(self, feed: "TerminalFeed") -> None:
         lines, _ = feed.emulator.size
         dirty = feed.emulator.take_dirty()
         if len(self._runs) != lines:

@@ -28,7 +28,7 @@ from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
 from whisper_tui.tui.cockpit.edit_diff import EditFacts
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command, can_take_back, in_force
+from whisper_tui.tui.command_definition import can_take_back, in_force
 from whisper_tui.tui.commands.change_commands import ChangeTaker, go_to_place
 from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
@@ -38,71 +38,11 @@ from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.screens.command_screen import HISTORY, CommandScreen, KeyFooter, PaneZoom
 from whisper_tui.tui.screens.past_calls import FilterButtons, PastList, SearchBox, know_session, last_line
 from whisper_tui.tui.screens.past_search import AHEAD, NEXT, Filters, MergedPastCalls, PastCalls
 from whisper_tui.tui.screens.replay import BUTTONS, ReplayArea
 from whisper_tui.tui.screens.rule_dialogs import WhyScreen
-
-HISTORY: tuple[Command, ...] = (
-    Command("history-search", "slash", "Search", "Search all calls for words.", "History", in_footer=True),
-    Command("history-verdict", "v", "Verdict", "Only calls that were allowed, asked or refused.", "History"),
-    Command("history-ending", "x", "Ending", "Only calls that ended with 0, failed, were denied …", "History"),
-    Command(
-        "history-decider",
-        "w",
-        "Decided by",
-        "Only calls that a human, a rule or a standing approval decided.",
-        "History",
-    ),
-    Command("history-period", "t", "Time", "Only calls of the last hour, day, week, month, or earlier.", "History"),
-    Command("history-session", "s", "Session", "Only calls of the selected call's session.", "History"),
-    Command("history-machine", "m", "Machine", "Only calls of the selected call's machine.", "History"),
-    Command("history-clear", "c", "All", "Remove all filters and list all calls.", "History", in_footer=True),
-    Command("history-reload", "n", "Newest", "Search again from the newest call.", "History"),
-    Command("history-play", "space", "Play", "Play the recorded output at its original speed, or pause.", "History"),
-    Command("history-faster", "plus,equals_sign", "Faster", "Play faster.", "History"),
-    Command("history-slower", "minus", "Slower", "Play slower.", "History"),
-    Command("history-back", "left_square_bracket", "Back", "Go five seconds back in the output.", "History"),
-    Command("history-ahead", "right_square_bracket", "Ahead", "Go five seconds forward in the output.", "History"),
-    Command("history-begin", "0", "Beginning", "Go to the beginning of the output.", "History"),
-    Command("history-finish", "9", "All output", "Go to the end of the output.", "History"),
-    Command(
-        "history-layout",
-        "o",
-        "Output",
-        "Show the streams merged, separate, or only one; a terminal as lines.",
-        "History",
-    ),
-    Command(
-        "history-zoom",
-        "z",
-        "Zoom",
-        "Enlarge the output, or the focused call, to the right side, then to the whole screen.",
-        "History",
-    ),
-    Command("history-next-hunk", "right_curly_bracket", "Next hunk", "Go to the next hunk of its changes.", "History"),
-    Command("history-previous-hunk", "left_curly_bracket", "Previous hunk", "Go to the previous hunk.", "History"),
-    Command("history-next-file", "greater_than_sign", "Next file", "Go to the next file of its changes.", "History"),
-    Command("history-previous-file", "less_than_sign", "Previous file", "Go to the previous file.", "History"),
-    Command(
-        "history-take-back", "J", "Take back", "Put the files that it changed back; again, redo a command's.", "History"
-    ),
-    Command("history-again", "r", "Run again", "Submit the call again, through the policy.", "History", in_footer=True),
-    Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),
-    Command("history-why", "Y", "Why", "Show why it was allowed, asked or denied.", "History", in_footer=True),
-    Command("history-figures", "i", "Figures", "Show statistics of its session.", "History", in_footer=True),
-    Command(
-        "history-export",
-        "E",
-        "Export",
-        "Export the call, its session or everything to a file.",
-        "History",
-        in_footer=True,
-    ),
-    Command("history-help", "question_mark", "Help", "Show what every key does.", "History"),
-    Command("history-leave", "escape,q,H", "Back", "Go back to the cockpit.", "History", in_footer=True),
-)
 
 LABEL = 24
 

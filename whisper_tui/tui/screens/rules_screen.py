@@ -30,11 +30,10 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter
+from whisper_tui.tui.screens.command_screen import RULES, CommandScreen, KeyFooter
 from whisper_tui.tui.screens.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
 from whisper_tui.tui.screens.rule_list import (
     Entry,
@@ -49,20 +48,6 @@ from whisper_tui.tui.screens.rule_list import (
     row,
     rule_paragraphs,
     why_paragraphs,
-)
-
-RULES: tuple[Command, ...] = (
-    Command("rules-test", "slash", "Test", "Test how a command would be decided.", "Rules", in_footer=True),
-    Command("rules-add", "a", "Add", "Add a rule of your own.", "Rules", in_footer=True),
-    Command("rules-change", "e", "Edit", "Change the rule in a form.", "Rules", in_footer=True),
-    Command("rules-switch", "space", "Disable", "Disable the rule, or enable it again.", "Rules", in_footer=True),
-    Command("rules-revoke", "x,delete", "Revoke", "Revoke an approval, or remove a rule.", "Rules", in_footer=True),
-    Command("rules-trust", "t", "Trust", "Trust the rules of a project, or withdraw trust.", "Rules", in_footer=True),
-    Command("rules-why", "w", "Why", "Show which rule decided about the selected call.", "Rules", in_footer=True),
-    Command("rules-edit", "E", "File", "Open the rules file in your editor.", "Rules", in_footer=True),
-    Command("rules-reload", "n", "Reload", "Read rules and approvals again.", "Rules", in_footer=True),
-    Command("rules-help", "question_mark", "Help", "Show all keys.", "Rules"),
-    Command("rules-leave", "escape,q,L", "Back", "Go back to the cockpit.", "Rules", in_footer=True),
 )
 
 ON_RULES = frozenset(f"rules-{name}" for name in ("test", "add", "change", "switch", "trust", "why", "edit"))

@@ -18,20 +18,11 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import CommandScreen, KeyFooter
-
-SETTINGS: tuple[Command, ...] = (
-    Command("settings-change", "e", "Change", "Change the setting; Enter does so too.", "Settings", in_footer=True),
-    Command("settings-reset", "x,delete", "Default", "Remove the setting from the file.", "Settings", in_footer=True),
-    Command("settings-reload", "n", "Reload", "Read the configuration file again.", "Settings", in_footer=True),
-    Command("settings-help", "question_mark", "Help", "Show all keys.", "Settings"),
-    Command("settings-leave", "escape,q,comma", "Back", "Go back to the cockpit.", "Settings", in_footer=True),
-)
+from whisper_tui.tui.screens.command_screen import SETTINGS, CommandScreen, KeyFooter
 
 THEME = "cockpit.theme"
 TITLES = {
