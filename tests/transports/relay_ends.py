@@ -12,6 +12,8 @@ from pathlib import Path
 PROGRAM = str(Path(__file__).with_name("relay_program.py"))
 INFO = {"name": "codex-mcp-client", "version": "1"}
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"clientInfo": INFO}}
+OPENING = INITIALIZE | {"params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO}}
+"""A complete `initialize`, which the relay can answer itself."""
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 

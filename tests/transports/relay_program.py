@@ -6,6 +6,7 @@ Where nobody listens, asking to start a supervisor leaves the file SOCKET.asked 
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from whisper_tui.model.errors import Unavailable
@@ -24,9 +25,10 @@ def look() -> socket.socket | None:
     return connection
 
 
-def reach() -> socket.socket:
+def reach(starting: Callable[[], None]) -> socket.socket:
     if (connection := look()) is not None:
         return connection
+    starting()
     Path(PATH + ".asked").touch()
     deadline = time.monotonic() + (0.3 if Path(PATH + ".hopeless").exists() else 30)
     while time.monotonic() < deadline:

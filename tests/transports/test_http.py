@@ -71,7 +71,7 @@ async def place(endpoint, bench):
 
     def opened():
         session = HttpSession()
-        relay = Relay(look, look, session.receive, root=str(bench.workspace), over_http=True)
+        relay = Relay(lambda _starting: look(), look, session.receive, root=str(bench.workspace), over_http=True)
         return session.with_relay(relay)
 
     async def ask_hook(client, asked, deadline):

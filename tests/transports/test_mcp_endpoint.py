@@ -4,12 +4,14 @@ import asyncio
 import json
 
 import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.supervisor.runs.scheduling import MemoryGauge
+from whisper_tui.transports.mcp.relay import initialize_answer
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
@@ -188,3 +190,34 @@ async def test_background_processes_are_in_the_structured_answer_and_in_the_text
     ]
     assert result.structured_content["backgroundPids"] == [4711]
     assert "Background PIDs: 4711" in result.content[0].text
+
+
+@pytest.mark.parametrize("own_shell", [False, True])
+@pytest.mark.parametrize("wanted", [*HANDSHAKE_PROTOCOL_VERSIONS, "2026-07-28", "none"])
+@pytest.mark.parametrize("request_id", [0, "ö\u2028\t"])
+async def test_a_relay_answers_initialize_byte_for_byte_as_the_supervisor(endpoint, own_shell, wanted, request_id):
+    params = {"protocolVersion": wanted, "capabilities": {"roots": {}}, "clientInfo": {"name": "x", "version": "1"}}
+    opening = {"jsonrpc": "2.0", "id": request_id, "method": "initialize", "params": params}
+    async with endpoint.lines(endpoint.hello() | {"own_shell": own_shell}) as agent:
+        agent.send(opening)
+        assert initialize_answer(opening, own_shell=own_shell) == (await agent.reader.readline()).rstrip(b"\n")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"jsonrpc": "1.0"},
+        {"id": None},
+        {"id": True},
+        {"id": "\ud800"},
+        {"method": "server/discover"},
+        {"params": {"protocolVersion": "2025-06-18"}},
+        {"params": {"protocolVersion": 1, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
+        {"params": {"protocolVersion": "1", "capabilities": {"roots": 1}, "clientInfo": {"name": "x", "version": "1"}}},
+    ],
+)
+def test_a_relay_leaves_a_request_that_may_be_refused_to_the_supervisor(changed):
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    assert initialize_answer(opening, own_shell=False) is not None
+    assert initialize_answer(opening | changed, own_shell=False) is None

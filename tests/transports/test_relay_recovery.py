@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transports.relay_ends import INITIALIZE, INITIALIZED, answer, call, conversation, relay
+from tests.transports.relay_ends import INITIALIZE, INITIALIZED, OPENING, answer, call, conversation, relay
 from whisper_tui.transports.mcp.relay import RelayState, goodbye
 
 
@@ -102,6 +102,45 @@ async def test_where_no_supervisor_can_be_had_the_request_is_answered_with_the_r
         code, out, err = await agent.end()
     assert (code, out) == (0, b"")
     assert b"the supervisor cannot be started" in err
+
+
+async def test_initialize_is_answered_while_a_supervisor_starts_which_is_told_of_it_once_it_runs(supervisor):
+    async with relay(supervisor) as agent:
+        agent.send(OPENING)
+        assert (await agent.receive())["result"]["protocolVersion"] == "2025-06-18"
+        agent.send(INITIALIZED, call(1))
+        await supervisor.start()
+        connection = await supervisor.connection()
+        assert connection.hello["session"]["name"].endswith("(codex-mcp-client)")
+        assert [await connection.receive() for _ in range(3)] == [OPENING, INITIALIZED, call(1)]
+        connection.send(answer(0), answer(1))
+        assert await agent.receive() == answer(1)
+
+
+async def test_where_no_supervisor_can_be_started_the_request_after_initialize_is_answered_with_the_reason(supervisor):
+    Path(f"{supervisor.path}.hopeless").touch()
+    async with relay(supervisor) as agent:
+        agent.send(OPENING)
+        assert "result" in await agent.receive()
+        agent.send(INITIALIZED, call(1))
+        error = await agent.receive()
+        assert error["id"] == 1
+        assert error["error"]["message"].endswith("the supervisor cannot be started. Look into its log")
+        await supervisor.start()
+        agent.send(call(2))
+        connection = await supervisor.connection()
+        assert connection.hello["session"]["name"].endswith("(codex-mcp-client)")
+        assert [await connection.receive() for _ in range(3)] == [OPENING, INITIALIZED, call(2)]
+
+
+async def test_initialize_is_left_to_a_supervisor_that_runs(supervisor):
+    await supervisor.start()
+    async with relay(supervisor) as agent:
+        agent.send(OPENING)
+        connection = await supervisor.connection()
+        assert await connection.receive() == OPENING
+        connection.send(answer(0))
+        assert await agent.receive() == answer(0)
 
 
 async def test_a_refused_hello_is_the_answer_to_the_request(supervisor):

@@ -119,9 +119,14 @@ class _Server(uvicorn.Server):
 
 def _opened(home: Directories, root: str, name: str | None, wait_s: float | None) -> HttpSession:
     session = HttpSession()
-    connecting = partial(reach, home, for_agent=True)
     relay = Relay(
-        connecting, partial(connect, home), session.receive, root=root, name=name, wait_s=wait_s, over_http=True
+        lambda starting: reach(home, for_agent=True, starting=starting),
+        partial(connect, home),
+        session.receive,
+        root=root,
+        name=name,
+        wait_s=wait_s,
+        over_http=True,
     )
     return session.with_relay(relay)
 

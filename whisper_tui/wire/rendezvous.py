@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
@@ -80,10 +80,16 @@ def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | No
     return connection
 
 
-def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool = False) -> socket.socket:
+def reach(
+    home: Directories,
+    *,
+    patience_s: float = PATIENCE_S,
+    for_agent: bool = False,
+    starting: Callable[[], None] = lambda: None,
+) -> socket.socket:
     """Connect to the supervisor, and start one if none runs. Raises `WhisperError`.
 
-    `for_agent`: an agent asks. It may not start one that a human has stopped.
+    `for_agent`: an agent asks. It may not start one that a human has stopped. `starting` is called before a start.
     """
     deadline = time.monotonic() + patience_s
     connection = connect(home)
@@ -92,6 +98,7 @@ def reach(home: Directories, *, patience_s: float = PATIENCE_S, for_agent: bool 
     _check_outside(home)
     _check_held(home, for_agent=for_agent)
     prepare(home)
+    starting()
     while True:
         # Many clients may start at once. One gets the lock and starts it, and the others find it running.
         with start_lock(home, deadline):

@@ -120,39 +120,6 @@ NOTE_KEY = "whisper-tui/told"
 READ_PARTS = "ask for a part of it, for example a range of lines with a command like sed -n"
 """Advice to the model about truncated output."""
 
-INSTRUCTIONS = """\
-These tools run commands on the user's machine under whisper_tui, where a human watches every command.
-- A human may be asked before a command runs. The answer can take minutes: wait for it, and do not send the call again.
-- An answer with the status `pending_approval`, `approved` or `running` is not a result: it holds a `ticket`. Call \
-`wait` with that ticket until the result is there. `pending_approval` means that nothing ran and nothing was refused.
-- A command of your own shell may be held for the human in the same way: if it, or a script that runs it, goes on \
-without output, wait for it; do not end it or try another way.
-- A denied call fails and says why in the human's own words. Nothing ran. Follow the words; do not try another way to \
-do what was denied.
-- The human may change a command before it runs. Then the answer says what ran instead.
-- Give `run_shell_command` a `description`: the human reads it.
-- `ExecCommand` answers when the command ends, or at the end of its foreground window; then the command goes on as a \
-task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
-- Each call is independent; `cd` and variables do not last. `timeout` counts from the start of the command, not while \
-the human thinks."""
-
-THERE_INSTRUCTIONS = "\n".join(
-    line for line in INSTRUCTIONS.replace("the user's", "this").splitlines() if "`ExecCommand`" not in line
-)
-"""The instructions for agents at a place, which are offered fewer tools."""
-
-OWN_SHELL_INSTRUCTIONS = """\
-You work on the user's machine under whisper_tui, where a human watches every command. Run commands with your own \
-shell: whisper_tui supervises it.
-- A human may be asked before a command or another call of a tool. The answer can take minutes: if a command, or a \
-script that runs it, goes on without output, wait for it; make the same call again only if its answer tells you to.
-- A denied call fails and says why in the human's own words. Nothing was done. Follow the words; do not try another \
-way to do what was denied.
-- The human may change a call before it is carried out. Then you are told what was done instead.
-- An answer of one of these tools with the status `pending_approval`, `approved` or `running` is not a result: it \
-holds a `ticket`. Call `wait` with that ticket until the result is there."""
-"""The instructions for agents whose own shell is supervised, and which are offered no tools that run commands."""
-
 
 def declared(tool: AITool) -> types.Tool:
     """Return a tool's entry in the list. It has no output schema (decision 18)."""

@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from whisper_tui import __version__
+from whisper_tui.agents.known_clients import INSTRUCTIONS, OWN_SHELL_INSTRUCTIONS, THERE_INSTRUCTIONS
 from whisper_tui.model.call import ClientInfo, digest
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import Ended
@@ -26,9 +27,6 @@ from whisper_tui.tools.ai_tool import check_arguments
 from whisper_tui.tools.registry import COMMAND_TOOLS
 from whisper_tui.tools.wait import WAIT
 from whisper_tui.transports.mcp.mcp_calls import (
-    INSTRUCTIONS,
-    OWN_SHELL_INSTRUCTIONS,
-    THERE_INSTRUCTIONS,
     Calls,
     FollowedCall,
     ProgressReporter,
@@ -43,7 +41,7 @@ from whisper_tui.transports.mcp.mcp_calls import (
     wait_limit,
     without_added_keys,
 )
-from whisper_tui.transports.mcp.relay import LineCount
+from whisper_tui.transports.mcp.relay import SERVER_NAME, LineCount
 
 LONGEST_LINE = 16 * 1024 * 1024
 """The longest message in bytes. A longer one is refused, and the connection stays open."""
@@ -241,7 +239,7 @@ class McpSession:
     def server(self) -> Server[object]:
         """The SDK's server that answers the agent's messages."""
         server: Server[object] = Server(
-            "whisper_tui",
+            SERVER_NAME,
             version=__version__,
             instructions=self._instructions(),
             on_list_tools=self._list_tools,

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui import __version__
+from whisper_tui.agents.known_clients import INSTRUCTIONS, KNOWN, OWN_SHELL_INSTRUCTIONS
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
-from whisper_tui.model.text import sendable, visible
+from whisper_tui.model.text import is_sendable, sendable, visible
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
@@ -81,6 +82,42 @@ def client_name(message: Message | None) -> str | None:
             return None
 
 
+SERVER_NAME = "whisper_tui"
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The versions of the protocol that begin with `initialize`, the newest last."""
+
+
+def initialize_answer(message: Message | None, *, own_shell: bool) -> bytes | None:
+    """Return the line that a supervisor of this version answers to `initialize`. None: it has to answer itself.
+
+    A test compares it with the supervisor's.
+    """
+    match message:
+        case {
+            "jsonrpc": "2.0",
+            "id": str() | int() as id_,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": str(wanted),
+                "capabilities": dict(capabilities),
+                "clientInfo": {"name": str(), "version": str()},
+            },
+        } if not isinstance(id_, bool) and all(isinstance(each, dict) for each in capabilities.values()):
+            pass
+        case _:
+            return None
+    result = {
+        "capabilities": {"tools": {"listChanged": False}},
+        "instructions": OWN_SHELL_INSTRUCTIONS if own_shell else INSTRUCTIONS,
+        "protocolVersion": wanted if wanted in HANDSHAKES else HANDSHAKES[-1],
+        "serverInfo": {"name": SERVER_NAME, "version": __version__},
+    }
+    answer = {"jsonrpc": "2.0", "id": id_, "result": result}
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return text.encode() if is_sendable(text) else None
+
+
 class RelayState:
     """The pending requests, and the lines that opened the session."""
 
@@ -88,8 +125,8 @@ class RelayState:
         self._lock = threading.Lock()
         self._unanswered: dict[str, tuple[str, bytes]] = {}
         """By request id as JSON: method and line, in the order of sending."""
-        self._opening: bytes | None = None
-        """The `initialize` request, once it has succeeded."""
+        self.opening: bytes | None = None
+        """The `initialize` request, once it has been answered."""
         self._initialized: bytes | None = None
 
     def sent(self, message: Message | None, line: bytes) -> None:
@@ -113,15 +150,15 @@ class RelayState:
         with self._lock:
             method, line = self._unanswered.pop(json.dumps(message["id"]), ("", b""))
         if method == "initialize" and "result" in message:
-            self._opening = line
+            self.opening = line
 
     def replay(self) -> tuple[list[bytes], str | None]:
         """Return the lines to repeat to a new supervisor, and the id of an answer that the agent already has."""
         lines, swallowed = [], None
-        if self._opening is not None:
+        if self.opening is not None:
             # The new supervisor answers `initialize` too, but a second answer would confuse the client.
-            lines.append(self._opening)
-            swallowed = json.dumps((parsed(self._opening) or {}).get("id"))
+            lines.append(self.opening)
+            swallowed = json.dumps((parsed(self.opening) or {}).get("id"))
         if self._initialized is not None:
             lines.append(self._initialized)
         with self._lock:
@@ -153,8 +190,8 @@ FAREWELL_S = 1.0
 
 SERVER_ERROR = -32000
 
-Reach = Callable[[], socket.socket]
-"""Connects to the supervisor and starts one if none runs. Raises `WhisperError`."""
+Reach = Callable[[Callable[[], None]], socket.socket]
+"""Connects to the supervisor. If none runs it calls the function, and starts one. Raises `WhisperError`."""
 WriteLine = Callable[[bytes], None]
 """Writes one line to the agent, from one thread at a time. Raises `BrokenPipeError` if the agent is gone."""
 ConnectIfRunning = Callable[[], socket.socket | None]
@@ -278,10 +315,13 @@ class Relay:
         with self._linking:
             try:
                 link = self._link if self._link is not None and not self._link.stopped else None
-                link = link or self._begin(client_name(message))
+                link = link or self._begin(message, line)
             except (WhisperError, OSError) as error:
-                self._memory.sent(message, line)
+                if self._memory.opening is not line:
+                    self._memory.sent(message, line)
                 self._fail_pending(error)
+                return
+            if self._memory.opening is line:
                 return
             self._memory.sent(message, line)
             # The reading thread notices a broken connection, and sends pending requests again.
@@ -299,13 +339,24 @@ class Relay:
         for taker in self._takers:
             taker.join(max(0.0, deadline - time.monotonic()))
 
-    def _begin(self, client: str | None) -> _Link:
-        """Connect. Raises `WhisperError` and `OSError`."""
+    def _begin(self, message: Message | None, line: bytes) -> _Link:
+        """Connect, for this line of the agent. Raises `WhisperError` and `OSError`."""
+        opening = parsed(self._memory.opening) if self._memory.opening is not None else message
+        starting = partial(self._answer_early, message, line)
         try:
-            return self._connect(self._reach(), client)
+            return self._connect(self._reach(starting), client_name(opening))
         except OSError:
             # The supervisor ended during the hello. The next one answers.
-            return self._connect(self._reach(), client)
+            return self._connect(self._reach(starting), client_name(opening))
+
+    def _answer_early(self, message: Message | None, line: bytes) -> None:
+        """Answer `initialize` while a supervisor starts, which takes as long as some agents wait for a server.
+
+        The supervisor is told of it as after a restart; if it cannot start, the next request is answered by the error.
+        """
+        if self._memory.opening is None and (answer := initialize_answer(message, own_shell=self._own_shell)):
+            self._memory.opening = line
+            self._write(answer)
 
     def _connect(self, connection: socket.socket, client: str | None = None) -> _Link:
         """Send the hello, and repeat the lines that a new supervisor needs. Raises `WhisperError`, `OSError`."""
@@ -386,7 +437,7 @@ class Relay:
                     self._fail_pending(error)
                     continue
                 try:
-                    connection = self._reach() if must else self._look()
+                    connection = self._reach(_nothing) if must else self._look()
                     if connection is not None:
                         self._connect(connection)
                         return
@@ -410,6 +461,10 @@ class Relay:
     def _write(self, line: bytes) -> None:
         with self._writing:
             self._write_line(line)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _read(descriptor: int) -> bytes:
