@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from textual.cache import LRUCache
-from textual.css.model import RuleSet
+from textual.css.model import CombinatorType, RuleSet, Selector, SelectorType
 from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
@@ -39,7 +39,7 @@ class CockpitStylesheet(Stylesheet):
         self._theme = frozenset(self._variables.items())
         self._selected: dict[frozenset[str], _SelectedRules] = {}
         self._selected_from: list[RuleSet] = []
-        self._of_components: dict[frozenset[str], tuple[str, ...]] = {}
+        self._of_components: dict[frozenset[str], _Matched] = {}
         self._components_at: WeakKeyDictionary[DOMNode, Place] = WeakKeyDictionary()
 
     def set_variables(self, variables: dict[str, str]) -> None:
@@ -84,12 +84,12 @@ class CockpitStylesheet(Stylesheet):
         components = node._get_component_classes()
         if not components:
             return
-        asked = self._of_components.get(components)
-        if asked is None:
+        matched = self._of_components.get(components)
+        if matched is None:
             names = {"*", *(f".{name}" for name in components)}
-            asked = _pseudo_classes(rule for rule in self.rules if not names.isdisjoint(rule.selector_names))
-            self._of_components[components] = asked
-        place = _place(node, asked)
+            rules = [rule for rule in self.rules if not names.isdisjoint(rule.selector_names)]
+            matched = self._of_components[components] = _Matched(rules)
+        place = matched.place_below(node)
         if self._components_at.get(node) != place or not node._component_styles:
             super()._process_component_classes(node)
             self._components_at[node] = place
@@ -104,13 +104,13 @@ class _SelectedRules(Stylesheet):
     def __init__(self, rules: list[RuleSet]) -> None:
         super().__init__()
         self._rules = rules
-        self._asked = _pseudo_classes(rules)
+        self._asked, self._matched = {name for rule in rules for name in rule.pseudo_classes}, _Matched(rules)
         self._found: dict[Place, RulesMap | None] = {}
         self._computed: RulesMap | None = None
 
     def apply(self, node: DOMNode, *, animate: bool = False, cache: dict[tuple, RulesMap] | None = None) -> None:  # type: ignore[type-arg]
         """Apply the rules to a node."""
-        place = _place(node, self._asked)
+        place = self._matched.place_of(node)
         if place not in self._found:
             if len(self._found) == PLACES:
                 self._found.clear()
@@ -152,18 +152,66 @@ def _selected_rules(rules: list[RuleSet], names: frozenset[str]) -> _SelectedRul
     return made
 
 
-def _pseudo_classes(rules: Iterable[RuleSet]) -> tuple[str, ...]:
-    return tuple(sorted({name for rule in rules for name in rule.pseudo_classes}))
+class _Matched:
+    """What some rules can tell apart in a node and in those above it: two nodes of one place have one style.
+
+    The thirty roles of text ask for nothing above, so that they are matched once, and not again in each widget.
+    """
+
+    def __init__(self, rules: Iterable[RuleSet]) -> None:
+        self._node, self._above = _Names(), _Names()
+        for rule in rules:
+            for each in rule.selector_set:
+                names = self._node
+                for selector in reversed(each.selectors):
+                    names.add(selector)
+                    if selector.combinator != CombinatorType.SAME:
+                        names = self._above
+
+    def place_of(self, node: DOMNode) -> Place:
+        """Return the place of a node."""
+        return self._node.known_of(node), self.place_below(node._parent)
+
+    def place_below(self, node: object) -> Place:
+        """Return what the rules can tell apart in a node and in those above it, for what is right below it."""
+        place, above = list[object](), self._above
+        while above and isinstance(node, DOMNode):
+            place.append(above.known_of(node))
+            node = node._parent
+        return tuple(place)
 
 
-def _place(node: DOMNode, asked: tuple[str, ...]) -> Place:
-    """Return what rules that ask for these pseudo-classes can tell apart: two nodes of one place have one style."""
-    above: list[object] = []
-    at: object = node
-    while isinstance(at, DOMNode):
-        above += (type(at), at._id, frozenset(at._classes))
-        if asked:
-            known: dict[str, Callable[[Any], bool]] = at._PSEUDO_CLASSES
-            above += [name in known and known[name](at) for name in asked]
-        at = at._parent
-    return tuple(above)
+class _Names:
+    """The types, classes, ids and pseudo-classes for which selectors ask."""
+
+    def __init__(self) -> None:
+        self._types, self._classes, self._ids = set[str](), set[str](), set[str]()
+        self._asked: list[str] = []
+        self._any = False
+        """True if a node without any of the names can have one of the pseudo-classes."""
+
+    def __bool__(self) -> bool:
+        return bool(self._types or self._classes or self._ids or self._asked)
+
+    def add(self, selector: Selector) -> None:
+        """Add those of one selector."""
+        self._asked += sorted(selector.pseudo_classes.difference(self._asked))
+        match selector.type:
+            case SelectorType.TYPE:
+                self._types.add(selector.name)
+            case SelectorType.CLASS:
+                self._classes.add(selector.name)
+            case SelectorType.ID:
+                self._ids.add(selector.name)
+            case _:
+                self._any |= bool(selector.pseudo_classes)
+
+    def known_of(self, node: DOMNode) -> object:
+        """Return which of them a node has. None: the selectors pass over it."""
+        types, classes = self._types & node._css_type_names, self._classes & node._classes
+        id_ = node._id if node._id in self._ids else None
+        if not (types or classes or id_ or self._any):
+            return None
+        known: dict[str, Callable[[Any], bool]] = node._PSEUDO_CLASSES
+        has = tuple(name for name in self._asked if name in known and known[name](node))
+        return frozenset(types), frozenset(classes), id_, has
