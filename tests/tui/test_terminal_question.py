@@ -14,8 +14,17 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.tui.app import DEFAULT_THEME, LIGHT_THEME, asks_for_theme, theme_of
-from whisper_tui.tui.terminal_driver import QUESTION, SPLIT_S, AnswerFilter, TerminalQuestion, is_dark
+from whisper_tui.tui.terminal_driver import (
+    DEFAULT_THEME,
+    LIGHT_THEME,
+    QUESTION,
+    SPLIT_S,
+    AnswerFilter,
+    TerminalQuestion,
+    asks_for_theme,
+    is_dark,
+    theme_of,
+)
 
 DARK, LIGHT = b"\x1b]11;rgb:1212/1616/1c1c\x1b\\", b"\x1b]11;rgb:fbfb/fbfb/aaaa\x07"
 FENCE = b"\x1b[?62;1;4c"
@@ -131,6 +140,7 @@ class Keys(App):
         if event.key == "Q":
             self.exit()
 with TerminalQuestion(**asked) as question:
+    question.wait()
     app = Keys()
     app.question = question
     app.run()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
@@ -23,17 +24,14 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import OtherVersion, WhisperError
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
-from whisper_tui.tui.app import CockpitApp, asks_for_theme, theme_of
-from whisper_tui.tui.cockpit.call_panel import Guidance
-from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver
-from whisper_tui.tui.cockpit.notices import FirstHints
-from whisper_tui.tui.commands.all_commands import keymap
-from whisper_tui.tui.commands.undo_approval import UndoSettings
-from whisper_tui.tui.terminal_driver import TerminalQuestion
-from whisper_tui.tui.theme import has_indexed_colours
+from whisper_tui.tui.terminal_driver import TerminalQuestion, asks_for_theme, theme_of
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
-from whisper_tui.wire.federation import Federation, Transport
 from whisper_tui.wire.rendezvous import release, replace, stopped_on_purpose
+
+if TYPE_CHECKING:
+    from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver
+    from whisper_tui.tui.cockpit.notices import FirstHints
+    from whisper_tui.wire.federation import Transport
 
 
 def open_cockpit(home: Directories) -> int:
@@ -65,14 +63,21 @@ async def _show(
     home: Directories,
     wanted: Configuration,
     supervision: Supervision,
-    reconnect: Reconnect,
+    reconnect: "Reconnect",
     *,
     user: str,
-    take_over: TakeOver | None = None,
+    take_over: "TakeOver | None" = None,
 ) -> int:
     """Run the cockpit with the user's settings until the human leaves it."""
     clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
     with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
+        # Loaded while the terminal answers.
+        from whisper_tui.tui.app import CockpitApp
+        from whisper_tui.tui.cockpit.call_panel import Guidance
+        from whisper_tui.tui.commands.all_commands import keymap
+        from whisper_tui.tui.commands.undo_approval import UndoSettings
+        from whisper_tui.tui.theme import has_indexed_colours
+
         app = CockpitApp(
             supervision,
             user=user,
@@ -98,8 +103,10 @@ def open_attached(home: Directories, names: Sequence[str]) -> int:
     return asyncio.run(_attached(home, wanted, ways))
 
 
-async def _attached(home: Directories, wanted: Configuration, ways: Sequence[Transport]) -> int:
+async def _attached(home: Directories, wanted: Configuration, ways: "Sequence[Transport]") -> int:
     # Whoever reads the journal of a machine sees at which desk a decision was made.
+    from whisper_tui.wire.federation import Federation
+
     user = f"{decider()['who']}@{socket.gethostname()}"
     federation = Federation.of(ways)
 
@@ -112,7 +119,7 @@ async def _attached(home: Directories, wanted: Configuration, ways: Sequence[Tra
         federation.close()
 
 
-def _transport(home: Directories, wanted: Configuration, name: str) -> Transport:
+def _transport(home: Directories, wanted: Configuration, name: str) -> "Transport":
     """Return the way to a machine of the configuration, to this machine, or to one that ssh alone knows."""
     if name == HERE:
         return ThisMachine(home)
@@ -154,8 +161,9 @@ HINTS_FILE = "hints"
 """The file of the state directory with the names of the hints that were shown."""
 
 
-def remembered_hints(path: Path) -> FirstHints:
+def remembered_hints(path: Path) -> "FirstHints":
     """Return the hints, those that a file names as shown before."""
+    from whisper_tui.tui.cockpit.notices import FirstHints
 
     def remember(hint: str) -> None:
         # A hint that is shown twice harms nobody, so a disk that is full is no reason to complain.

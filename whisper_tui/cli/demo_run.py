@@ -93,10 +93,10 @@ def _say(line: str) -> None:
 
 
 async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinter) -> int:
-    from whisper_tui.tui.app import CockpitApp, theme_of
+    from whisper_tui.tui.app import CockpitApp
     from whisper_tui.tui.cockpit.call_panel import Guidance
     from whisper_tui.tui.commands.undo_approval import UndoSettings
-    from whisper_tui.tui.terminal_driver import TerminalQuestion
+    from whisper_tui.tui.terminal_driver import TerminalQuestion, theme_of
     from whisper_tui.tui.theme import has_indexed_colours
 
     scenes: dict[str, StoryScene] = {}

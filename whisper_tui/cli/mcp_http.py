@@ -120,7 +120,7 @@ class _Server(uvicorn.Server):
 def _opened(home: Directories, root: str, name: str | None, wait_s: float | None) -> HttpSession:
     session = HttpSession()
     relay = Relay(
-        lambda starting: reach(home, for_agent=True, starting=starting),
+        partial(reach, home, for_agent=True),
         partial(connect, home),
         session.receive,
         root=root,

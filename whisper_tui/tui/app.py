@@ -38,12 +38,9 @@ from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 from whisper_tui.tui.screens.command_screen import EVERYTHING, CommandScreen, KeyedScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
-from whisper_tui.tui.terminal_driver import TerminalDriver, TerminalQuestion
+from whisper_tui.tui.terminal_driver import DEFAULT_THEME, TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes
 
-DEFAULT_THEME, LIGHT_THEME = "whisper-dark", "whisper-light"
-AUTOMATIC = "auto"
-"""The name for the default theme of the terminal's kind, dark or light."""
 _SHEETS = Path(__file__).parent / "styles"
 _STYLES = [*sorted((_SHEETS / "widgets").glob("*.tcss")), _SHEETS / "cockpit.tcss"]
 
@@ -84,18 +81,6 @@ class CockpitCommands(Provider):
 
 def _title(command: Command) -> str:
     return f"{command.label}  ({command.key_name})" if command.key else command.label
-
-
-def asks_for_theme(named: str | None) -> bool:
-    """True if the terminal decides about the theme, and not the configuration."""
-    return named is None or named == AUTOMATIC
-
-
-def theme_of(named: str | None, question: TerminalQuestion) -> str | None:
-    """Return the configured theme, or the default one for the background that the terminal has told in time."""
-    if named is not None and not asks_for_theme(named):
-        return named
-    return LIGHT_THEME if question.dark is False else DEFAULT_THEME
 
 
 class CockpitApp(App[None]):
@@ -328,8 +313,8 @@ def _usable_themes(folder: Path | None) -> Themes:
 
 def tune_interpreter() -> None:
     """Shorten pauses that a person would feel under a flood of output."""
-    # Objects of the modules live for ever, so the collector need not look at them again.
-    gc.collect()
+    # Objects of the modules live for ever, so the collector need not look at them again. To collect first would take
+    # as long as to draw the first frame, for some hundred objects.
     gc.freeze()
     gc.enable()
     # A frame leaves about two thousand objects, 1 to 2 ms of collection. Collected later, that is 100 ms at once.

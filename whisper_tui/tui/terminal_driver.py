@@ -136,19 +136,20 @@ class TerminalQuestion:
     """Asks a terminal for its background, and keeps what was typed meanwhile."""
 
     def __init__(self, *, asks: bool = True, wait_s: float = ANSWER_S) -> None:
-        """Ask, where that is wanted and safe, and wait for the answers."""
+        """Ask, where that is wanted and safe. `wait_s`: how long the answers are worth waiting for."""
         self.answers = AnswerFilter()
+        self.dark: bool | None = None
+        """True for a dark background, None if the terminal has not told it in time."""
         self.typed = b""
         """Input that is no answer; the driver reads it first."""
         self._before: list[Any] | None = None
         """The modes of the terminal, to be restored."""
         self._fd = sys.__stdin__.fileno() if sys.__stdin__ is not None else -1
+        self._until = time.monotonic() + wait_s
         if asks and can_ask():
-            self._ask(time.monotonic() + wait_s)
+            self._ask()
         else:
             self.answers.done = True
-        # A later answer decides nothing.
-        self.dark = self.answers.dark
 
     def __enter__(self) -> Self:
         """Return the question: the application is started in this block."""
@@ -158,7 +159,7 @@ class TerminalQuestion:
         """Restore the modes of the terminal, if the application did not come to that."""
         self.release()
 
-    def _ask(self, until: float) -> None:
+    def _ask(self) -> None:
         output = sys.__stdout__.fileno() if sys.__stdout__ is not None else 1
         try:
             self._before = termios.tcgetattr(self._fd)
@@ -171,18 +172,28 @@ class TerminalQuestion:
                 self.answers.done = True
                 return
             os.write(output, QUESTION)
-            while not self.answers.done and (left := until - time.monotonic()) > 0:
-                if not select.select([self._fd], [], [], left)[0]:
+        except (OSError, termios.error):
+            self.answers.done = True
+        finally:
+            if self.answers.done:
+                self.release()
+
+    def wait(self) -> None:
+        """Wait for the answers, as long as they are worth it. A later answer decides nothing."""
+        if self.answers.done:
+            return
+        with suppress(OSError):
+            while not self.answers.done:
+                # What has come meanwhile is read in any case.
+                if not select.select([self._fd], [], [], max(0.0, self._until - time.monotonic()))[0]:
                     break
                 if not (data := os.read(self._fd, PIECE)):
                     break
                 self.typed += self.answers.feed(data)
-        except (OSError, termios.error):
-            pass
-        finally:
-            # Without the fence an answer is still to come, and it must not be echoed on the screen of the shell.
-            if self.answers.done:
-                self.release()
+        self.dark = self.answers.dark
+        # Without the fence an answer is still to come, and it must not be echoed on the screen of the shell.
+        if self.answers.done:
+            self.release()
 
     def release(self) -> None:
         """Restore the modes of the terminal."""
@@ -190,6 +201,24 @@ class TerminalQuestion:
         if before is not None:
             with suppress(OSError, termios.error):
                 termios.tcsetattr(self._fd, termios.TCSANOW, before)
+
+
+DEFAULT_THEME, LIGHT_THEME = "whisper-dark", "whisper-light"
+AUTOMATIC = "auto"
+"""The name for the default theme of the terminal's kind, dark or light."""
+
+
+def asks_for_theme(named: str | None) -> bool:
+    """True if the terminal decides about the theme, and not the configuration."""
+    return named is None or named == AUTOMATIC
+
+
+def theme_of(named: str | None, question: TerminalQuestion) -> str | None:
+    """Return the configured theme, or the default one for the background that the terminal has told in time."""
+    if named is not None and not asks_for_theme(named):
+        return named
+    question.wait()
+    return LIGHT_THEME if question.dark is False else DEFAULT_THEME
 
 
 def can_ask() -> bool:

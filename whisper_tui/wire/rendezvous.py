@@ -82,10 +82,10 @@ def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | No
 
 def reach(
     home: Directories,
+    starting: Callable[[], None] = lambda: None,
     *,
     patience_s: float = PATIENCE_S,
     for_agent: bool = False,
-    starting: Callable[[], None] = lambda: None,
 ) -> socket.socket:
     """Connect to the supervisor, and start one if none runs. Raises `WhisperError`.
 

@@ -23,7 +23,6 @@ from whisper_tui.wire.light_client import usual_directories
 
 if TYPE_CHECKING:
     from _socket import socket as Connection
-    from collections.abc import Callable
 
     from whisper_tui.system.state_directory import Directories
     from whisper_tui.wire.client import SupervisorClient
@@ -94,10 +93,7 @@ def _relay(options: Options) -> int:
 
     home = home_for_agents(options)
     root = workspace(options.root, os.environ)
-
-    def connecting(starting: "Callable[[], None]") -> "Connection":
-        return reach(home, for_agent=True, starting=starting)
-
+    connecting = partial(reach, home, for_agent=True)
     return run_relay(
         connecting,
         partial(connect, home),
