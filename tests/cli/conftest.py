@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import Directories, is_occupied
 from whisper_tui.wire.light_client import light_client
-from whisper_tui.wire.rendezvous import connect, peer_process
+from whisper_tui.wire.rendezvous import connect
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
 ANSWER_S = 90

@@ -8,7 +8,8 @@ import pytest
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
-from whisper_tui.wire.rendezvous import connect, peer_process
+from whisper_tui.system.processes import peer_process
+from whisper_tui.wire.rendezvous import connect
 
 pytestmark = outside_only
 

@@ -10,8 +10,9 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
+from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import is_occupied
-from whisper_tui.wire.rendezvous import connect, peer_process
+from whisper_tui.wire.rendezvous import connect
 
 pytestmark = outside_only
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from tests.crash.work import Numbers, Work
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
-from whisper_tui.wire.rendezvous import connect, peer_process
+from whisper_tui.wire.rendezvous import connect
 
 PROGRAM = (sys.executable, "-m", "whisper_tui")
 CONFIGURATION = "[supervisor]\nworkers = 8\n"

@@ -13,9 +13,10 @@ from whisper_tui.model.call import CallRequest, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Running
+from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
-from whisper_tui.wire.rendezvous import connect, peer_process
+from whisper_tui.wire.rendezvous import connect
 
 HUMAN = Decider(surface="library", who="tester")
 PATIENCE_S = 60.0

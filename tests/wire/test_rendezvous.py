@@ -12,11 +12,11 @@ import pytest
 
 from tests.outside import outside_only
 from whisper_tui.model.errors import BadConfiguration, BadStateDirectory, NotAllowed, Unavailable
-from whisper_tui.system.processes import INSIDE
+from whisper_tui.system.processes import INSIDE, peer_process
 from whisper_tui.system.state_directory import Directories, is_occupied
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.light_client import LightClient, light_client
-from whisper_tui.wire.rendezvous import connect, home_options, peer_process, reach, replace
+from whisper_tui.wire.rendezvous import connect, home_options, reach, replace
 
 pytestmark = outside_only
 

@@ -10,7 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from _socket import socket as Connection
 
 LINUX = sys.platform.startswith("linux")
 INSIDE = "WHISPER_TUI_CALL_ID"
@@ -27,6 +30,24 @@ class ProcessEntry(NamedTuple):
     pgid: int
     start: int
     """Clock ticks after boot. With `ps`: seconds since the epoch."""
+
+
+def peer_process(connection: "Connection") -> tuple[int, int]:
+    """Return the pid (0 if it is unknown) and uid of the process at the other end of a local socket. Raises `OSError`.
+
+    For one that listens, it is the process that called listen().
+    """
+    # `socket` imports selectors and enum, which takes longer than the whole request of a hook.
+    import _socket
+
+    if LINUX:
+        # pid, uid and gid, as three native integers
+        about = memoryview(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)).cast("i")
+        return about[0], about[1]
+    # Python has no names for these constants.
+    local, peer_credentials, peer_pid = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID of macOS
+    uid = memoryview(connection.getsockopt(local, peer_credentials, 76)).cast("I")[1]
+    return memoryview(connection.getsockopt(local, peer_pid, 4)).cast("i")[0], uid
 
 
 def boot_id() -> str:

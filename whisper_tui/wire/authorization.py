@@ -15,10 +15,9 @@ from whisper_tui.model.event import LONGEST_PROGRAM, AttemptRefused
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.system.ancestry import PeerThere, ancestry, has_ended, read_process
-from whisper_tui.system.processes import command_of
+from whisper_tui.system.processes import command_of, peer_process
 from whisper_tui.wire.operations import Operation
 from whisper_tui.wire.peers import ssh_client, supervised_call, why_from_command, why_supervised
-from whisper_tui.wire.rendezvous import peer_process
 from whisper_tui.wire.server_state import ServerState
 
 RecordRefusal = Callable[[AttemptRefused], None]

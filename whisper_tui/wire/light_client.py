@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
+from whisper_tui.system.processes import peer_process
 from whisper_tui.wire.protocol import HAND_OVER, check_greeting, hello
 
 if TYPE_CHECKING:
@@ -205,13 +206,11 @@ def connect_quickly(runtime: str) -> "Connection | None":
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.connect(path)
-        about = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        pid, uid = peer_process(connection)
     except OSError:
         connection.close()
         return None
-    # SO_PEERCRED: pid, uid and gid of the process that called listen(), as three native integers.
-    known = int.from_bytes(about[4:8], sys.byteorder) == os.geteuid()
-    if not known or _may_be_supervised(int.from_bytes(about[:4], sys.byteorder)):
+    if uid != os.geteuid() or _may_be_supervised(pid):
         connection.close()
         return None
     return connection

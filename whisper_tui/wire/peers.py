@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.system import processes
 from whisper_tui.system.ancestry import ProcessSeen, ancestry, has_ended, read_process
-from whisper_tui.system.processes import INSIDE
-from whisper_tui.wire.rendezvous import peer_process
+from whisper_tui.system.processes import INSIDE, peer_process
 
 NO_AGENTS: Mapping[tuple[int, str], str] = MappingProxyType({})
 

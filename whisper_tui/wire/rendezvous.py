@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -175,18 +174,6 @@ def home_options(home: Directories) -> list[str]:
     return ["--directories", *map(str, home)]
 
 
-def peer_process(connection: socket.socket) -> tuple[int, int]:
-    """Return the pid (0 if it is unknown) and uid of the process at the other end. Raises `OSError`."""
-    if sys.platform == "linux":
-        pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return pid, uid
-    # Python has no names for these constants.
-    local, peer_credentials, peer_pid = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID of macOS
-    uid = struct.unpack_from("2I", connection.getsockopt(local, peer_credentials, 76))[1]
-    pid = struct.unpack("i", connection.getsockopt(local, peer_pid, 4))[0]
-    return pid, uid
-
-
 def _connect_until(connection: socket.socket, address: str, deadline: float) -> None:
     """Connect, and retry until the deadline while the listen queue is full. Raises `OSError`."""
     while True:
@@ -199,7 +186,7 @@ def _connect_until(connection: socket.socket, address: str, deadline: float) -> 
 
 
 def _check_owner(connection: socket.socket, home: Directories) -> None:
-    _, uid = peer_process(connection)
+    _, uid = processes.peer_process(connection)
     if uid != os.geteuid():
         raise Unavailable(
             f"the supervisor in {home.runtime} belongs to another user (uid {uid})",
@@ -223,7 +210,7 @@ def _check_origin(connection: socket.socket, home: Directories) -> None:
     if sys.platform != "linux":
         return
     # A command runs as the same user, so it can replace the socket and listen there. Its mark shows that.
-    pid, _ = peer_process(connection)
+    pid, _ = processes.peer_process(connection)
     try:
         limits = Path(f"/proc/{pid}/limits").read_bytes()
     except OSError as error:

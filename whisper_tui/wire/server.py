@@ -16,13 +16,14 @@ from typing import Any
 from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllowed, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.system.ancestry import Origin, PeerThere, ancestry, origin_by_mark, read_process
+from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.authorization import RecordRefusal, RefusalLog, admitted
 from whisper_tui.wire.connection import GONE, ApiEndpoint
 from whisper_tui.wire.operations import error_line
 from whisper_tui.wire.peers import check_origin, why_supervised
 from whisper_tui.wire.protocol import SOCKET, greeting
-from whisper_tui.wire.rendezvous import peer_process, socket_address
+from whisper_tui.wire.rendezvous import socket_address
 from whisper_tui.wire.server_state import InProcess, ServerState
 
 MOST = 4096

@@ -138,8 +138,9 @@ def step_down(home: "Directories", *, end_runs: bool = False) -> int | None:
 
     Commands keep running under their keepers. Returns its pid; None: none ran. Raises `WhisperError`.
     """
+    from whisper_tui.system.processes import peer_process
     from whisper_tui.wire.light_client import LightClient
-    from whisper_tui.wire.rendezvous import connect, peer_process
+    from whisper_tui.wire.rendezvous import connect
 
     connection = connect(home)
     if connection is None:

@@ -9,7 +9,6 @@ import os
 import selectors
 import shlex
 import socket
-import struct
 import sys
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from typing import Any
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_runs import Failed, FarLoop
 from whisper_tui.system.ancestry import ancestry, has_ended, read_process
-from whisper_tui.system.processes import LINUX, command_of, kernel_file, mark_in_limits
+from whisper_tui.system.processes import LINUX, command_of, kernel_file, mark_in_limits, peer_process
 
 AGENTS = "agents.sock"
 PROGRAM = "whisper-tui-relay"
@@ -183,11 +182,8 @@ def facts_of(connection: socket.socket, pid: int) -> dict[str, Any]:
 
 
 def peer_of(connection: socket.socket) -> tuple[int, int]:
-    """Return the pid and the user of the process at the other end. The pid is 0 where the system does not say it."""
-    if not LINUX:
-        return 0, os.geteuid()  # the directory is private
-    pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return pid, uid
+    """Return the pid and the user of the process at the other end. The pid is 0 where nothing can be known about it."""
+    return peer_process(connection) if LINUX else (0, os.geteuid())  # the directory is private
 
 
 def is_ours(connection: socket.socket) -> bool:
