@@ -261,9 +261,14 @@ def main(places: str, *words: str) -> None:
     near_ends, relay, errors = NearEnds(places), import_module(RELAY), import_module(ERRORS)
     root = relay.workspace(options.root, os.environ)
     try:
-        # The variables here are none of the near end's: commands have those of a login here.
         code = relay.run_relay(
-            near_ends.reach, near_ends.look, root=root, name=options.session, wait_s=options.wait, environment={}
+            lambda _starting: near_ends.reach(),  # nothing can be started from here
+            near_ends.look,
+            root=root,
+            name=options.session,
+            wait_s=options.wait,
+            # The variables here are none of the near end's: commands have those of a login here.
+            environment={},
         )
     except errors.WhisperError as error:
         sys.exit(f"{PROGRAM}: {error.sentence()}")
