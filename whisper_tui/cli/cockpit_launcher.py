@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,14 @@ from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import OtherVersion, WhisperError
-from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.terminal_driver import TerminalQuestion, asks_for_theme, theme_of
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import release, replace, stopped_on_purpose
 
 if TYPE_CHECKING:
+    from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
+    from whisper_tui.supervisor.runs.output_files import LocalOutput
     from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver
     from whisper_tui.tui.cockpit.notices import FirstHints
     from whisper_tui.wire.federation import Transport
@@ -48,7 +49,7 @@ async def _open(home: Directories, wanted: Configuration) -> int:
         """Connect again, and start a supervisor that crashed, but not one that was stopped."""
         if not stopped_on_purpose(home):
             await ensure_supervisor(home)
-        connections.append(await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state)))
+        connections.append(await SupervisorClient.connect(home, start=False, local_output=OutputWhenShown(home)))
         return connections[-1]
 
     try:
@@ -139,7 +140,7 @@ class ThisMachine:
     def client(self) -> SupervisorClient:
         """Return a client, which starts a supervisor if none runs and none was stopped."""
         start = not stopped_on_purpose(self._home)
-        return SupervisorClient.unconnected(self._home, start=start, local_output=LocalOutput(self._home.state))
+        return SupervisorClient.unconnected(self._home, start=start, local_output=OutputWhenShown(self._home))
 
     def explain(self, error: WhisperError) -> WhisperError:
         """Return the error: there is no more to know."""
@@ -149,12 +150,37 @@ class ThisMachine:
         """Do nothing: a client ends its own connection."""
 
 
+class OutputWhenShown:
+    """The output of the runs of this machine. What reads it is loaded with the first output that is shown."""
+
+    def __init__(self, home: Directories) -> None:
+        self._state = home.state
+
+    @cached_property
+    def _files(self) -> "LocalOutput":
+        from whisper_tui.supervisor.runs.output_files import LocalOutput
+
+        return LocalOutput(self._state)
+
+    def read_output(self, call_id: str, attempt: int, stream: "Stream", offset: int, limit: int) -> "OutputChunk":
+        """Return at most `limit` bytes of a stream from `offset`. A negative offset counts from the end."""
+        return self._files.read_output(call_id, attempt, stream, offset, limit)
+
+    def read_timeline(self, call_id: str, attempt: int, after: int, limit: int) -> "tuple[OutputSpan, ...]":
+        """Return at most `limit` rows of the time index, from row `after`."""
+        return self._files.read_timeline(call_id, attempt, after, limit)
+
+    def terminal_sizes(self, call_id: str, attempt: int) -> "tuple[TerminalSize, ...]":
+        """Return all sizes of the terminal of a run."""
+        return self._files.terminal_sizes(call_id, attempt)
+
+
 async def _first(home: Directories) -> SupervisorClient:
     """Connect. For a supervisor of another version, return a client that connects once this version has taken over."""
     try:
-        return await SupervisorClient.connect(home, start=False, local_output=LocalOutput(home.state))
+        return await SupervisorClient.connect(home, start=False, local_output=OutputWhenShown(home))
     except OtherVersion:
-        return SupervisorClient.unconnected(home, start=False, local_output=LocalOutput(home.state))
+        return SupervisorClient.unconnected(home, start=False, local_output=OutputWhenShown(home))
 
 
 HINTS_FILE = "hints"
