@@ -121,7 +121,7 @@ do what was denied.
 task, which `TaskOutput`, `TaskStatus`, `TaskInput` and `TaskStop` are about.
 - Each call is independent; `cd` and variables do not last. `timeout` counts from the start of the command, not while \
 the human thinks."""
-"""What an agent is told when it connects to the MCP server."""
+"""The instructions for agents, which they are given when they connect to the MCP server."""
 
 THERE_INSTRUCTIONS = "\n".join(
     line for line in INSTRUCTIONS.replace("the user's", "this").splitlines() if "`ExecCommand`" not in line

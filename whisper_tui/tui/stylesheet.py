@@ -153,7 +153,7 @@ def _selected_rules(rules: list[RuleSet], names: frozenset[str]) -> _SelectedRul
 
 
 class _Matched:
-    """What some rules can tell apart in a node and in those above it: two nodes of one place have one style.
+    """The facts of a node and of those above it that some rules can tell apart: two nodes of one place have one style.
 
     The thirty roles of text ask for nothing above, so that they are matched once, and not again in each widget.
     """
