@@ -4,9 +4,10 @@ from tests.tui.edit_scenes import GARDEN
 from tests.tui.preview_scenes import CHANGES, ME, REPORT, applied, cannot_be_applied
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.export.document import call_report
+from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, PreviewEnded, PreviewStarted, UndoEnded, UndoStarted
-from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewSupport
-from whisper_tui.present.preview_text import blocked_text, change_line, counts_text, way_text
+from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewReport, PreviewSupport
+from whisper_tui.present.preview_text import blocked_text, change_line, counts_text, findings_text, way_text
 
 
 def test_watch_reads_a_preview_out_with_everything_that_was_refused() -> None:
@@ -80,6 +81,17 @@ def test_refusals_are_named_as_what_a_real_run_would_do_or_as_what_was_tried() -
     assert blocked_text(nameless, "copy") == "It tried to reach another machine, over the network: refused."
     device = BlockedAccess(what="device", target="/dev/sda")
     assert blocked_text(device) == "It tried to write to /dev/sda, where the preview has no device: refused."
+
+
+def test_a_read_only_run_says_how_many_files_it_would_write_to() -> None:
+    tried = (BlockedAccess(what="write", target="/a"), BlockedAccess(what="change", target="/b"))
+    report = PreviewReport(
+        ending=Exited(code=0), way="read-only", blocked=(*tried, BlockedAccess(what="network", target=""))
+    )
+    assert findings_text(report) == "it would write to 2 files"
+    assert findings_text(report.model_copy(update={"more_blocked": 3})) == "it would write to 2 files and more"
+    assert findings_text(report.model_copy(update={"blocked": ()})) == "no file would be changed"
+    assert findings_text(PreviewReport(ending=Exited(code=0))) == "no file is changed"
 
 
 def test_the_ways_of_a_machine_are_named_with_the_reasons_against_better_ones() -> None:

@@ -1,5 +1,6 @@
 """Calls of one agent at three places, one of which is not reached."""
 
+from tests.tui.edit_scenes import folder
 from tests.tui.scenes import ROOT, Scenario
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.state import PlaceState
@@ -7,6 +8,7 @@ from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict
 
 AWAY = "ssh: connect to host gpu2 port 22: No route to host. Try: ssh gpu2 true"
 THERE = "/data/garden"
+TRAINING = "from leaves import Net, photographs\n\nNet().fit(photographs('beds'))\n"
 
 
 def ask(scenario: Scenario, text: str, place: str = "", description: str = "", *risks: Risk) -> str:
@@ -27,6 +29,9 @@ def ask(scenario: Scenario, text: str, place: str = "", description: str = "", *
 def at_places() -> Scenario:
     """A call waits to run at one place, others run at two, and one of these cannot be reached."""
     scenario = Scenario.begin()
+    there = folder()
+    (there / "train.py").write_text(TRAINING)
+    scenario.supervisor.directories[THERE] = str(there)
     now = scenario.clock()
     scenario.supervisor.places = (
         PlaceState(

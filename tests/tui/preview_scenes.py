@@ -1,10 +1,10 @@
 """Calls that were previewed, with changes and contents that the scene states."""
 
-from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS
+from tests.tui.edit_scenes import EDITED, GARDEN, SETTINGS, garden
 from tests.tui.scenes import ME, Scenario
 from whisper_tui.model.call import CallRequest, CommandSpec, EditAction, EditedFile, FileVersions, Shell
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.ending import Exited, FailedToStart
+from whisper_tui.model.ending import Exited, FailedToStart, Signalled
 from whisper_tui.model.event import Decided, PreviewStarted, UndoEnded, UndoStarted
 from whisper_tui.model.preview import (
     BlockedAccess,
@@ -15,9 +15,17 @@ from whisper_tui.model.preview import (
     PreviewReport,
 )
 from whisper_tui.model.run import OutputSizes
-from whisper_tui.model.verdict import Resolved
+from whisper_tui.model.verdict import Meaning, Resolved
 
 COMMAND = "./tidy.sh --all"
+SCRIPT = """#!/bin/sh
+sed -i 's/"pages": 12/"pages": 20/' settings.py
+mkdir -p pages
+printf '# Moss\\n\\nGrows in shade.\\n' > pages/moss.md
+rm old.txt
+chmod +x tidy.sh
+"""
+FILES = {"settings.py": SETTINGS, "old.txt": "one\ntwo\n", "tidy.sh": SCRIPT}
 PRINTED = b"settings.py: reformatted\nold.txt: nobody uses it\n2 files left alone\n"
 REPORT = PreviewReport(
     ending=Exited(code=0),
@@ -26,6 +34,8 @@ REPORT = PreviewReport(
     digest="d1",
     counts=ChangeCounts(created=3, changed=1, deleted=1, attributes=1, outside=1),
 )
+CONTAINER = "the system gives it no namespaces: Operation not permitted (a filter is in force, as in containers)"
+NOT_INSTALLED = "it is not installed"
 BLOCKED = BlockedAccess(what="network", target="stats.example.net:443", times=3)
 
 
@@ -62,16 +72,20 @@ CONTENTS = {
 }
 
 
-def tidying(scenario: Scenario | None = None) -> tuple[Scenario, str]:
-    """An agent asks for a command; nothing is previewed yet."""
-    scenario = scenario or Scenario.begin()
+def tidying(
+    scenario: Scenario | None = None, text: str = COMMAND, parts: tuple[Meaning, ...] = ()
+) -> tuple[Scenario, str]:
+    """An agent asks for a command; nothing is previewed yet. `parts`: what it expands to."""
+    if scenario is None:
+        scenario, real = garden(FILES)
+        scenario.supervisor.directories[str(GARDEN)] = str(real / "garden")
     session = scenario.supervisor.open("garden agent", str(GARDEN), "claude-code", "2.1.329")
-    spec = CommandSpec(command=Shell(text=COMMAND), cwd=str(GARDEN))
+    spec = CommandSpec(command=Shell(text=text), cwd=str(GARDEN))
     request = CallRequest(
-        session_id=session.id, tool="run_shell_command", arguments={"command": COMMAND}, spec=spec,
+        session_id=session.id, tool="run_shell_command", arguments={"command": text}, spec=spec,
         description="Tidy up the garden",
     )  # fmt: skip
-    resolved = Resolved(program=str(GARDEN / "tidy.sh"), cwd=str(GARDEN))
+    resolved = Resolved(program=str(GARDEN / "tidy.sh"), cwd=str(GARDEN), commands=parts)
     return scenario, scenario.supervisor.ask(request, resolved=resolved)
 
 
@@ -131,6 +145,68 @@ def cannot_be_applied() -> Scenario:
     return scenario
 
 
+def _ended_with(report: PreviewReport, changes: tuple[PreviewChange, ...] = CHANGES) -> Scenario:
+    """A command of several parts waits, and its preview has this outcome."""
+    parts = (
+        Meaning(words=("./tidy.sh", "--all"), program=str(GARDEN / "tidy.sh")),
+        Meaning(words=("make", "-s", "pages"), program="/usr/bin/make"),
+    )
+    scenario, call_id = tidying(text=f"{COMMAND} && make -s pages", parts=parts)
+    begin_preview(scenario, call_id)
+    scenario.supervisor.write(call_id, PRINTED)
+    end_preview(scenario, call_id, report, changes)
+    return scenario
+
+
+def at_its_time_limit() -> Scenario:
+    """The preview did not end by itself."""
+    counts = ChangeCounts(created=2, changed=1, deleted=1)
+    update = {"ending": Signalled(number=9, by_us=False), "seconds": 300.4, "stopped": "time", "counts": counts}
+    return _ended_with(REPORT.model_copy(update=update), CHANGES[:4])
+
+
+def by_bubblewrap() -> Scenario:
+    """Only bubblewrap gets namespaces, and the command tried to write to a device."""
+    blocked = (
+        BlockedAccess(what="device", target="/dev/ttyUSB0"),
+        BlockedAccess(what="network", target="192.0.2.53:53", times=2),
+    )
+    update = {"way": "bubblewrap", "instead": (("overlay", CONTAINER),), "blocked": blocked}
+    problem = "a real run may write to /dev/ttyUSB0"
+    return _ended_with(REPORT.model_copy(update={**update, "problem": problem}))
+
+
+def in_a_copy() -> Scenario:
+    """The command ran in a copy of its workspace, outside of which it tried to write."""
+    update = {
+        "way": "copy",
+        "instead": (("overlay", CONTAINER), ("bubblewrap", NOT_INSTALLED)),
+        "blocked": (BlockedAccess(what="write", target="/home/me/.cache/tidy"),),
+        "problem": "its copy of the workspace kept it from /home/me/.cache/tidy",
+        "counts": REPORT.counts.model_copy(update={"created": 2, "outside": 0}),
+    }
+    return _ended_with(REPORT.model_copy(update=update), CHANGES[:5])
+
+
+def read_only() -> Scenario:
+    """The command could write nothing."""
+    tried = ("settings.py", "pages", "old.txt")
+    update = {
+        "way": "read-only",
+        "instead": (
+            ("overlay", CONTAINER),
+            ("bubblewrap", NOT_INSTALLED),
+            ("copy", "the workspace has more than 2 GiB to copy"),
+        ),
+        "blocked": tuple(BlockedAccess(what="write", target=str(GARDEN / name)) for name in tried),
+        "problem": "it ran without writing, so there is nothing to apply",
+        "ending": Exited(code=1),
+        "digest": "",
+        "counts": ChangeCounts(),
+    }
+    return _ended_with(REPORT.model_copy(update=update), ())
+
+
 def not_available() -> Scenario:
     """The system has no way to preview a command."""
     scenario, call_id = tidying()
@@ -140,9 +216,9 @@ def not_available() -> Scenario:
     instead = (
         (
             "overlay",
-            "the system gives it no namespaces: Operation not permitted (a filter is in force, as in containers)",
+            CONTAINER,
         ),
-        ("bubblewrap", "it is not installed"),
+        ("bubblewrap", NOT_INSTALLED),
         ("copy", "there is no sandbox: the kernel has no Landlock"),
         ("read-only", "there is no sandbox: the kernel has no Landlock"),
     )

@@ -10,6 +10,7 @@ from tests.tui.preview_scenes import (
     REPORT,
     applied,
     begin_preview,
+    by_bubblewrap,
     cannot_be_applied,
     end_preview,
     not_available,
@@ -28,6 +29,7 @@ from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.tui.cockpit import status_bars
 from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
+from whisper_tui.tui.output.output_area import OutputArea
 
 TALL = (140, 110)
 
@@ -152,6 +154,26 @@ async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks(
         await cockpit.sees("Not with namespaces and overlayfs: ", "Not with bubblewrap: it is not installed.")
         await cockpit.sees("run it for real")
         assert "preview again" not in cockpit.text()
+
+
+async def test_the_outcome_stands_before_what_the_command_expands_to_and_the_differences_after_it() -> None:
+    async with open_cockpit(by_bubblewrap(), size=TALL) as cockpit:
+        await cockpit.sees("edit settings.py")
+        text = cockpit.text()
+    places = [
+        text.index(words)
+        for words in ("make -s pages", "Preview  3 created", "M settings.py", "Expands to  2", "edit settings.py")
+    ]
+    assert places == sorted(places)
+
+
+async def test_a_preview_that_never_began_takes_no_room_for_output() -> None:
+    async with open_cockpit(not_available(), size=(120, 40)) as cockpit:
+        await cockpit.sees("It was not previewed")
+        assert not cockpit.screen.query_one(OutputArea).display
+    async with open_cockpit(by_bubblewrap(), size=(120, 40)) as cockpit:
+        await cockpit.sees("2 files left alone")
+        assert cockpit.screen.query_one(OutputArea).display
 
 
 async def test_a_button_for_previews_is_there_only_while_the_machine_can_make_them(

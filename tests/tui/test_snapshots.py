@@ -22,7 +22,18 @@ from tests.tui.edit_scenes import (
     several_files,
 )
 from tests.tui.past import a_month
-from tests.tui.preview_scenes import applied, cannot_be_applied, not_available, previewed, previewing, undone
+from tests.tui.preview_scenes import (
+    applied,
+    at_its_time_limit,
+    by_bubblewrap,
+    cannot_be_applied,
+    in_a_copy,
+    not_available,
+    previewed,
+    previewing,
+    read_only,
+    undone,
+)
 from tests.tui.scenes import Scenario, building, crowd, long_script, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_processes import left_behind
@@ -105,6 +116,10 @@ SCENES = [
     Picture("preview-running", previewing, "1", shows="running for", theme="whisper-light"),
     Picture("preview-blocked", cannot_be_applied, "1", shows="Preview  3 created", theme="whisper-light"),
     Picture("preview-none", not_available, "1", shows="It was not previewed"),
+    Picture("preview-limit", at_its_time_limit, "1", shows=("2 created, 1 changed, 1 deleted", "SIGKILL")),
+    Picture("preview-bubblewrap", by_bubblewrap, "1", shows="Previewed with bubblewrap", theme="whisper-light"),
+    Picture("preview-copy", in_a_copy, "1", shows="Previewed with a copy of the workspace"),
+    Picture("preview-read-only", read_only, "1", shows="it would write to 3 files", theme="whisper-light"),
     Picture("history-undone", undone, None, ("H",), shows=("Previewed", "Since then"), screens=2),
     Picture(
         "take-back", applied, "1", ("J",), shows=("Take back the changes of call 1", "edit settings.py"), screens=2

@@ -41,7 +41,7 @@ from whisper_tui.present.call_text import describe
 from whisper_tui.present.command_text import call_line, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
-from whisper_tui.present.preview_text import counts_text, warnings
+from whisper_tui.present.preview_text import findings_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.security_text import (
     not_inspected_sentences,
@@ -144,7 +144,7 @@ def _about_preview(event: Event, record: CallRecord) -> str | None:
         case PreviewStarted(by=by):
             return f"Call {record.id} is previewed {decided_by_text(by)}: {first_words(record)}."
         case PreviewEnded(report=report):
-            found = f"{counts_text(report.counts)}; {ending_word(report.ending)}"
+            found = f"{findings_text(report)}; {ending_word(report.ending)}"
             return " ".join((f"The preview of call {record.id} is over: {found}.", *warnings(report)))
         case UndoEnded(problem=problem) if record.undo is not None:
             what = "taken back" if record.undo.direction == "undo" else "redone"

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.ending import Ending, Exited, Signalled
+from whisper_tui.model.ending import Ending, Exited, FailedToStart, Signalled
 from whisper_tui.model.preview import KeepsChanges, Preview, Undo
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -257,7 +257,8 @@ class CallRecord(Value):
         """The attempt whose output is the call's: the run, or its preview while it waits. None: there is none."""
         if self.attempt is not None or isinstance(self.state, Ended) or self.preview is None:
             return self.attempt
-        return self.preview.attempt
+        report = self.preview.report
+        return None if report is not None and isinstance(report.ending, FailedToStart) else self.preview.attempt
 
     @property
     def living_background(self) -> tuple[BackgroundProcess, ...]:

@@ -66,18 +66,18 @@ def describe(
     told: tuple[Paragraph, ...] = (),
     diff: tuple[Paragraph, ...] = (),
     preview: tuple[Paragraph, ...] = (),
+    changes: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return everything about a call, the most important first.
 
     `now` is in seconds since the epoch; `recent` are other calls of the same session; `told` is the answer that its
-    agent got; `diff` stands in the place of the command, and `preview` below it.
+    agent got; `diff` stands in the place of the command, `preview` below it, and `changes` below what it expands to.
     """
     described = _description(record)
     return (
         *_outcome_and_risks(record),
         *((*described, BLANK) if described else ()),
-        *(diff or _commands(record)),
-        *preview,
+        *(diff or _commands(record, preview, changes)),
         *effects,
         *explained_paragraphs(record.spec.command, _resolved(record)),
         BLANK,
@@ -119,11 +119,12 @@ def card(
     diff: tuple[Paragraph, ...] = (),
     *,
     preview: tuple[Paragraph, ...] = (),
+    changes: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
     """Return the facts that a decision needs: risks, agent, directory, command and effects.
 
     Other facts have a row only if they are unusual. `preview` and `offer` are shown below the command, and `diff` in
-    its place.
+    its place; `changes`, which may be long, below what it expands to.
     """
     usual_directory = _directory_is_usual(record, session)
     return (
@@ -135,8 +136,7 @@ def card(
         *(() if usual_directory else (_directory(record.spec, record),)),
         *_unusual(record, session),
         BLANK,
-        *(diff or _commands(record)),
-        *preview,
+        *(diff or _commands(record, preview, changes)),
         *offer,
         # Effects come last, because the text of a script may be long and must not push other facts off the screen.
         *effects,
@@ -148,10 +148,12 @@ def _outcome_and_risks(record: CallRecord) -> tuple[Paragraph, ...]:
     return (*((*stands, BLANK) if stands else ()), *_risks(record))
 
 
-def _commands(record: CallRecord) -> tuple[Paragraph, ...]:
-    """Return the command and its expansion."""
+def _commands(
+    record: CallRecord, preview: tuple[Paragraph, ...], changes: tuple[Paragraph, ...]
+) -> tuple[Paragraph, ...]:
+    """Return the command and its expansion, with the outcome of its preview above, which somebody has asked for."""
     expanded = meaning_paragraphs(record.spec.command, _resolved(record))
-    return (*_marked_as_deciding(_command(record)), *_marked_as_deciding(expanded))
+    return (*_marked_as_deciding(_command(record)), *preview, *_marked_as_deciding(expanded), *changes)
 
 
 def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:

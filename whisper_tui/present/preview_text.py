@@ -80,6 +80,15 @@ def counts_text(counts: ChangeCounts) -> str:
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "no file is changed"
 
 
+def findings_text(report: PreviewReport) -> str:
+    """Return how many files a preview changes, or would change if it could write."""
+    if report.way != "read-only":
+        return counts_text(report.counts)
+    would = sum(each.what in {"write", "change"} for each in report.blocked)
+    more = " and more" if would and report.more_blocked else ""
+    return f"it would write to {count(would, 'file')}{more}" if would else "no file would be changed"
+
+
 def preview_paragraphs(preview: Preview, now: float, key: str = "", *, typed: bool = False) -> tuple[Paragraph, ...]:
     """Return the outcome of a preview, or for how long it has been running, without the list of its changes.
 
@@ -99,7 +108,7 @@ def preview_paragraphs(preview: Preview, now: float, key: str = "", *, typed: bo
     role: Role = "good" if went_well(report.ending) else "bad"
     facts: Line = (
         (
-            Span(f"  {counts_text(report.counts)}", "strong"),
+            Span(f"  {findings_text(report)}", "strong"),
             Span("  ·  ", "muted"),
             Span(ending_word(report.ending), role),
             Span(f" after {duration(report.seconds)}", "muted"),
@@ -107,14 +116,14 @@ def preview_paragraphs(preview: Preview, now: float, key: str = "", *, typed: bo
         if began
         else ()
     )
-    way = way_text(report) if began else ()
-    ways_not_there = () if began else _ways_not_there(report)
+    way = _way_and_limits(report) if began else ()
     return (
         Paragraph((title, *edited, *facts), margin=(Span(" "),), decides=True),
         *(replace(paragraph, decides=True) for paragraph in command),
         *(Paragraph(said(text, "muted"), margin=(Span("   "),), decides=True) for text in way),
         *(_warning(text) for text in warnings(report)),
-        *(Paragraph(said(text, "muted"), margin=(Span("   "),)) for text in ways_not_there),
+        # Last, because they say nothing about the command, and the reasons of a system may be long.
+        *(Paragraph(said(text, "muted"), margin=(Span("   "),)) for text in _ways_not_there(report)),
     )
 
 
@@ -138,13 +147,19 @@ def warnings(report: PreviewReport) -> Iterator[str]:
 
 
 def way_text(report: PreviewReport) -> Iterator[str]:
+    """Yield how a command was previewed, what that way cannot show, and why no better one, as sentences.
+
+    Nothing: it was on overlays.
+    """
+    if report.way != "overlay":
+        yield from (*_way_and_limits(report), *_ways_not_there(report))
+
+
+def _way_and_limits(report: PreviewReport) -> Iterator[str]:
     """Yield how a command was previewed, and what that way cannot show, as sentences. Nothing: on overlays."""
-    if report.way == "overlay":
-        return
-    yield f"Previewed with {WAY_NAMES[report.way]}."
-    if limits := WAY_LIMITS.get(report.way):
-        yield limits
-    yield from _ways_not_there(report)
+    if report.way != "overlay":
+        yield f"Previewed with {WAY_NAMES[report.way]}."
+        yield from filter(None, (WAY_LIMITS.get(report.way),))
 
 
 def _ways_not_there(report: PreviewReport) -> Iterator[str]:
@@ -278,7 +293,7 @@ def _paths_text(undo: Undo, root: str) -> str:
 def outcome_text(report: PreviewReport) -> str:
     """Return the outcome of a preview as words: its changes, its ending, and what a person must know besides."""
     missing = _ways_not_there(report) if isinstance(report.ending, FailedToStart) else ()
-    return " ".join((f"{counts_text(report.counts)}; {ending_word(report.ending)}.", *warnings(report), *missing))
+    return " ".join((f"{findings_text(report)}; {ending_word(report.ending)}.", *warnings(report), *missing))
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
@@ -320,7 +335,7 @@ def on_record_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
     if isinstance(record.state, Ended) and preview is not None and preview.report is not None:
         # The line about the changes that were made real has their number.
         report = preview.report
-        counts = "" if record.applies else f"{counts_text(report.counts)}; "
+        counts = "" if record.applies else f"{findings_text(report)}; "
         found = " ".join((f"{counts}{ending_word(report.ending)}.", *warnings(report)))
         when = f"at {clock_time(preview.started_at)} {decided_by_text(preview.by)}: "
         rows.append(labelled("Previewed", (Span(when), *said(found))))

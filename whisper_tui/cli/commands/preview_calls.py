@@ -116,7 +116,8 @@ def _print_report(report: dict[str, Any]) -> None:
     if report["ending"]["kind"] == "failed_to_start":
         sys.stdout.write(f"It was not previewed. {_ending(report['ending'])}\n")
     else:
-        sys.stdout.write(f"{', '.join(parts) or 'No file changes'}. {_ending(report['ending'])}\n")
+        none = "It could write nothing" if report["way"] == "read-only" else "No file changes"
+        sys.stdout.write(f"{', '.join(parts) or none}. {_ending(report['ending'])}\n")
     if counts["outside"]:
         sys.stdout.write(f"! {count(counts['outside'], 'change')} outside the workspace\n")
     if report["blocked"] or report["way"] != "overlay":

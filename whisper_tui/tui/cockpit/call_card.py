@@ -334,6 +334,7 @@ class CallCard:
         panel = self._cockpit.screen.query_one(CallPanel)
         panel.resized = self._changed
         drawn = self.revealed.shown(record)
+        preview, changes = self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record)
         panel.show(
             record,
             session,
@@ -346,7 +347,8 @@ class CallCard:
                 offer=self.facts.offer(record, self._key_of("approve-always")),
                 told=self._answers.paragraphs(record) if panel.details else (),
                 diff=self.edits.paragraphs(record, drawn, panel.columns),
-                preview=self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record),
+                preview=preview,
+                changes=changes,
                 is_outdated=bool(self.previews.conflicts(record)),
             ),
             still=still,

@@ -115,6 +115,8 @@ class CardParts(NamedTuple):
     """In the place of its command."""
     preview: tuple[Paragraph, ...] = ()
     """Below its command."""
+    changes: tuple[Paragraph, ...] = ()
+    """The differences that the preview has found, below what the command expands to."""
     is_outdated: bool = False
     """True if files have changed since its preview, which cannot be applied then."""
 
@@ -228,10 +230,13 @@ class CallPanel(Vertical):
         parts: CardParts,
     ) -> tuple[tuple[Paragraph, ...], tuple[Paragraph, ...]]:
         """Return the text about a call, and what fills a screen with room to spare."""
-        note, effects, offer, told, diff, preview = parts[:6]
+        note, effects, offer, told, diff, preview, changes = parts[:7]
         if self.details:
-            return (*note, *describe(record, session, now, recent, effects, told=told, diff=diff, preview=preview)), ()
-        text = (*note, *card(record, session, effects, offer, diff, preview=preview))
+            found = describe(
+                record, session, now, recent, effects, told=told, diff=diff, preview=preview, changes=changes
+            )
+            return (*note, *found), ()
+        text = (*note, *card(record, session, effects, offer, diff, preview=preview, changes=changes))
         # A difference takes all the width that there is.
         return text, () if diff or preview else further_details(record, session, now, recent, text)
 

@@ -38,6 +38,16 @@ Version = tuple[str, int, str, bool]
 """The id of a call, the attempt with the changes, what became of them, and whether secrets are masked."""
 
 
+class ChangeText(NamedTuple):
+    """The changes of a preview as text: the list of files, and the differences of their contents."""
+
+    listed: tuple[Paragraph, ...] = ()
+    differences: tuple[Paragraph, ...] = ()
+
+
+NO_TEXT = ChangeText()
+
+
 class PreviewedChanges(NamedTuple):
     """The changes of a preview, as the card shows them."""
 
@@ -48,17 +58,17 @@ class PreviewedChanges(NamedTuple):
     problem: str = ""
     """Why the changes are not known, as a sentence. Empty: they are."""
 
-    def rows(self, root: str, width: int, *, decides: bool) -> tuple[Paragraph, ...]:
+    def text(self, root: str, width: int, *, decides: bool) -> ChangeText:
         """Return the list of the changes and their differences for a width.
 
         `decides`: True if the list must have been on the screen before the changes are made real.
         """
         if self.problem:
-            return (Paragraph(said(self.problem, "risk"), margin=(Span(" ? ", "risk"),)),)
+            return ChangeText((Paragraph(said(self.problem, "risk"), margin=(Span(" ? ", "risk"),)),))
         places = {number: place for place, (number, _) in enumerate(self.contents, 1)}
-        listed = change_rows(self.page.changes, self.page.total, root, places, decides=decides)
+        listed = tuple(change_rows(self.page.changes, self.page.total, root, places, decides=decides))
         diffs = laid_out(self.diffs, width, listed=False)
-        return (*listed, *((BLANK, *diffs) if diffs else ()))
+        return ChangeText(listed, (BLANK, *diffs) if diffs else ())
 
 
 class PreviewFacts:
@@ -74,43 +84,42 @@ class PreviewFacts:
         """True until the supervisor has answered, and its answer is laid out."""
         self._found = PreviewedChanges()
         self._width = 0
-        self._rows: tuple[Paragraph, ...] = ()
+        self._text = NO_TEXT
 
-    def paragraphs(
-        self, record: CallRecord, width: int, keys: Mapping[str, str], *, mask: bool
-    ) -> tuple[Paragraph, ...]:
+    def paragraphs(self, record: CallRecord, width: int, keys: Mapping[str, str], *, mask: bool) -> ChangeText:
         """Return the preview of a call, or its changes that can be taken back, for a width. Empty: it has none.
 
-        `keys` has the keys of commands by their ids; `mask`: without the secrets in the files.
+        The outcome stands before the list. `keys` has the keys of commands by their ids; `mask`: without the secrets in
+        the files.
         """
         version = version_of(record, mask=mask)
         if version is None:
-            return undo_paragraphs(record)
+            return ChangeText(undo_paragraphs(record))
         now = self._cockpit.clock()
         preview = record.preview
         if isinstance(record.state, Ended):
             head = kept_paragraphs(record, keys.get("revert-edit", ""))
             if not record.undoable:
-                return head
+                return ChangeText(head)
         elif preview is None or preview.report is None:
             if preview is None:
-                return ()
+                return NO_TEXT
             spec = preview.edited or record.spec
             typed = spec.tty or spec.accepts_input
-            return (BLANK, *preview_paragraphs(preview, now, keys.get("preview", ""), typed=typed))
+            return ChangeText((BLANK, *preview_paragraphs(preview, now, keys.get("preview", ""), typed=typed)))
         else:
             head = (BLANK, *preview_paragraphs(preview, now))
             if not preview.report.digest:
                 # Nothing was written that could be shown.
-                return (*head, choice_paragraph(keys, applies=False, again=preview.report.is_possible))
+                return ChangeText((*head, choice_paragraph(keys, applies=False, again=preview.report.is_possible)))
         self._width = width
         self._look(record, version)
-        rows = self._rows if self._version == version else (_READING,)
+        text = self._text if self._version == version else ChangeText((_READING,))
         conflicts = self.conflicts(record)
         applies = preview is not None and preview.can_be_applied and not conflicts
         edited = preview is not None and preview.edited is not None
         choices = () if isinstance(record.state, Ended) else (choice_paragraph(keys, applies=applies, edited=edited),)
-        return (*head, *conflict_paragraphs(conflicts), *choices, *rows)
+        return ChangeText((*head, *conflict_paragraphs(conflicts), *choices, *text.listed), text.differences)
 
     def conflicts(self, record: CallRecord) -> tuple[str, ...]:
         """Return the paths that have changed since the preview, as far as they are known."""
@@ -142,22 +151,22 @@ class PreviewFacts:
             found = await self._changes(record, before if version == self._version else PreviewedChanges())
             decides = isinstance(record.state, Waiting)
 
-            def prepare() -> tuple[PreviewedChanges, tuple[Paragraph, ...]]:
+            def prepare() -> tuple[PreviewedChanges, ChangeText]:
                 same = found.contents == before.contents and version == self._version
                 texts = tuple(each for _, each in found.contents)
                 diffs = before.diffs if same else _plain(coloured_diffs(texts, root, mask=version[3]))
                 made = found._replace(diffs=diffs)
-                return made, made.rows(root, width, decides=decides)
+                return made, made.text(root, width, decides=decides)
 
-            found, rows = await asyncio.to_thread(prepare)
+            found, text = await asyncio.to_thread(prepare)
         except WhisperError as error:
             found = PreviewedChanges(problem=error_text(error))
-            rows = found.rows(root, width, decides=False)
+            text = found.text(root, width, decides=False)
         finally:
             self.asking = False
             self._asked_at = self._cockpit.clock()
-        same = version == self._version and rows == self._rows and found.page.conflicts == before.page.conflicts
-        self._version, self._found, self._rows, self._laid_out_for = version, found, rows, width
+        same = version == self._version and text == self._text and found.page.conflicts == before.page.conflicts
+        self._version, self._found, self._text, self._laid_out_for = version, found, text, width
         if not same:
             # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
             with suppress(NoMatches):

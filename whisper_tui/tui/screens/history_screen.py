@@ -356,10 +356,10 @@ class HistoryScreen(CommandScreen):
         view = self.query_one("#past-detail", ParagraphsView)
         diff = self._edits.paragraphs(record, shown, view.columns)
         keys = {"revert-edit": in_force(self.app).by_id("history-take-back").key_name}
-        changes = self._previews.paragraphs(record, view.columns, keys, mask=shown is not record)
-        preview = (*on_record_paragraphs(record), *changes)
-        paragraphs = (*note, *describe(shown, session, now, told=self._told, diff=diff, preview=preview))
-        view.show(paragraphs, from_top=from_top)
+        listed, differences = self._previews.paragraphs(record, view.columns, keys, mask=shown is not record)
+        preview = (*on_record_paragraphs(record), *listed)
+        facts = describe(shown, session, now, told=self._told, diff=diff, preview=preview, changes=differences)
+        view.show((*note, *facts), from_top=from_top)
 
     def _lay_out(self) -> None:
         """Lay out differences for the width that there is now."""
