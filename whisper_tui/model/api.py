@@ -11,7 +11,7 @@ from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords,
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
 from whisper_tui.model.packed_calls import BoardItem
-from whisper_tui.model.preview import NOT_POSSIBLE, PreviewPage, UndoDirection
+from whisper_tui.model.preview import PreviewPage, UndoDirection
 from whisper_tui.model.run import (
     NOT_QUEUED,
     Echo,
@@ -118,11 +118,6 @@ class SupervisorStatus(Value):
     """The machines whose supervisors this is made of. Empty: it is one supervisor."""
     places: tuple[PlaceState, ...] = Field(default=(), exclude_if=not_)
     """The places where it runs commands besides its own machine."""
-
-    @property
-    def can_preview(self) -> bool:
-        """False if it is known that nothing can be previewed."""
-        return not self.previews.startswith(NOT_POSSIBLE)
 
 
 PRESENCE_LASTS_S = 25.0

@@ -15,6 +15,7 @@ from textual.widgets import Button, Static
 from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.preview import NOT_POSSIBLE
 from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
@@ -145,7 +146,7 @@ class HealthBar(Static):
             # How commands can be previewed is not known at once, and the first request has it found out.
             calm = said is None and not status.hosts and not status.places and bool(status.previews)
             for actions in self.screen.query(ActionBar):
-                actions.offer_previews(status.can_preview)
+                actions.offer_previews(not status.previews.startswith(NOT_POSSIBLE))
             self._tell_of_hosts(status.hosts, status.places)
             self._tell_of_notifications(status.notify_problem)
         self.set_timer(CALM_POLL_S if calm else POLL_S, self._look)
