@@ -9,6 +9,7 @@ from tests.tui.preview_scenes import (
     CHANGES,
     REPORT,
     applied,
+    at_its_time_limit,
     begin_preview,
     by_bubblewrap,
     cannot_be_applied,
@@ -165,6 +166,11 @@ async def test_the_outcome_stands_before_what_the_command_expands_to_and_the_dif
         for words in ("make -s pages", "Preview  3 created", "M settings.py", "Expands to  2", "edit settings.py")
     ]
     assert places == sorted(places)
+
+
+async def test_a_preview_that_was_ended_at_its_time_limit_says_so_in_a_small_terminal() -> None:
+    async with open_cockpit(at_its_time_limit(), size=(80, 24)) as cockpit:
+        await cockpit.sees("2 created, 1 changed, 1 deleted", "SIGKILL", "It was ended at its time limit")
 
 
 async def test_a_preview_that_never_began_takes_no_room_for_output() -> None:

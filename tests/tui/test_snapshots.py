@@ -24,7 +24,6 @@ from tests.tui.edit_scenes import (
 from tests.tui.past import a_month
 from tests.tui.preview_scenes import (
     applied,
-    at_its_time_limit,
     by_bubblewrap,
     cannot_be_applied,
     in_a_copy,
@@ -116,7 +115,6 @@ SCENES = [
     Picture("preview-running", previewing, "1", shows="running for", theme="whisper-light"),
     Picture("preview-blocked", cannot_be_applied, "1", shows="Preview  3 created", theme="whisper-light"),
     Picture("preview-none", not_available, "1", shows="It was not previewed"),
-    Picture("preview-limit", at_its_time_limit, "1", shows=("2 created, 1 changed, 1 deleted", "SIGKILL")),
     Picture("preview-bubblewrap", by_bubblewrap, "1", shows="Previewed with bubblewrap", theme="whisper-light"),
     Picture("preview-copy", in_a_copy, "1", shows="Previewed with a copy of the workspace"),
     Picture("preview-read-only", read_only, "1", shows="it would write to 3 files", theme="whisper-light"),
