@@ -144,7 +144,7 @@ async def pose(picture: Picture, cockpit: Cockpit) -> None:
     elsewhere = any(isinstance(screen, CommandScreen) for screen in (*cockpit.app.screen_stack[1:], cockpit.app.screen))
     if not toast_text(cockpit.app):
         await cockpit.sees("whisper_tui", *(() if elsewhere else ("connected",)))
-    await cockpit.pilot.pause()
+    await cockpit.still()
 
 
 async def _drawn(picture: Picture) -> str:

@@ -120,6 +120,17 @@ class Cockpit:
         self.screen.query_one(CallList).select(call_id, by_hand=True)
         await self.until(lambda: self.screen.shown is not None and self.screen.shown.id == call_id)
 
+    async def still(self) -> None:
+        """Wait until nothing changes on the terminal any more: what is laid out may say later what is not visible."""
+        seen: list[list[Strip]] = [[], []]
+
+        def is_still() -> bool:
+            seen.append(self.strips())
+            del seen[0]
+            return seen[0] == seen[1]
+
+        await self.until(is_still)
+
     async def settled(self) -> None:
         """Wait until the cockpit shows what the supervisor holds, and the panes show their output."""
         board = self.scenario.supervisor.board
@@ -127,6 +138,8 @@ class Cockpit:
         await self.until(lambda: len(self.screen.board.calls) >= len(board.calls))
         await self.until(lambda: self.screen.shown is not None or not board.calls)
         await self.pilot.pause()
+        await self.until(lambda: not self.screen.card.facts.asking)
+        await self.still()
         for stream in ("out", "err"):
             pane = self.pane(stream)
             view = pane.view
