@@ -52,6 +52,12 @@ class Picture:
     notifications: NotifySettings = NO_NOTIFICATIONS
     rule_book: InMemoryRules | None = None
 
+    def begin(self) -> Scenario:
+        """Make its calls. All effects are stated, however busy the machine is."""
+        scenario = self.scenario()
+        scenario.supervisor.effects_budget_s = 20
+        return scenario
+
 
 def with_settings() -> Scenario:
     """The settings of somebody who has written none."""
@@ -149,7 +155,7 @@ async def pose(picture: Picture, cockpit: Cockpit) -> None:
 
 async def _drawn(picture: Picture) -> str:
     settings = {"theme": picture.theme, "notifications": picture.notifications, "rule_book": picture.rule_book}
-    async with open_cockpit(picture.scenario(), size=picture.size, **settings) as cockpit:
+    async with open_cockpit(picture.begin(), size=picture.size, **settings) as cockpit:
         await pose(picture, cockpit)
         return cockpit.app.export_screenshot(title="whisper_tui")
 

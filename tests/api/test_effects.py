@@ -10,12 +10,19 @@ from threading import Event
 import pytest
 
 from tests.api.conftest import Harness
+from whisper_tui.effects import effects_of
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Refused, UnknownCall
 from whisper_tui.model.verdict import RunCode
 from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
 from whisper_tui.supervisor.queries import DiskThread
+
+
+@pytest.fixture(autouse=True)
+def _with_time_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All effects are stated, however busy the machine is."""
+    monkeypatch.setitem(effects_of.__kwdefaults__, "budget_s", 20)
 
 
 async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(harness: Harness) -> None:

@@ -92,10 +92,13 @@ def started(machine: Machine, name: str) -> Iterator[None]:
         for message in (
             {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "ping"},
         ):
             server.stdin.write(json.dumps(message).encode() + b"\n")
             server.stdin.flush()
         assert b"whisper_tui" in server.stdout.readline()
+        # The first answer comes before the supervisor has started.
+        assert json.loads(server.stdout.readline()) == {"jsonrpc": "2.0", "id": 2, "result": {}}
         yield
     finally:
         server.communicate(timeout=ANSWER_S)

@@ -162,7 +162,7 @@ def everywhere() -> Iterator[object]:
 
 @pytest.mark.parametrize(("scene", "size"), everywhere())
 def test_the_cockpit_looks_as_it_did(scene: Picture, size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
-    scenario = scene.scenario()
+    scenario = scene.begin()
     scenario.supervisor.rule_book = scene.rule_book
     settings = {"theme": scene.theme, "notifications": scene.notifications}
     app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock, **settings)

@@ -97,7 +97,7 @@ PREVIEWS = (
     Mutation(
         "a new name of a file that is taken before a preview is applied",
         "whisper_tui.supervisor.preview.transition.conflicts",
-        "real.stamp(change.moved_to) is not None",
+        "not real.is_free(change.moved_to)",
         "False",
         (OVER,),
     ),
