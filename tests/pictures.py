@@ -134,6 +134,8 @@ async def pose(picture: Picture, cockpit: Cockpit) -> None:
     if picture.call_id is not None:
         await cockpit.select(picture.call_id)
         await cockpit.settled()
+    await cockpit.until(lambda: not cockpit.screen.card.facts.asking)
+    await cockpit.still()
     for key in picture.keys:
         await cockpit.press(key)
         await cockpit.pilot.pause()

@@ -98,6 +98,8 @@ def test_a_stop_names_the_connected_agents_and_lasts_until_a_human_starts_the_su
     agent = as_agent("mcp", "--session", "the builder")
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     assert "result" in asked(agent, 1, "initialize", hello)
+    # The relay answers that by itself, before the supervisor has started.
+    assert asked(agent, 9, "ping", {})["result"] == {}
     assert instance.rows("status")["agents"] == 1
     stopped = instance.run("stop").stdout
     assert "It stays stopped until you start it" in stopped

@@ -138,8 +138,6 @@ class Cockpit:
         await self.until(lambda: len(self.screen.board.calls) >= len(board.calls))
         await self.until(lambda: self.screen.shown is not None or not board.calls)
         await self.pilot.pause()
-        await self.until(lambda: not self.screen.card.facts.asking)
-        await self.still()
         for stream in ("out", "err"):
             pane = self.pane(stream)
             view = pane.view
