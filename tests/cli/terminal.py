@@ -19,7 +19,7 @@ import psutil
 END_S = 40
 """Seconds in which a program ends that nobody can see any more; more than it needs, on a machine that is busy."""
 
-CPU_S = 3.0
+CPU_S = 15.0
 """Seconds of a processor that it may use for that."""
 
 
