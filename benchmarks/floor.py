@@ -24,7 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from measure import median, quantile, table
+import psutil
+from measure import median, quantile, serial_popen_seconds, table
 
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
@@ -36,7 +37,7 @@ PAUSE_S = 0.03
 AT_ONCE = 200
 WORKERS = 8
 CROWD = 1000
-BUFFER = 1 << 16
+BUFFER, MIB = 1 << 16, 1 << 20
 
 
 def capture(streams: dict[int, str], listener: int, profile: Profile) -> None:
@@ -222,29 +223,18 @@ def at_once() -> float:
 
 def crowd() -> list[list[str]]:
     """How soon many commands run, and the memory of each of their keepers."""
-    begin = time.perf_counter()
-    started = [subprocess.Popen(STAYS, stdin=subprocess.DEVNULL) for _ in range(CROWD)]
-    plain = time.perf_counter() - begin
-    for each in started:
-        each.kill()
-        each.wait()
+    plain = serial_popen_seconds(STAYS, CROWD)
     begin = time.perf_counter()
     with supervised(CROWD) as connection:
         answers = ask(connection, STAYS, CROWD, stays=True)
         least = time.perf_counter() - begin
-        memory = median([private_mib(each["keeper"]) for each in answers])
+        memory = median([psutil.Process(each["keeper"]).memory_full_info().uss / MIB for each in answers])
         for each in answers:
             os.kill(each["pid"], signal.SIGKILL)
     return [
         ["subprocess.Popen", f"{plain:.2f}", "1.00 times", "0.00"],
         ["least", f"{least:.2f}", f"{least / plain:.2f} times", f"{memory:.2f}"],
     ]
-
-
-def private_mib(pid: int) -> float:
-    """Return the private memory of a process."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
 
 
 def main(rounds: int) -> None:

@@ -5,14 +5,13 @@ Usage: python benchmarks/many_starts.py [COMMANDS]
 
 import asyncio
 import os
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from measure import median, quantile, table
+from measure import median, quantile, serial_popen_seconds, table
 
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
 from whisper_tui.system.state_directory import Directories
@@ -27,17 +26,6 @@ name = "the command that is measured"
 argv = ["sleep", "600"]
 """
 PAUSE_S = 0.005
-
-
-def plain(count: int) -> float:
-    """Seconds to start them one after the other."""
-    begin = time.perf_counter()
-    started = [subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL) for _ in range(count)]
-    elapsed = time.perf_counter() - begin
-    for each in started:
-        each.kill()
-        each.wait()
-    return elapsed
 
 
 def directories(place: Path) -> Directories:
@@ -83,7 +71,7 @@ async def main(count: int) -> None:
         (place / "config" / "config.toml").touch(mode=0o600)
         (place / "config" / "config.toml").write_text(CONFIGURATION)
         client = await SupervisorClient.connect(directories(place))
-        base = await asyncio.to_thread(plain, count)
+        base = await asyncio.to_thread(serial_popen_seconds, COMMAND, count)
         elapsed, answers = await started(client, directory, count)
         supervisor = (await client.status()).pid
         await client.shutdown(end_runs=True)

@@ -65,6 +65,17 @@ class Runner:
             path.unlink()
 
 
+def serial_popen_seconds(command: Sequence[str], count: int) -> float:
+    """Seconds to start so many commands, which stay, one after the other."""
+    begin = time.perf_counter()
+    started = [subprocess.Popen(command, stdin=subprocess.DEVNULL) for _ in range(count)]
+    elapsed = time.perf_counter() - begin
+    for each in started:
+        each.kill()
+        each.wait()
+    return elapsed
+
+
 SAVER = """
 import os, select
 poll = select.poll()

@@ -19,7 +19,7 @@ import psutil
 END_S = 40
 """Seconds in which a program ends that nobody can see any more; more than it needs, on a machine that is busy."""
 
-CPU_S = 15.0
+CPU_S = 3.0
 """Seconds of a processor that it may use for that."""
 
 
@@ -118,6 +118,16 @@ class Terminal:
             time.sleep(0.02)
         assert used < CPU_S, f"it spun: {used} s of a processor"
         return self.process.returncode
+
+    def settles(self) -> None:
+        """Wait, bounded, until it has done what it was asked to: it uses next to nothing of a processor any more."""
+        watched = psutil.Process(self.process.pid)
+        deadline = time.monotonic() + END_S
+        last, now = -1.0, _cpu(watched)
+        while now - last > 0.02:
+            assert time.monotonic() < deadline, f"it goes on; it drew {self.text[-1500:]!r}"
+            time.sleep(0.5)
+            last, now = now, _cpu(watched)
 
     def rests(self, seconds: float = 1.5) -> None:
         """It lives, and uses next to nothing of a processor."""

@@ -209,6 +209,7 @@ def test_a_program_ends_although_its_terminal_is_blocked(running: Callable[..., 
     for _ in range(25):
         terminal.types(b"t")
         time.sleep(0.02)
+    terminal.settles()
     terminal.process.send_signal(signal.SIGTERM)
     terminal.ends()
     assert terminal.is_as_before
@@ -260,3 +261,28 @@ def test_a_cockpit_at_rest_with_output_on_the_screen_hardly_wakes_up(instance: I
         _until(wakes_up_seldom)
         terminal.process.terminate()
         terminal.ends()
+
+
+@pytest.mark.parametrize("blocked", [True, False])
+def test_last_words_wait_for_no_terminal_that_is_blocked(blocked: bool) -> None:
+    script = """if True:
+        import os, sys
+        from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
+        os.set_blocking(1, False)
+        while sys.argv[1:]:
+            try:
+                os.write(1, b"x" * 4096)
+            except BlockingIOError:
+                break
+        os.set_blocking(1, True)
+        let_go_of_a_still_terminal()
+        print("last words", file=sys.stderr)
+        print("more of them")
+    """
+    words = [sys.executable, "-c", script, *["blocked"] * blocked]
+    with Terminal(words, dict(os.environ), Path.cwd()) as terminal:
+        if blocked:
+            terminal.reading.clear()
+        else:
+            terminal.shows(b"last words\r\nmore of them")
+        assert terminal.ends() == 0

@@ -144,6 +144,7 @@ class PlayedWorld:
         self.unguarded: tuple[str, ...] = ()
         """The sentences that `status` reports about agents whose own commands are not supervised."""
         self.effects_budget_s = BUDGET_S
+        """Seconds after which no further effects are stated."""
         self.directories: dict[str, str] = {}
         """The real directory that effects and edits look at, by the directory of calls."""
         self._contents: dict[str, tuple[FileVersions, ...]] = {}

@@ -115,13 +115,13 @@ async def relay(
 
 
 @asynccontextmanager
-async def conversation(supervisor) -> AsyncIterator[tuple[Agent, Connection]]:
-    """An agent that has initialized."""
+async def conversation(supervisor, opening=INITIALIZE) -> AsyncIterator[tuple[Agent, Connection]]:
+    """An agent that has initialized, with the supervisor that runs."""
     await supervisor.start()
     async with relay(supervisor) as agent:
-        agent.send(INITIALIZE)
+        agent.send(opening)
         connection = await supervisor.connection()
-        assert await connection.receive() == INITIALIZE
+        assert await connection.receive() == opening
         connection.send(answer(0))
         assert await agent.receive() == answer(0)
         agent.send(INITIALIZED)

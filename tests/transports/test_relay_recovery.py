@@ -134,13 +134,8 @@ async def test_where_no_supervisor_can_be_started_the_request_after_initialize_i
 
 
 async def test_initialize_is_left_to_a_supervisor_that_runs(supervisor):
-    await supervisor.start()
-    async with relay(supervisor) as agent:
-        agent.send(OPENING)
-        connection = await supervisor.connection()
-        assert await connection.receive() == OPENING
-        connection.send(answer(0))
-        assert await agent.receive() == answer(0)
+    async with conversation(supervisor, OPENING):
+        pass
 
 
 async def test_a_refused_hello_is_the_answer_to_the_request(supervisor):

@@ -122,12 +122,12 @@ class Cockpit:
 
     async def still(self) -> None:
         """Wait until nothing changes on the terminal any more: what is laid out may say later what is not visible."""
-        seen: list[list[Strip]] = [[], []]
+        before: list[Strip] = []
 
         def is_still() -> bool:
-            seen.append(self.strips())
-            del seen[0]
-            return seen[0] == seen[1]
+            nonlocal before
+            last, before = before, self.strips()
+            return last == before
 
         await self.until(is_still)
 

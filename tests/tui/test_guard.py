@@ -13,7 +13,9 @@ from whisper_tui.model.state import Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.tui.commands.all_commands import DECIDE
 
-ABOUT_THE_CALL = [command.key for command in DECIDE if command.need in {"waiting", "waiting here", "call"}]
+ABOUT_THE_CALL = [
+    command.key for command in DECIDE if command.need in {"waiting", "waiting here", "previewable", "call"}
+]
 TOLD = "the selection had just changed"
 
 

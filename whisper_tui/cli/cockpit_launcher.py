@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
+from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
 from whisper_tui.cli.subcommand import HERE, complain
 from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
@@ -94,6 +95,7 @@ async def _show(
         )
         app.question, app.answer_of = question, answers_again(wanted.tools)
         await app.run_async()
+    let_go_of_a_still_terminal()
     return app.return_code or 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
+from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
 from whisper_tui.cli.subcommand import DONE, REFUSED
 from whisper_tui.config import load
 from whisper_tui.config.configuration import CONFIGURATION_FILE, ToolSettings
@@ -116,6 +117,7 @@ async def _watch(supervisor: Supervisor, workspace: Workspace, told: _DemoPrinte
             app.question, app.answer_of = question, answers_again(ToolSettings())
             told.end = app.exit
             await app.run_async()
+        let_go_of_a_still_terminal()
     finally:
         told.end = _nothing
         agents.cancel()

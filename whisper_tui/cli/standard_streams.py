@@ -91,6 +91,15 @@ def data_on(number: int) -> io.BufferedWriter:
     return io.BufferedWriter(_Printed(number, "w", closefd=False))
 
 
+def let_go_of_a_still_terminal() -> None:
+    """Redirect output and messages to the null device if their terminal takes nothing: who writes to it never ends."""
+    import select
+
+    for number in (STDOUT, STDERR):
+        if os.isatty(number) and not select.select((), (number,), (), 0)[1]:
+            let_go(number)
+
+
 def let_go(number: int = STDOUT) -> None:
     """Redirect a stream that cannot be written to the null device."""
     # The interpreter flushes at its end; what is left in the buffer would fail once more, with a message of its own.

@@ -481,14 +481,16 @@ class RemoteExecutor(ExecutorOfFiles[PlacedRun]):
         while True:
             try:
                 await self._order(run, {"do": "eof"})
+                return
             except Disconnected:
-                with suppress(NotRunning):  # The command may have ended because its input did.
-                    await self._attached(run)
-                    continue
-            return
+                pass
+            try:
+                await self._attached(run)
+            except NotRunning:
+                return  # It may have ended because its input did.
 
     async def _attached(self, run: PlacedRun) -> str:
-        """Wait until the place sends the news of a run, and return the life of its host process. Raises `NotRunning`"""
+        """Wait until the place sends news of a run. Returns the life of its host process. Raises `NotRunning`."""
         while not (run.attached.is_set() or run.monitor.over):
             await run.attached.wait()
         if run.monitor.over:
