@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -86,8 +87,10 @@ class MaskedLines(logging.Formatter):
 
 PR_SET_DUMPABLE = 4
 
-AGENTS_AFTER_S = 2.0
-"""Seconds until the MCP endpoint is loaded, unless an agent connects before."""
+REST_S = 2.0
+"""Seconds of rest after which the MCP endpoint is loaded, unless an agent connects before."""
+MOST_AT_REST = 0.05
+"""The share of a processor that the supervisor uses at most while it counts as at rest."""
 
 _log = logging.getLogger("whisper_tui")
 
@@ -168,8 +171,7 @@ async def _supervise(
         server = await _served(supervisor, executor, home, endpoints)
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
-        # Not at once: whoever started the supervisor waits for its first answer.
-        loop.call_later(AGENTS_AFTER_S, agents.prepare)
+        agents.prepare_at_rest()
         notifier = _notifier(supervisor, configuration, server.objection_to)
         staying = asyncio.create_task(keep_listening(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
@@ -267,6 +269,17 @@ class _LateMcpEndpoint:
         if self._endpoint is None:
             self._endpoint = asyncio.create_task(self._load())
         return self._endpoint
+
+    def prepare_at_rest(self) -> None:
+        """Begin to load it as soon as the supervisor has hardly anything else to do for a while."""
+        # Whoever has started the supervisor waits for its first answer, and loading makes each call four times as slow.
+        asyncio.get_running_loop().call_later(REST_S, self._prepare_unless_busy, time.process_time())
+
+    def _prepare_unless_busy(self, before: float) -> None:
+        if time.process_time() - before > MOST_AT_REST * REST_S:
+            self.prepare_at_rest()
+        else:
+            self.prepare()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection."""
