@@ -166,3 +166,13 @@ def test_only_a_supervisor_that_runs_explains_a_command_at_a_place(instance: Ins
     assert done.returncode and "ls" not in done.stdout
     done = instance.run("explain", "--place", "gpu1", "--rules", "rules.toml", "--", "ls")
     assert "Only the supervisor can ask a place" in done.stderr
+
+
+def test_without_a_supervisor_what_a_rule_moves_to_a_place_is_unknown(instance: Instance) -> None:
+    rules = instance.root / "moved.toml"
+    rules.write_text('[[allow]]\nprefix = ["ls"]\nrun_at = "gpu1"\nsandbox = false\n')
+    row = instance.rows("explain", "--rules", str(rules), "ls")
+    assert (row["verdict"], row["place"]) == ("ask", "gpu1")
+    assert "only the supervisor can ask gpu1" in row["reason"]
+    lines = instance.run("explain", "--rules", str(rules), "ls").stdout.splitlines()
+    assert "  at      gpu1" in lines

@@ -93,6 +93,8 @@ class Judgement(Value):
 
     verdict: Verdict
     resolved: Resolved
+    place: str = ""
+    """Where the command would run. Empty: on this machine."""
 
 
 class RuleDraft(Value):

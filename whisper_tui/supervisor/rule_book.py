@@ -26,6 +26,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleList, RuleProblem, RuleTrial
 from whisper_tui.policy.rules.grants import is_too_broad
+from whisper_tui.policy.rules.matching import place_of_unsubmitted
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, shape_problems
 from whisper_tui.supervisor.approvals.judge import Examinations, judge_alone
@@ -243,6 +244,7 @@ class RuleOperations:
     async def _judge(self, text: str, directory: str, tool: str, rules: Rules, place: str = "") -> Judgement:
         environment, examined = self._environment(directory), None
         spec = CommandSpec(command=Shell(text=text), cwd=directory)
+        place = place or place_of_unsubmitted(spec, rules, tool, time.time())
         if place not in {"", HERE}:
             spec, examined = await self._examinations.of_text(text, directory, place)
 
@@ -259,7 +261,7 @@ class RuleOperations:
                 examined=examined,
                 cwd_here=directory if spec.place else "",
             )
-            return Judgement(verdict=found[0], resolved=found[1])
+            return Judgement(verdict=found[0], resolved=found[1], place=spec.place)
 
         # A long text takes a second to read, in which the event loop must serve others.
         return await asyncio.to_thread(judge)

@@ -386,6 +386,20 @@ async def test_a_command_that_nobody_has_submitted_is_judged_as_it_would_run_the
         await bench.supervisor.judge_command("train data", here, place="gpu3")
 
 
+@another_root
+async def test_a_command_that_nobody_has_submitted_is_judged_at_the_place_to_which_a_rule_moves_it(
+    bench: Bench, far: FarRoot
+):
+    moved = Rules(allow=(Rule(name="train", prefix=("train",), run_at="gpu1", sandbox=False),))
+    await opened(bench, moved, far)
+    here = str(bench.workspace)
+    found = await bench.supervisor.judge_command("train data", here)
+    assert (found.verdict.kind, found.place) == ("allow", "gpu1"), found.verdict.reason
+    assert found.resolved.commands[0].program == "/opt/tools/train"
+    kept = await bench.supervisor.judge_command("train data", here, place="here")
+    assert (kept.verdict.kind, kept.place) == ("ask", "")
+
+
 async def test_a_command_that_nobody_has_submitted_is_asked_while_its_place_is_away(bench: Bench):
     away = SamePlace("gpu1")
     away.hello = None

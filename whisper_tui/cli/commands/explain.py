@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ def _judged(options: Options) -> dict[str, Any]:
         "verdict": verdict.kind,
         "reason": verdict.reason,
         "rule": verdict.rule,
+        "place": judgement.place,
         "command": text,
         "plain": seen.plain is not None,
         "not_plain_because": seen.doubt or None,
@@ -88,7 +90,8 @@ def _judgement(options: Options, text: str, cwd: str) -> "Judgement":
     """The verdict of the supervisor; without one, or by the rules of another file, that of the policy here."""
     from whisper_tui.model.call import CommandSpec, Shell
     from whisper_tui.model.shown_rules import Judgement
-    from whisper_tui.supervisor.approvals.judge import judge_alone
+    from whisper_tui.policy.rules.matching import place_of_unsubmitted
+    from whisper_tui.supervisor.approvals.judge import judge_alone, unknown_there
 
     if options.place:
         if options.rules is not None:
@@ -100,11 +103,15 @@ def _judgement(options: Options, text: str, cwd: str) -> "Judgement":
         with suppress(Unavailable), supervisor_of(options, start=False) as supervisor:
             asked = supervisor.ask("judge_command", text=text, directory=cwd, tool=options.tool)
             return Judgement.model_validate(asked)
-    spec, own = CommandSpec(command=Shell(text=text), cwd=cwd), [str(directory) for directory in home_of(options)]
+    rules, own, now = rules_of(options), [str(directory) for directory in home_of(options)], time.time()
+    spec = CommandSpec(command=Shell(text=text), cwd=cwd)
+    place = place_of_unsubmitted(spec, rules, options.tool, now)
+    spec = spec.model_copy(update={"place": place})
+    examined = partial(unknown_there, f"only the supervisor can ask {place}") if place else None
     verdict, resolved = judge_alone(
-        spec, rules_of(options), os.environ, root=cwd, tool=options.tool, own=own, now=time.time()
+        spec, rules, os.environ, root=cwd, tool=options.tool, own=own, now=now, examined=examined
     )
-    return Judgement(verdict=verdict, resolved=resolved)
+    return Judgement(verdict=verdict, resolved=resolved, place=place)
 
 
 def rules_of(options: Options) -> "Rules":
@@ -125,6 +132,8 @@ def _lines(row: dict[str, Any]) -> list[str]:
     if row["rule"]:
         rule = "the built-in read-only list" if row["rule"] == READ_ONLY_RULE else visible(row["rule"])
         lines.append(f"  by      {rule}")
+    if row["place"]:
+        lines.append(f"  at      {visible(row['place'])}")
     for risk in row["risks"]:
         sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
         lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from whisper_tui.model.call import Command
-from whisper_tui.model.verdict import READ_ONLY_RULE
+from whisper_tui.model.call import Command, CommandSpec
+from whisper_tui.model.verdict import READ_ONLY_RULE, Resolved
 from whisper_tui.policy.commands.argv import Danger, letters, operands, parse_git, program_name
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
 from whisper_tui.policy.commands.read_only_programs import reads_submodules
@@ -48,6 +48,11 @@ def place_by_rule(question: Question, rules: Rules) -> str:
             if applies(effect, rule, there) and reaches(rule, command, view(command)):
                 return rule.run_at
     return ""
+
+
+def place_of_unsubmitted(spec: CommandSpec, rules: Rules, tool: str, now: float) -> str:
+    """Return the place to which a rule would move a command if a session in its directory submitted it."""
+    return place_by_rule(Question("", spec.cwd, spec, "", Resolved(), tool=tool, now=now), rules)
 
 
 def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:

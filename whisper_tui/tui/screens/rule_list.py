@@ -328,6 +328,7 @@ def judgement_paragraphs(text: str, directory: str, found: Judgement) -> tuple[P
         first,
         BLANK,
         *others,
+        *([labelled("Place", said(found.place))] if found.place else []),
         BLANK,
         *command_paragraphs(command, found.verdict.risks),
         *meaning_paragraphs(command, found.resolved),
