@@ -170,7 +170,7 @@ def test_only_a_supervisor_that_runs_explains_a_command_at_a_place(instance: Ins
 
 def test_without_a_supervisor_what_a_rule_moves_to_a_place_is_unknown(instance: Instance) -> None:
     rules = instance.root / "moved.toml"
-    rules.write_text('[[allow]]\nprefix = ["ls"]\nrun_at = "gpu1"\nsandbox = false\n')
+    rules.write_text('[[allow]]\nname = "there"\nprefix = ["ls"]\nrun_at = "gpu1"\nsandbox = false\n')
     row = instance.rows("explain", "--rules", str(rules), "ls")
     assert (row["verdict"], row["place"]) == ("ask", "gpu1")
     assert "only the supervisor can ask gpu1" in row["reason"]
