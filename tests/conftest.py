@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -70,6 +71,17 @@ def pytest_sessionfinish() -> None:
     """Collect garbage once, as pytest does five times at the end to find what nobody closed, in each process."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def place_for_mounts() -> Iterator[Path]:
+    """A directory in which a test may mount a file system, away from those of all other tests.
+
+    A preview that runs beside it splits each directory above a mount into layers, one for each entry, and refuses
+    thousands of them.
+    """
+    with tempfile.TemporaryDirectory(prefix="whisper-tests-", dir="/var/tmp", ignore_cleanup_errors=True) as found:
+        yield Path(found)
 
 
 @pytest.fixture(scope="session")

@@ -174,10 +174,10 @@ class Screen:
 
 
 @pytest.fixture
-def three(tmp_path: Path) -> Iterator[list[FarMachine]]:
+def three(tmp_path: Path, place_for_mounts: Path) -> Iterator[list[FarMachine]]:
     """Three machines; the last has a disk of its own."""
     with ExitStack() as stack:
-        disk = tmp_path / "disk"
+        disk = place_for_mounts / "disk"
         disk.mkdir()
         if not mount("-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", str(disk)):
             pytest.skip("only root can mount a file system here")

@@ -10,6 +10,7 @@ import pytest
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.model.effects import Effects
+from whisper_tui.system import host_files
 
 LONGEST_S = 5.0
 """Seconds on a busy machine; the budget is 0.2."""
@@ -52,6 +53,18 @@ def test_a_large_tree_is_counted_until_the_time_is_over(tmp_path: Path) -> None:
     # On a busy machine the time may be over before anything was counted.
     assert not effects.complete or not effects.removals[0].complete
     assert all(removal.files < 4000 for removal in effects.removals)
+
+
+@pytest.mark.parametrize(("budget_s", "complete"), [(0.15, False), (20, True)])
+def test_a_tree_on_a_slow_disk_is_counted_if_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget_s: float, complete: bool
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "file").touch()
+    counted = host_files.tree
+    monkeypatch.setattr(host_files, "tree", lambda path, seconds: counted(path, seconds - 1))
+    effects = effects_of(Shell(text="rm -rf d"), str(tmp_path), [str(tmp_path)], {}, budget_s=budget_s)
+    assert (effects.complete and all(removal.complete for removal in effects.removals)) == complete
 
 
 def test_names_with_control_characters_and_without_encoding_can_be_sent(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def mount(*words: str) -> bool:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(place_for_mounts: Path) -> Iterator[Path]:
     """A file system of 8 MB."""
-    path = tmp_path / "disk"
+    path = place_for_mounts / "disk"
     path.mkdir(mode=0o700)
     if not mount("-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(path)):
         pytest.skip("only root can mount a file system here")

@@ -149,6 +149,15 @@ class Cockpit:
         await self.pilot.pause()
 
 
+def _longer(notify: Callable[..., None]) -> Callable[..., None]:
+    """Have toasts stay longer: a busy machine may not look at the screen for seconds."""
+
+    def longer(message: str, *, timeout: float = CockpitApp.NOTIFICATION_TIMEOUT, **how: Any) -> None:
+        notify(message, timeout=10 * timeout, **how)
+
+    return longer
+
+
 @asynccontextmanager
 async def open_cockpit(
     scenario: Scenario, size: tuple[int, int] = (120, 40), rule_book: InMemoryRules | None = None, **options: Any
@@ -156,6 +165,7 @@ async def open_cockpit(
     """A cockpit that has settled."""
     scenario.supervisor.rule_book = rule_book
     app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock, **options)
+    app.notify = _longer(app.notify)  # type: ignore[method-assign]
     async with app.run_test(size=size, notifications=True) as pilot:
         found = Cockpit(app, pilot, scenario)
         await found.settled()

@@ -220,8 +220,9 @@ class FileView:
         return host_files.read_regular(found.real, LARGEST_COMPARED)
 
     def tree(self, real: str, most_s: float = 0.2) -> Tree:
-        """Count the files below a real path, links not followed."""
-        found = host_files.tree(real, min(most_s, self._deadline.left))
+        """Count the files below a real path, links not followed, for `most_s` or a third of the time that is left."""
+        left = self._deadline.left
+        found = host_files.tree(real, min(left, max(most_s, left / 3)))
         if not found.complete:
             self._deadline.was_missed = self._deadline.was_missed or self._deadline.is_over
         return found

@@ -165,9 +165,9 @@ def test_once_there_is_room_again_the_last_bytes_are_written(tmp_path: Path):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(place_for_mounts: Path) -> Iterator[Path]:
     """A disk of two megabytes, where this user may make one."""
-    disk = tmp_path / "disk"
+    disk = place_for_mounts / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(disk)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -33,8 +33,8 @@ def resize(directory: Path, mebibytes: int) -> None:
     subprocess.run(["mount", "-o", f"remount,size={mebibytes}m", str(directory)], check=True)
 
 
-async def test_a_disk_that_fills_here_is_said_and_everything_comes_once_there_is_room(tmp_path: Path) -> None:
-    engine = PlaceEngine(tmp_path)
+async def test_a_disk_that_fills_here_is_said_and_everything_comes_once_there_is_room(place_for_mounts: Path) -> None:
+    engine = PlaceEngine(place_for_mounts)
     with small_disk(engine.runs, 2):
         await engine.open()
         try:
@@ -52,8 +52,8 @@ async def test_a_disk_that_fills_here_is_said_and_everything_comes_once_there_is
             await end_place(engine)
 
 
-async def test_a_disk_that_fills_there_fails_the_command_and_its_true_exit_code_arrives(tmp_path: Path) -> None:
-    engine = PlaceEngine(tmp_path)
+async def test_a_disk_that_fills_there_fails_the_command_and_its_true_exit_code_arrives(place_for_mounts: Path) -> None:
+    engine = PlaceEngine(place_for_mounts)
     with small_disk(engine.there, 3):
         await engine.open()
         try:
