@@ -13,7 +13,8 @@ from benchmarks.peers.processes import MIB, memory, peak_memory, processor_s
 from benchmarks.peers.report import Column, Row, section, table
 from benchmarks.peers.way import Argv, Failed, Way
 
-_BLOCK_MIB = 16
+_BLOCK_MIB = 64
+"""The size of the file that is printed again and again; a command that names it too often is too long to be allowed."""
 _LIMIT_S, _SLOWEST_MIB_S = 60.0, 20
 """Seconds that a result may take, and as many more as the output needs at this speed."""
 _LINE = b"a line of what a command prints, as long as they are\n"
