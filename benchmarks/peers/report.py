@@ -1,5 +1,6 @@
 """The tables of the comparison: figures with their ratios to a baseline, and words where a peer gives no figure."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,8 +41,9 @@ def table(columns: Sequence[Column], rows: Sequence[Row], first: str = "way") ->
 
 
 def section(title: str, *parts: str) -> str:
-    """A part of the page with its heading."""
-    return "\n\n".join((f"### {title}", *parts))
+    """A part of the page with its heading. Prose is wrapped as that of the page; tables and lists have lines already."""
+    wrapped = (part if "\n" in part else textwrap.fill(part, 120, break_on_hyphens=False) for part in parts)
+    return "\n\n".join((f"### {title}", *wrapped))
 
 
 def _heads(columns: Sequence[Column]) -> list[str]:
