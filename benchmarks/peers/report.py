@@ -41,7 +41,7 @@ def table(columns: Sequence[Column], rows: Sequence[Row], first: str = "way") ->
 
 
 def section(title: str, *parts: str) -> str:
-    """A part of the page with its heading. Prose is wrapped as that of the page; tables and lists have lines already."""
+    """A part of the page with its heading. Prose is wrapped like the page; tables have lines already."""
     wrapped = (part if "\n" in part else textwrap.fill(part, 120, break_on_hyphens=False) for part in parts)
     return "\n\n".join((f"### {title}", *wrapped))
 
