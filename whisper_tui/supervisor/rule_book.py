@@ -244,7 +244,9 @@ class RuleOperations:
     async def _judge(self, text: str, directory: str, tool: str, rules: Rules, place: str = "") -> Judgement:
         environment, examined = self._environment(directory), None
         spec = CommandSpec(command=Shell(text=text), cwd=directory)
-        place = place or place_of_unsubmitted(spec, rules, tool, time.time())
+        # A long text takes a second to read, in which the event loop must serve others.
+        if not place:
+            place = await asyncio.to_thread(place_of_unsubmitted, spec, rules, tool, time.time())
         if place not in {"", HERE}:
             spec, examined = await self._examinations.of_text(text, directory, place)
 
@@ -263,7 +265,6 @@ class RuleOperations:
             )
             return Judgement(verdict=found[0], resolved=found[1], place=spec.place)
 
-        # A long text takes a second to read, in which the event loop must serve others.
         return await asyncio.to_thread(judge)
 
     async def try_draft(
