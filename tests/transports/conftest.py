@@ -44,10 +44,13 @@ class Human:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
 
-    async def waiting(self, call_id: str = "1") -> CallRecord:
+    async def submitted(self, call_id: str) -> None:
         async with asyncio.timeout(30):
             while call_id not in self.bench.supervisor._store.board.calls:
                 await asyncio.sleep(0.005)
+
+    async def waiting(self, call_id: str = "1") -> CallRecord:
+        await self.submitted(call_id)
         return await self.bench.state(call_id, "waiting")
 
     async def approve_and_run(self, call_id: str = "1", **decision: object) -> None:

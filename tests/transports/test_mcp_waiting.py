@@ -239,6 +239,41 @@ async def test_two_equal_requests_at_once_are_two_calls(endpoint, human, bench):
             assert (await asyncio.wait_for(call, 30)).structured_content == RESULT
 
 
+async def test_an_equal_request_is_a_call_of_its_own_though_the_first_was_submitted_a_moment_ago(
+    endpoint, human, bench, monkeypatch
+):
+    waited = Calls.answer
+
+    async def answer_after_both_are_submitted(self, call, seconds):
+        await human.submitted("2")
+        return await waited(self, call, seconds)
+
+    monkeypatch.setattr(Calls, "answer", answer_after_both_are_submitted)
+    async with endpoint.client() as client:
+        first = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await human.waiting("1")
+        second = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        for call_id in ("1", "2"):
+            await human.approve_and_run(call_id)
+        ids = [(await asyncio.wait_for(call, 30)).meta["whisper-tui/call-id"] for call in (first, second)]
+    assert ids == ["1", "2"]
+
+
+async def test_of_two_equal_requests_after_a_cancelled_one_only_the_first_takes_its_place(endpoint, human, bench):
+    async with endpoint.lines() as agent:
+        await agent.initialize()
+        agent.call(1, "execute_command", ECHO)
+        await human.waiting()
+        agent.cancel(1)
+        await human.left()
+        agent.call(2, "execute_command", ECHO)
+        agent.call(3, "execute_command", ECHO)
+        await human.approve_and_run("2")
+        await human.approve_and_run("1")
+        ids = [(await agent.receive_answer(n))["result"]["_meta"]["whisper-tui/call-id"] for n in (3, 2)]
+    assert ids == ["2", "1"]
+
+
 async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unmarked_when_it_does(
     hasty, human, bench, monkeypatch
 ):

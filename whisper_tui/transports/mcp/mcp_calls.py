@@ -291,6 +291,8 @@ class FollowedCall:
     answer: asyncio.Task[Answer]
     listeners: int = 0
     """How many requests of the agent wait for the answer now."""
+    unclaimed: bool = False
+    """True if a request has stopped waiting for the answer and no other one has taken its place."""
     gone: str | None = None
     """Why the agent has stopped waiting. None: it waits."""
     timer: asyncio.TimerHandle | None = None
@@ -318,7 +320,9 @@ class Calls:
         same = digest(f"{tool.name}\n{json.dumps(arguments, sort_keys=True)}")
         # Clients cancel at their timeout and send the same call again. Without this, a human would be asked twice.
         for call in self._followed:
-            if call.same == same and not call.listeners:
+            if call.same == same and call.unclaimed:
+                # Claimed before anything is awaited, because the agent may have sent the same call twice.
+                call.unclaimed = False
                 await self._clear_mark(call)
                 return call
         # A deliberate repetition of a command does not replace an abandoned call.
@@ -344,7 +348,7 @@ class Calls:
     async def answer(self, call: FollowedCall, seconds: float) -> Answer | None:
         """Wait for the answer. None: the time was over. Raises `WhisperError` if there is no result."""
         call.listeners += 1
-        call.gone = None
+        call.unclaimed, call.gone = False, None
         _stop(call)
         try:
             done, _ = await asyncio.wait({call.answer}, timeout=seconds)
@@ -353,6 +357,7 @@ class Calls:
         finally:
             call.listeners -= 1
             if not call.listeners and call in self._followed:
+                call.unclaimed = True
                 self._wait_for_return(call)
         return call.answer.result() if done else None
 
@@ -362,6 +367,7 @@ class Calls:
             return
         call.gone = why
         if not call.listeners:
+            call.unclaimed = True
             await self._leave(call)
 
     async def leave_all(self, why: str) -> None:
