@@ -4,11 +4,13 @@ Usage: python benchmarks/many_starts.py [COMMANDS]
 """
 
 import asyncio
+import json
 import os
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from measure import median, quantile, serial_popen_seconds, table
@@ -25,7 +27,7 @@ workers = 1000
 name = "the command that is measured"
 argv = ["sleep", "600"]
 """
-PAUSE_S = 0.005
+PROGRAM = Path(__file__).with_name("_meanwhile.py")
 
 
 def directories(place: Path) -> Directories:
@@ -33,19 +35,25 @@ def directories(place: Path) -> Directories:
     return Directories(config=place / "config", state=place / "state", runtime=place / "run")
 
 
-async def ask(place: Path, stop: threading.Event) -> list[float]:
-    """Milliseconds until another connection is answered, again and again."""
-    client, found = await SupervisorClient.connect(directories(place)), list[float]()
-    while not stop.is_set():
-        begin = time.perf_counter()
-        await client.session("s1")
-        found.append((time.perf_counter() - begin) * 1000)
-        await asyncio.sleep(PAUSE_S)
-    await client.close()
-    return found
+@asynccontextmanager
+async def asked_meanwhile(place: Path, found: dict[str, list[float]]) -> AsyncIterator[None]:
+    """Ask the supervisor and an idle echo server until the end of the block; `found` gets the milliseconds of each."""
+    words, socket, pipe = (sys.executable, str(PROGRAM)), place / "echo.sock", asyncio.subprocess.PIPE
+    echo = await asyncio.create_subprocess_exec(*words, "echo", socket)
+    async with asyncio.timeout(30):
+        while not socket.exists():
+            await asyncio.sleep(0.01)
+    asker = await asyncio.create_subprocess_exec(*words, "ask", place, socket, stdin=pipe, stdout=pipe)
+    assert asker.stdout is not None
+    await asker.stdout.readline()
+    yield
+    told, _ = await asker.communicate(b"")
+    found.update(json.loads(told))
+    echo.terminate()
+    await echo.wait()
 
 
-async def started(client: SupervisorClient, place: str, count: int) -> tuple[float, list[float]]:
+async def started(client: SupervisorClient, place: str, count: int) -> tuple[float, dict[str, list[float]]]:
     """Seconds until all of them run, and the answers meanwhile."""
     session = (await client.open_session(SessionHello(name="benchmark", root=place, environment=dict(os.environ)))).id
     spec = CommandSpec(command=Argv(program=COMMAND[0], args=COMMAND[1:]), cwd=place)
@@ -54,13 +62,12 @@ async def started(client: SupervisorClient, place: str, count: int) -> tuple[flo
     async def start() -> None:
         await client.started(await client.submit(request))
 
-    stop, begin = threading.Event(), time.perf_counter()
-    # In a thread, because the loop that starts the commands is busy itself.
-    asking = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(ask(Path(place), stop))))
-    await asyncio.gather(*(start() for _ in range(count)))
-    elapsed = time.perf_counter() - begin
-    stop.set()
-    return elapsed, await asking
+    answers: dict[str, list[float]] = {}
+    async with asked_meanwhile(Path(place), answers):
+        begin = time.perf_counter()
+        await asyncio.gather(*(start() for _ in range(count)))
+        elapsed = time.perf_counter() - begin
+    return elapsed, answers
 
 
 async def main(count: int) -> None:
@@ -78,10 +85,12 @@ async def main(count: int) -> None:
         await client.close()
         while Path(f"/proc/{supervisor}").exists():
             await asyncio.sleep(0.05)
-    rows = [["subprocess.Popen", f"{base:.2f}", "1.00 times", ""]]
-    told = f"{median(answers):.1f}, {quantile(answers, 0.99):.1f}"
-    rows.append(["whisper_tui", f"{elapsed:.2f}", f"{elapsed / base:.2f} times", told])
-    head = ("way", "all run after s", "ratio", "another connection is answered after ms: median, p99")
+    rows = [["subprocess.Popen", f"{base:.2f}", "1.00 times", "", ""]]
+    told = {name: f"{median(each):.1f}, {quantile(each, 0.99):.1f}" for name, each in answers.items()}
+    row = [f"{elapsed:.2f}", f"{elapsed / base:.2f} times", told["supervisor"], told["echo"]]
+    rows.append(["whisper_tui", *row])
+    others = ("another connection is answered after ms: median, p99", "an idle echo server meanwhile")
+    head = ("way", "all run after s", "ratio", *others)
     table(f"{count:,} commands at once", head, rows)
 
 
