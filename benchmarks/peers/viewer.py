@@ -97,7 +97,7 @@ async def _in_cockpit(place: Path, keys: int) -> tuple[float, float, float]:
     try:
 
         def press(number: int) -> float:
-            return terminal.key(b"f", b"following" if number % 2 else b"f follows")
+            return terminal.key(b"f", b"following" if number % 2 else b"f to follow")
 
         return await _pressed(place, keys, press)
     finally:
