@@ -19,9 +19,9 @@ SLOWEST_S = 1800
 
 
 def scripts() -> list[Path]:
-    """Every benchmark beside this file: each is a program; what they share is none."""
+    """Every benchmark beside this file: each is a program; what they share, and what they start, is none."""
     programs = (path for path in HERE.glob("*.py") if PROGRAM in path.read_text(encoding="utf-8"))
-    return sorted(path for path in programs if path.name != Path(__file__).name)
+    return sorted(path for path in programs if path.name != Path(__file__).name and not path.name.startswith("_"))
 
 
 def machine() -> str:
