@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.agent_shell import Shell, finished, rewritten, shell
+from tests.cli.agent_shell import Shell, finished, reason, rewritten, shell
 from tests.outside import outside_only
 
 __all__ = ["shell"]
@@ -120,12 +120,14 @@ def test_a_command_that_nobody_is_asked_about_runs_as_it_was_judged(own: OwnShel
 def test_no_rule_allows_a_word_that_only_the_profile_defines(own: OwnShell) -> None:
     own.allow("ll")
     own.known()
-    own.shell.ask("ll")
-    row = own.shell.row(own.shell.waiting())
+    asking, call_id = own.shell.ask("ll"), own.shell.waiting()
     assert (
-        row["verdict"]["reason"]
+        own.shell.row(call_id)["verdict"]["reason"]
         == "ll is defined in your shell's profile, which only commands get that you have approved"
     )
+    # A hook that still waits when the test ends would start another supervisor.
+    own.shell.deny(call_id, "not now")
+    assert "not now" in reason(finished(asking))
 
 
 @pytest.mark.slow
