@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.transports.endpoint_server import ECHO, RESULT, EndpointServer
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import AgentReturned, Event
 from whisper_tui.model.state import Held, Queued, Starting, Waiting
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -272,6 +273,23 @@ async def test_of_two_equal_requests_after_a_cancelled_one_only_the_first_takes_
         await human.approve_and_run("1")
         ids = [(await agent.receive_answer(n))["result"]["_meta"]["whisper-tui/call-id"] for n in (3, 2)]
     assert ids == ["2", "1"]
+
+
+async def test_a_call_whose_repetition_failed_can_be_repeated_again(hasty, bench, monkeypatch):
+    found, fails = bench.supervisor.record, [Unavailable("the journal cannot be read")]
+
+    async def record(call_id):
+        if fails:
+            raise fails.pop()
+        return await found(call_id)
+
+    async with hasty(0.05) as endpoint, endpoint.client() as client:
+        assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
+        monkeypatch.setattr(bench.supervisor, "record", record)
+        failed = await client.call_tool("execute_command", ECHO)
+        assert failed.is_error and "the journal cannot be read" in json.dumps(failed.model_dump())
+        assert status(await client.call_tool("execute_command", ECHO)) == "pending_approval"
+    assert only_call(bench) == "1"
 
 
 async def test_an_agent_that_does_not_come_back_for_its_ticket_is_marked_and_unmarked_when_it_does(

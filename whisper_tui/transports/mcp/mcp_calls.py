@@ -323,7 +323,11 @@ class Calls:
             if call.same == same and call.unclaimed:
                 # Claimed before anything is awaited, because the agent may have sent the same call twice.
                 call.unclaimed = False
-                await self._clear_mark(call)
+                try:
+                    await self._clear_mark(call)
+                except BaseException:
+                    call.unclaimed = True
+                    raise
                 return call
         # A deliberate repetition of a command does not replace an abandoned call.
         rejoin = request.dedup_key is None or request.join_open
