@@ -14,7 +14,8 @@ import threading
 import time
 from pathlib import Path
 
-from whisper_tui.system.state_directory import Directories
+from many_starts import directories
+
 from whisper_tui.wire.client import SupervisorClient
 
 PAUSE_S = 0.005
@@ -35,8 +36,7 @@ async def echo(path: str) -> None:
 
 async def ask(place: Path, path: str) -> None:
     """Ask the supervisor and the echo server in turn; print the milliseconds until each answer, as JSON."""
-    directories = Directories(config=place / "config", state=place / "state", runtime=place / "run")
-    client = await SupervisorClient.connect(directories, start=False)
+    client = await SupervisorClient.connect(directories(place), start=False)
     reader, writer = await asyncio.open_unix_connection(path)
     found: dict[str, list[float]] = {"supervisor": [], "echo": []}
     told = threading.Thread(target=sys.stdin.read, daemon=True)

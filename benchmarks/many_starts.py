@@ -40,17 +40,20 @@ async def asked_meanwhile(place: Path, found: dict[str, list[float]]) -> AsyncIt
     """Ask the supervisor and an idle echo server until the end of the block; `found` gets the milliseconds of each."""
     words, socket, pipe = (sys.executable, str(PROGRAM)), place / "echo.sock", asyncio.subprocess.PIPE
     echo = await asyncio.create_subprocess_exec(*words, "echo", socket)
-    async with asyncio.timeout(30):
-        while not socket.exists():
-            await asyncio.sleep(0.01)
-    asker = await asyncio.create_subprocess_exec(*words, "ask", place, socket, stdin=pipe, stdout=pipe)
-    assert asker.stdout is not None
-    await asker.stdout.readline()
-    yield
-    told, _ = await asker.communicate(b"")
-    found.update(json.loads(told))
-    echo.terminate()
-    await echo.wait()
+    try:
+        async with asyncio.timeout(30):
+            while not socket.exists():
+                await asyncio.sleep(0.01)
+        asker = await asyncio.create_subprocess_exec(*words, "ask", place, socket, stdin=pipe, stdout=pipe)
+        assert asker.stdout is not None
+        await asker.stdout.readline()
+        yield
+        told, _ = await asker.communicate(b"")
+        found.update(json.loads(told))
+    finally:
+        # The asker ends with its input, at the latest when this program does.
+        echo.terminate()
+        await echo.wait()
 
 
 async def started(client: SupervisorClient, place: str, count: int) -> tuple[float, dict[str, list[float]]]:
