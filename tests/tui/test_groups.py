@@ -12,7 +12,7 @@ from whisper_tui.model.event import Decided
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
 from whisper_tui.tui.cockpit.call_roster import GROUPINGS, CallRoster, RowPlace, similarity_key
-from whisper_tui.tui.cockpit.grouped_rows import SPARE, FenwickTree, GroupedTickets
+from whisper_tui.tui.cockpit.grouped_rows import SPARE, CallKind, FenwickTree, GroupedTickets
 
 
 def asked(scenario: Scenario, text: str, session: str = "s1") -> str:
@@ -62,7 +62,7 @@ def test_groups_agree_with_plain_lists_after_any_changes() -> None:
     chance = random.Random(11)
     plain: dict[str, list[int]] = {}
     keys: list[str] = []
-    grouped = GroupedTickets(lambda ticket: keys[ticket])
+    grouped = GroupedTickets(lambda ticket: CallKind("waiting", "s1", keys[ticket], ""), lambda kind: kind.similarity)
     for _ in range(4000):
         alive = [ticket for members in plain.values() for ticket in members]
         if alive and chance.random() < 0.48:
@@ -76,8 +76,8 @@ def test_groups_agree_with_plain_lists_after_any_changes() -> None:
             key = str(chance.randrange(200))
             plain.setdefault(key, []).append(len(keys))
             keys.append(key)
-            grouped.add(plain[key][-1])
-            grouped.add(plain[key][-1])
+            grouped.add(plain[key][-1], CallKind("waiting", "s1", key, ""))
+            grouped.add(plain[key][-1], CallKind("waiting", "s1", key, ""))
     expected = [ticket for members in plain.values() for ticket in members]
     assert list(grouped) == expected == [grouped[row] for row in range(len(grouped))]
     assert [grouped.position(ticket) for ticket in expected] == list(range(len(expected)))

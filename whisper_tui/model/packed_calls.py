@@ -262,7 +262,8 @@ LONGEST_LINE = 4096
 
 def _line_of(packed: bytes) -> CallLine | None:
     line, end, _ = zlib.decompressobj(wbits=_RAW, zdict=_common()).decompress(packed, LONGEST_LINE + 1).partition(b"\n")
-    return CallLine(*from_json(line)) if line and end else None
+    # A hundred thousand lines are read at once, and hardly share a text worth remembering.
+    return CallLine._make(from_json(line, cache_strings="none")) if line and end else None
 
 
 def _text(record: CallRecord) -> bytes:

@@ -3,6 +3,7 @@
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
@@ -71,12 +72,12 @@ LONGEST_SEARCHED = 2000
 """Most characters of searched text that are kept per call; longer text is computed again for each search."""
 
 
-def listed(line: CallLine, section: Section) -> ListedCall:
-    """Return the facts about a call that the list keeps."""
+def listed(id_: str, line: CallLine, section: Section) -> ListedCall:
+    """Return the facts about a call that the list keeps. `id_`: the board's, so that it is kept once."""
     words = searched_words(line)
     waits = section == "waiting"
     kind = CallKind(section, line.session_id, similarity_key(line) if waits else "", _risk_group(line) if waits else "")
-    return ListedCall(line.id, kind, words if len(words) <= LONGEST_SEARCHED else None)
+    return ListedCall(id_, kind, words if len(words) <= LONGEST_SEARCHED else None)
 
 
 def _risk_group(line: CallLine) -> str:
@@ -102,18 +103,18 @@ class SectionRows:
         self._rows = {section: OrderedTickets() for section in SECTIONS}
         # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 26).
         self._grouped: dict[Grouping, GroupedTickets] = {
-            "session": GroupedTickets(lambda ticket: listed.kind(ticket).session_id),
-            "similarity": GroupedTickets(lambda ticket: listed.kind(ticket).similarity),
-            "risk": GroupedTickets(lambda ticket: listed.kind(ticket).risk, RISK_GROUPS),
+            "session": GroupedTickets(listed.kind, attrgetter("session_id")),
+            "similarity": GroupedTickets(listed.kind, attrgetter("similarity")),
+            "risk": GroupedTickets(listed.kind, attrgetter("risk"), RISK_GROUPS),
         }
 
     def add(self, ticket: int) -> None:
         """Add a ticket to its section."""
-        section = self._listed.kind(ticket).section
-        self._rows[section].add(ticket)
-        if section == "waiting":
+        kind = self._listed.kind(ticket)
+        self._rows[kind.section].add(ticket)
+        if kind.section == "waiting":
             for grouped in self._grouped.values():
-                grouped.add(ticket)
+                grouped.add(ticket, kind)
 
     def discard(self, ticket: int) -> None:
         """Remove a ticket from its section, if it is there."""
@@ -183,22 +184,23 @@ class RecentCalls:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._of: dict[str, list[str]] = {}
-        """By session: the ids of its newest calls, in the order of their numbers."""
+        self._of: dict[str, list[tuple[int, str]]] = {}
+        """By session: the numbers and ids of its newest calls, in the order of their numbers."""
 
     def came(self, session_id: str, id_: str) -> None:
         """Note a call that is listed for the first time."""
         recent = self._of.setdefault(session_id, [])
         # Calls that have ended come after those that wait, although they may be older.
-        insort(recent, id_, key=_number)
-        del recent[:-KEPT]
+        insort(recent, (_number(id_), id_))
+        if len(recent) > KEPT:
+            del recent[0]
 
     def beside(self, record: CallRecord) -> tuple[CallRecord, ...]:
         """Return other calls of the session, the newest first."""
         calls = self._board.calls
         # The board forgets closed sessions; their calls are in the journal only.
-        ids = reversed(self._of.get(record.call.session_id, ()))
-        found = [calls[id_] for id_ in ids if id_ != record.id and id_ in calls]
+        recent = reversed(self._of.get(record.call.session_id, ()))
+        found = [calls[id_] for _, id_ in recent if id_ != record.id and id_ in calls]
         return tuple(found[: KEPT - 1])
 
 
@@ -254,7 +256,7 @@ class CallRoster:
             del self._ticket_of[id_]
             self._listed.discard(ticket)
         if now is not None and line is not None:
-            self._list(listed(line, now))
+            self._list(listed(id_, line, now))
         return ticket is None
 
     def _list(self, call: ListedCall) -> None:

@@ -35,8 +35,8 @@ Reconnect = Callable[[], Awaitable[Supervision]]
 
 SLICE_S = 0.008
 """Seconds of applying events before keys and drawing get their turn."""
-SHOWN_EVERY_S = 0.1
-"""Seconds between two updates of the screen while one batch is applied."""
+SHOWN_EVERY_S = 0.25
+"""Seconds between two updates of the screen while one batch is applied: each takes as long as a thousand calls."""
 RETRIES_S = (0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to reconnect; the last one repeats."""
 

@@ -150,13 +150,17 @@ class OrderedTickets:
             raise KeyError(ticket)
         return position
 
-    def add(self, ticket: int) -> None:
-        """Add a ticket in order, unless it is here already."""
+    def add(self, ticket: int) -> bool:
+        """Add a ticket in order. Returns False if it is here already."""
+        tickets = self._tickets
         # New tickets are the highest ones, so that nearly every call of this is an append.
-        if not self._tickets or ticket > self._tickets[-1]:
-            self._tickets.append(ticket)
+        if not tickets or ticket > tickets[-1]:
+            tickets.append(ticket)
         elif ticket not in self:
-            self._tickets.insert(bisect_left(self._tickets, ticket), ticket)
+            tickets.insert(bisect_left(tickets, ticket), ticket)
+        else:
+            return False
+        return True
 
     def discard(self, ticket: int) -> None:
         """Remove a ticket, if it is here."""
@@ -241,8 +245,14 @@ class TicketGroup:
 class GroupedTickets:
     """Tickets in groups, which are in the order in which their first ticket came."""
 
-    def __init__(self, key_of: Callable[[int], str], ranked: Iterable[str] = ()) -> None:
-        """`key_of` returns the group of a ticket, which never changes; `ranked` groups come first, in this order."""
+    def __init__(
+        self,
+        kind_of: Callable[[int], CallKind],
+        key_of: Callable[[CallKind], str],
+        ranked: Iterable[str] = (),
+    ) -> None:
+        """`key_of` returns the group of a call, which never changes; `ranked` groups come first, in this order."""
+        self._kind_of = kind_of
         self._key_of = key_of
         self._count = 0
         self._slots = [TicketGroup(key, slot) for slot, key in enumerate(ranked)]
@@ -257,7 +267,7 @@ class GroupedTickets:
         return (ticket for group in self._slots for ticket in group.tickets)
 
     def __contains__(self, ticket: int) -> bool:
-        group = self._by_key.get(self._key_of(ticket))
+        group = self._by_key.get(self._key_of(self._kind_of(ticket)))
         return group is not None and ticket in group.tickets
 
     def __getitem__(self, row: int) -> int:
@@ -273,20 +283,18 @@ class GroupedTickets:
 
     def position(self, ticket: int) -> int:
         """Return the row of a ticket, from 0, without headings. Raises `KeyError` if it is not here."""
-        group = self._by_key[self._key_of(ticket)]
+        group = self._by_key[self._key_of(self._kind_of(ticket))]
         return self._sums.before(group.slot)[0] + group.tickets.position(ticket)
 
-    def add(self, ticket: int) -> None:
-        """Add a ticket to its group, or to a new group at the end, unless it is here already."""
-        key = self._key_of(ticket)
+    def add(self, ticket: int, kind: CallKind) -> None:
+        """Add the ticket of such a call to its group, or to a new group at the end, unless it is here already."""
+        key = self._key_of(kind)
         group = self._by_key.get(key)
         if group is None:
             group = self._by_key[key] = self._begin(key)
-        before = len(group.tickets)
-        group.tickets.add(ticket)
-        added = len(group.tickets) - before
-        self._count += added
-        self._sums.add(group.slot, added, 0)
+        if group.tickets.add(ticket):
+            self._count += 1
+            self._sums.add(group.slot, 1, 0)
 
     def _begin(self, key: str) -> TicketGroup:
         """Return a group for its first ticket: in its rank, or at the end."""
@@ -301,7 +309,7 @@ class GroupedTickets:
 
     def discard(self, ticket: int) -> None:
         """Remove a ticket, if it is here, and its group with the last ticket."""
-        group = self._by_key.get(self._key_of(ticket))
+        group = self._by_key.get(self._key_of(self._kind_of(ticket)))
         if group is None or ticket not in group.tickets:
             return
         group.tickets.discard(ticket)
