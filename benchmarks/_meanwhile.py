@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from many_starts import directories
+from measure import directories
 
 from whisper_tui.wire.client import SupervisorClient
 

@@ -202,7 +202,7 @@ def main() -> None:
     """Measure and print. Arguments: `floods` or `queues` for one of them alone, and how many calls are many."""
     chosen = [word for word in sys.argv[1:] if not word.isdecimal()] or ["floods", "queues"]
     many = next((int(word) for word in sys.argv[1:] if word.isdecimal()), MANY)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as name:
         if "floods" in chosen:
             floods(Path(name))
         if "queues" in chosen:

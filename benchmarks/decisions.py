@@ -13,13 +13,12 @@ import threading
 import time
 from pathlib import Path
 
-from measure import median, table
+from measure import directories, median, table
 
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
 from whisper_tui.model.decision import Decider, Deny
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
-from whisper_tui.system.state_directory import Directories
 
 WRITERS = 16
 WAITING = 800
@@ -90,7 +89,7 @@ async def main(seconds: float, rounds: int) -> None:
     found |= {"decisions": [], "least": []}
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as directory:
         place = Path(directory)
-        home = Directories(config=place / "config", state=place / "state", runtime=place / "run")
+        home = directories(place)
         supervisor = Supervisor(home, LocalExecutor(place / "state" / "runs"))
         await supervisor.open()
         session = (await supervisor.open_session(SessionHello(name="benchmark", root=directory))).id

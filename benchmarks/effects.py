@@ -149,7 +149,7 @@ def edits(workspace: Path) -> None:
 
 def main() -> None:
     """Measure and print."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as name:
         workspace = Path(name) / "work"
         workspace.mkdir()
         subprocess.run(["bash", "-c", SETUP], cwd=workspace, check=True, stdout=subprocess.DEVNULL)

@@ -109,7 +109,7 @@ def measured(
 def main() -> None:
     """Measure and print. Argument: how many calls wait on each machine."""
     each = int(sys.argv[1]) if sys.argv[1:] else EACH
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY")) as name:
         root = Path(name)
         columns = [
             *measured(root / "one", 1, HOSTS * each, 0),

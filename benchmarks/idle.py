@@ -16,9 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from measure import table
+from measure import directories, table
 
-from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
 
 SETTLES_S = 15.0
@@ -66,7 +65,7 @@ async def main(seconds: float) -> None:
     """Measure the supervisor alone, and then both."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY"), ignore_cleanup_errors=True) as directory:
         place = Path(directory)
-        home = Directories(config=place / "config", state=place / "state", runtime=place / "run")
+        home = directories(place)
         client = await SupervisorClient.connect(home)
         supervisor = (await client.status()).pid
         await client.close()

@@ -13,10 +13,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from measure import median, quantile, serial_popen_seconds, table
+from measure import directories, median, quantile, serial_popen_seconds, table
 
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
-from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
 
 COMMAND = ("sleep", "600")
@@ -28,11 +27,6 @@ name = "the command that is measured"
 argv = ["sleep", "600"]
 """
 PROGRAM = Path(__file__).with_name("_meanwhile.py")
-
-
-def directories(place: Path) -> Directories:
-    """The directories of a supervisor of its own."""
-    return Directories(config=place / "config", state=place / "state", runtime=place / "run")
 
 
 @asynccontextmanager

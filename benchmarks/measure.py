@@ -15,6 +15,7 @@ from pathlib import Path
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.system.state_directory import Directories
 
 
 class Runner:
@@ -120,6 +121,11 @@ async def runner() -> AsyncIterator[Runner]:
             yield runner
         finally:
             await runner.executor.close()
+
+
+def directories(place: Path) -> Directories:
+    """The directories of a supervisor of its own."""
+    return Directories(config=place / "config", state=place / "state", runtime=place / "run")
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -11,10 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import median, quantile, table
+from measure import directories, median, quantile, table
 
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, SessionHello
-from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
 
 COMMAND = ("bash", "-c", "true")
@@ -64,7 +63,7 @@ async def main(rounds: int) -> None:
     """Measure against a supervisor of its own, in a process of its own."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIRECTORY"), ignore_cleanup_errors=True) as directory:
         root = Path(directory)
-        home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
+        home = directories(root)
         (root / "config").mkdir(mode=0o700)
         (root / "config" / "config.toml").write_text(CONFIGURATION)
         (root / "config" / "config.toml").chmod(0o600)

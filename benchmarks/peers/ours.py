@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import directories
 from benchmarks.peers.mcp_stdio import Server
 from benchmarks.peers.processes import until
 from benchmarks.peers.programs import said
@@ -36,7 +37,7 @@ def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Dir
         f"{'sandbox = false' if any(word.startswith('/') for word in argv) else ''}\n"
         for number, argv in enumerate(commands)
     ]
-    home = _home(place)
+    home = directories(place)
     Path(home.config).mkdir(mode=0o700)
     file = Path(home.config) / "config.toml"
     file.touch(mode=0o600)
@@ -46,7 +47,7 @@ def home_in(place: Path, workers: int = 8, commands: Sequence[Argv] = ()) -> Dir
 
 async def stop(place: Path) -> None:
     """Stop the supervisor of a place, as the system does: to what an agent has started it would not listen."""
-    door = await SupervisorClient.connect(_home(place), start=False)
+    door = await SupervisorClient.connect(directories(place), start=False)
     pid = (await door.status()).pid
     await door.close()
     os.kill(pid, signal.SIGTERM)
@@ -136,10 +137,6 @@ def request(session: str, place: Path, argv: Argv) -> CallRequest:
     """A call of `execute_command`."""
     spec = CommandSpec(command=ArgvCommand(program=argv[0], args=argv[1:]), cwd=str(place))
     return CallRequest(session_id=session, tool="execute_command", arguments={}, spec=spec)
-
-
-def _home(place: Path) -> Directories:
-    return Directories(config=place / "config", state=place / "state", runtime=place / "run")
 
 
 def _check_code(result: dict[str, Any]) -> None:
