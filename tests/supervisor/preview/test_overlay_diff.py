@@ -306,6 +306,19 @@ def test_a_plan_and_new_stamps_that_an_earlier_version_wrote_are_loaded(workshop
     assert load_plan(str(store)).changes == (plan.changes[0]._replace(before=before._replace(ctime=7)),)
 
 
+def test_a_new_directory_has_no_records_of_overlayfs_unless_a_real_file_was_moved_to_it(workshop):
+    def work() -> None:
+        for name in ("plain", "plain/below", "mixed"):
+            os.mkdir(name)
+            write(f"{name}/new", "new\n")
+        os.symlink("new", "plain/soft")
+        os.rename("file", "mixed/moved")
+
+    changes = {os.path.basename(change.path): change for change in workshop.plan(work).changes}
+    assert changes["plain"].unmarked_inside
+    assert not changes["mixed"].unmarked_inside
+
+
 def test_more_changes_than_a_preview_lists_are_refused(workshop, monkeypatch):
     monkeypatch.setattr(file_trees, "MOST_ENTRIES", 3)
 

@@ -20,8 +20,8 @@ from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.file_trees import Stamp
 from whisper_tui.supervisor.preview.real_paths import Conflict
+from whisper_tui.supervisor.preview.stamps import Stamp
 from whisper_tui.supervisor.preview.transition import (
     TransitionFailed,
     apply,

@@ -21,16 +21,15 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import Place
 from whisper_tui.supervisor.preview.file_trees import (
-    Stamp,
     attributes,
     copy_content,
     copy_tree,
     dress,
     open_file,
     set_attributes,
-    stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 PLAN, RENEWED, STATE = "plan.json", "renewed.json", "state.json"
 
@@ -94,6 +93,8 @@ class FileChange(NamedTuple):
     """True if the file loses an access control list."""
     unmarked: bool = False
     """True if a new file is known to bear no records of overlayfs."""
+    unmarked_inside: bool = False
+    """True if that is known of all in a new directory that are no directories themselves."""
     moved_to: str = ""
     """The new name of the file, for `move`."""
 

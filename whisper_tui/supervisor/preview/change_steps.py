@@ -28,15 +28,12 @@ from whisper_tui.supervisor.preview.change_records import (
 )
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
-    Stamp,
     TreeWalker,
     change_mode,
     copy_node,
     copy_tree,
-    differs,
     remove_marks,
     remove_tree,
-    stamp,
 )
 from whisper_tui.supervisor.preview.real_paths import (
     MOST_OPEN,
@@ -49,6 +46,7 @@ from whisper_tui.supervisor.preview.real_paths import (
     remove_at,
     restore_mode,
 )
+from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
 
 def is_alike(found: Stamp, wanted: Stamp) -> bool:
@@ -77,7 +75,7 @@ class _NewFiles:
             if not change.unmarked:
                 self._unmark(change.content, change.after)
             return
-        targets = dict(change.relinks)
+        targets, is_marked = dict(change.relinks), not change.unmarked_inside
         # A step that failed may have left a name of a real file here.
         remove_tree(self._spare())
         with TreeWalker(change.content, 0o700) as walker:
@@ -86,7 +84,7 @@ class _NewFiles:
                 if not pending[-1]:
                     pending.pop()
                     if pending:
-                        inside = "/".join(walker.names)
+                        inside = walker.inside[:-1]
                         _restore_directory(walker.path(walker.up()), change.new_inside[inside])
                     continue
                 name, is_directory = pending[-1].pop()
@@ -94,8 +92,9 @@ class _NewFiles:
                     walker.down(name)
                     pending.append(walker.entries())
                     continue
-                inside = "/".join((*walker.names, name))
-                self._unmark(walker.path(name), change.new_inside.get(inside))
+                inside = walker.inside + name
+                if is_marked:
+                    self._unmark(walker.path(name), change.new_inside.get(inside))
                 target = targets.get(inside)
                 if target is not None:
                     self._set_joined(walker.path(name), self._real.at(target), joined=joined)

@@ -22,13 +22,11 @@ from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
-    Stamp,
     TreeEntry,
     copy_node,
     make_alike,
     open_file,
     remove_tree,
-    stamp,
     stamps_inside,
 )
 from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
@@ -43,6 +41,7 @@ from whisper_tui.supervisor.preview.preview_process import (
     fork_host,
     wakeups,
 )
+from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 COPY, BASE, LEAKS = "copy", "base.json", "leaks.json"
 """The copy of the workspace in a store, what was in it when the command started, and the files that name the copy."""

@@ -1,4 +1,4 @@
-"""Files and trees exactly as they are: stamps, copies with hard links and extended attributes, removal.
+"""Files and trees exactly as they are: copies with hard links and extended attributes, removal.
 
 Linux only. Trees are walked with one open directory at a time. No symbolic link inside them is followed, not even one
 that replaces a directory meanwhile, and no path inside them grows too long for the kernel.
@@ -10,9 +10,10 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
+
+from whisper_tui.supervisor.preview.stamps import FACTS, Stamp, stamp_from, stamp_of
 
 OVERLAY_MARKS = ("user.overlay.", "trusted.overlay.")
 """Prefixes of the extended attributes in which overlayfs keeps its own records."""
@@ -30,62 +31,6 @@ class PreviewTooLarge(Exception):
     """The command changed more files than a preview lists. The text names the number and the directory."""
 
 
-_FACTS = attrgetter("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
-"""The fields of a status that a stamp has, in its order."""
-
-
-class Stamp(NamedTuple):
-    """The facts of a file, one of which changes whenever anything about it does."""
-
-    mode: int
-    uid: int
-    gid: int
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
-    links: int
-
-    @property
-    def is_directory(self) -> bool:
-        """True if it is a directory, and no symbolic link to one."""
-        return stat.S_ISDIR(self.mode)
-
-    @property
-    def is_file(self) -> bool:
-        """True if it is a regular file."""
-        return stat.S_ISREG(self.mode)
-
-
-def stamp_of(found: os.stat_result) -> Stamp:
-    """Return the facts of a file that was looked at."""
-    return Stamp._make(_FACTS(found))
-
-
-def stamp(path: str, directory: int | None = None) -> Stamp | None:
-    """Return the stamp of a file, not of what a symbolic link points to. None: it is not there, or out of reach.
-
-    `directory`: the opened directory in which the path begins.
-    """
-    try:
-        return stamp_of(os.stat(path, dir_fd=directory, follow_symlinks=False))
-    except OSError:
-        return None
-
-
-def differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
-    """True if these are different files or versions of one. `copied`: a copy with the same time counts as the same."""
-    if found == wanted:
-        return False
-    if found is None or wanted is None:
-        return True
-    if found.is_directory and wanted.is_directory:
-        # Its size and times change with its entries.
-        return found[:3] != wanted[:3] or (not copied and found.inode != wanted.inode)
-    compared = 5 if copied else 7
-    return found[:compared] != wanted[:compared]
-
-
 class TreeWalker:
     """A position in a directory tree, moved by one name at a time. Holds one descriptor, however deep it is.
 
@@ -96,6 +41,8 @@ class TreeWalker:
     def __init__(self, top: str, needed: int = 0) -> None:
         self._needed = needed
         self._above: list[tuple[str, tuple[int, int], int | None]] = []
+        self.inside = ""
+        """The path from the top to the current directory, with a slash at its end unless that is the top."""
         self._top = top
         self._top_mode = self._grant(top)
         self.fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -115,11 +62,6 @@ class TreeWalker:
             with suppress(FileNotFoundError):
                 change_mode(self._top, self._top_mode)
 
-    @property
-    def names(self) -> list[str]:
-        """The names on the way from the top to the current directory."""
-        return [name for name, _, _ in self._above]
-
     def path(self, name: str) -> str:
         """Return a path to an entry of the current directory, for calls that know no directory descriptors."""
         return f"/proc/self/fd/{self.fd}/{name}"
@@ -137,6 +79,7 @@ class TreeWalker:
         os.close(self.fd)
         self.fd = below
         self._above.append((name, (here.st_dev, here.st_ino), mode))
+        self.inside += f"{name}/"
 
     def up(self) -> str:
         """Return to the directory above. Returns the name of the directory that was left."""
@@ -144,6 +87,7 @@ class TreeWalker:
         os.close(self.fd)
         self.fd = above
         name, expected, mode = self._above.pop()
+        self.inside = self.inside[: -len(name) - 1]
         found = os.fstat(above)
         if (found.st_dev, found.st_ino) != expected:
             # Somebody moved the directory that was left: whatever is above it now is none of this tree.
@@ -174,31 +118,36 @@ def stamps_inside(top: str, *, forced: bool = False) -> dict[str, Stamp]:
     """
     found: dict[str, Stamp] = {}
     with TreeWalker(top, 0o500 if forced else 0) as walker:
-        pending = [_sorted_entries(walker)]
+        # The entries of each directory as a stack: its last one comes first.
+        pending = [sorted(walker.entries(), reverse=True)]
         while pending:
-            if not pending[-1]:
+            below = _look(walker, pending[-1], found)
+            if len(found) > MOST_ENTRIES:
+                raise PreviewTooLarge(f"more than {MOST_ENTRIES:,} files and directories are below {top}")
+            if not below:
                 pending.pop()
                 if pending:
                     walker.up()
                 continue
-            name, is_directory = pending[-1].pop()
-            try:
-                status = os.stat(name, dir_fd=walker.fd, follow_symlinks=False)
-            except (FileNotFoundError, PermissionError):
-                continue
-            found["/".join((*walker.names, name))] = stamp_of(status)
-            if len(found) > MOST_ENTRIES:
-                raise PreviewTooLarge(f"more than {MOST_ENTRIES:,} files and directories are below {top}")
-            if is_directory:
-                with suppress(PermissionError):
-                    walker.down(name)
-                    pending.append(_sorted_entries(walker))
+            with suppress(PermissionError):
+                walker.down(below)
+                pending.append(sorted(walker.entries(), reverse=True))
     return found
 
 
-def _sorted_entries(walker: TreeWalker) -> list[tuple[str, bool]]:
-    """Return the entries of the current directory as a stack: its last one comes first."""
-    return sorted(walker.entries(), reverse=True)
+def _look(walker: TreeWalker, entries: list[tuple[str, bool]], found: dict[str, Stamp]) -> str:
+    """Note the stamps of entries of the current directory, up to the next directory. Returns its name, if any."""
+    fd, inside = walker.fd, walker.inside
+    while entries and len(found) <= MOST_ENTRIES:
+        name, is_directory = entries.pop()
+        try:
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except (FileNotFoundError, PermissionError):
+            continue
+        found[inside + name] = stamp_from(FACTS(status))
+        if is_directory:
+            return name
+    return ""
 
 
 def attributes(path: str, *, marks: bool = False, forced: bool = False) -> dict[str, bytes]:
@@ -456,7 +405,7 @@ def make_alike(
                     _dress_as(old.path(name), new.path(name), forced=forced, marks=marks)
                 continue
             name, is_directory = pending[-1].pop()
-            entry = TreeEntry(old.path(name), new.path(name), "/".join((*old.names, name)))
+            entry = TreeEntry(old.path(name), new.path(name), old.inside + name)
             if not is_wanted(entry):
                 continue
             if is_directory:

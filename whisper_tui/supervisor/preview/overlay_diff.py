@@ -32,14 +32,13 @@ from whisper_tui.supervisor.preview.change_records import (
 )
 from whisper_tui.supervisor.preview.file_trees import (
     PreviewTooLarge,
-    Stamp,
     attributes,
     change_mode,
     open_file,
     overlay_mark,
-    stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 LAYERS = "layers.json"
 _CHUNK = 1 << 20
@@ -264,7 +263,9 @@ class ChangeReader:
             inside = self._inside(change.content, forced=True)
             relinks = self._relinks(inside)
             targets = {target: present_stamp(target) for _, target in relinks}
+            files = (f"{change.content}/{name}" for name, found in inside.items() if not found.is_directory)
             change = change._replace(new_inside=inside, relinks=relinks, targets=targets or None)
+            change = change._replace(unmarked_inside=all(map(_is_unmarked, files)))
         links = _outside_links(change)
         return change._replace(links=links) if links else change
 

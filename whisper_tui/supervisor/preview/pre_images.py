@@ -39,16 +39,14 @@ from whisper_tui.supervisor.preview.change_records import (
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
-    Stamp,
     attributes,
     copy_node,
     copy_tree,
-    differs,
     make_alike,
     remove_tree,
-    stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
 MOST_ENTRIES = 100_000
 """Files and directories that are kept of one command."""

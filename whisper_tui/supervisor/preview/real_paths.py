@@ -18,7 +18,8 @@ from whisper_tui.supervisor.keeper.syscalls import (
     rename,
 )
 from whisper_tui.supervisor.preview.change_records import DirectoryState
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, open_file, remove_tree, stamp, stamp_of
+from whisper_tui.supervisor.preview.file_trees import change_mode, open_file, remove_tree
+from whisper_tui.supervisor.preview.stamps import Stamp, stamp, stamp_of
 
 MOST_OPEN = 128
 """Directories that are open at once."""

@@ -42,8 +42,9 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
 )
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
+from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamps_inside
 from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
+from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
 
 class TransitionFailed(Exception):
@@ -367,8 +368,8 @@ def _renewed(change: FileChange, present: Stamp | None) -> dict[str, Any]:
         found["targets"] = _all_newer({path: stamp(path) for path in change.targets}, change.targets)
     if change.old_inside is not None and not differs(present, change.before, copied=True):
         found["old_inside"] = _all_newer(stamps_inside(change.path), change.old_inside)
-    if change.new_inside is not None:
-        # Further names of real files have become files of their own. The rest stays as the command left it.
+    if change.new_inside is not None and change.relinks:
+        # Further names of real files have become files of their own. The rest is as the command left it, as before.
         inside, old = stamps_inside(change.content, forced=True), change.new_inside
         found["new_inside"] = {name: inside.get(name, each)._replace(mode=each.mode) for name, each in old.items()}
     return found
@@ -410,6 +411,8 @@ def _differences(top: str, wanted: Inside) -> list[str]:
         found = stamps_inside(top)
     except OSError:
         return [top]
+    if found == wanted:
+        return []
     return [
         os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
     ]

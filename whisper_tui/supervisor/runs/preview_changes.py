@@ -33,7 +33,7 @@ from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import change_records, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
-from whisper_tui.supervisor.preview.file_trees import Stamp
+from whisper_tui.supervisor.preview.stamps import Stamp
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.system.host_files import read_regular
 
