@@ -14,10 +14,11 @@ from tests.outside import needs_overlays
 from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, tick
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.preview import file_trees
-from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
+from whisper_tui.supervisor.preview.change_records import FileChange, Plan
 from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import save_outside
+from whisper_tui.supervisor.preview.plan_files import load_plan
 from whisper_tui.supervisor.preview.transition import apply
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
@@ -297,7 +298,9 @@ def test_a_plan_is_the_same_after_it_was_loaded(workshop):
 def test_a_plan_and_new_stamps_that_an_earlier_version_wrote_are_loaded(workshop):
     plan = workshop.plan(lambda: write("file", "new\n"))
     store = Path(workshop.store)
-    changes = [change.as_json() | {"before": change.before, "after": change.after} for change in plan.changes]
+    changes = [
+        {name: value for name, value in change._asdict().items() if value is not None} for change in plan.changes
+    ]
     (store / "plan.json").write_text(json.dumps({"changes": changes, "directories": plan.directories, "meanwhile": []}))
     assert load_plan(str(store)) == plan
     before = plan.changes[0].before

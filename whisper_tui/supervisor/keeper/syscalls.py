@@ -17,6 +17,9 @@ AT_FDCWD = -100
 _RESOLVE_NO_SYMLINKS = 4
 _LONGEST_HANDLE = 128
 """MAX_HANDLE_SZ."""
+_AT_EMPTY_PATH, _STATX_MNT_ID = 0x1000, 0x1000
+_STATX = struct.Struct("=I132xIIQ104x")
+"""`struct statx`: the mask of its valid fields, and far behind it the device and the mount."""
 LINUX = sys.platform == "linux"
 MACHINE = os.uname().machine
 
@@ -42,7 +45,7 @@ shmat 30 196|shmctl 31 195|semget 64 190|semop 65 193|semctl 66 191|semtimedop 2
 msgrcv 70 188|msgctl 71 187|mq_open 240 180|mq_unlink 241 181|io_uring_setup 425 425|io_uring_enter 426 426
 io_uring_register 427 427|memfd_create 319 279|memfd_secret 447 447|seccomp 317 277|capset 126 91
 connect 42 203|sendto 44 206|syncfs 306 267|landlock_create_ruleset 444 444|landlock_add_rule 445 445
-landlock_restrict_self 446 446|chdir 80 49|execve 59 221|name_to_handle_at 303 264
+landlock_restrict_self 446 446|chdir 80 49|execve 59 221|name_to_handle_at 303 264|statx 332 291
 """
 _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 
@@ -176,6 +179,16 @@ Place = tuple[int, str]
 def rename(source: Place, target: Place, flags: int) -> None:
     """Rename a file by renameat2(2), with `RENAME_NOREPLACE` or `RENAME_EXCHANGE`. Raises `OSError`."""
     call("renameat2", source[0], source[1].encode(*_NAMES), target[0], target[1].encode(*_NAMES), flags)
+
+
+def mount_of(fd: int) -> tuple[int, int, int]:
+    """Return the device and the mount of an open file. Raises `OSError`, also where the kernel does not tell them."""
+    made = ctypes.create_string_buffer(_STATX.size)
+    call("statx", fd, b"", _AT_EMPTY_PATH, _STATX_MNT_ID, made)
+    mask, major, minor, mount = _STATX.unpack(made)
+    if not mask & _STATX_MNT_ID:
+        raise OSError(38, os.strerror(38))
+    return major, minor, mount
 
 
 def file_handle(path: str) -> bytes:

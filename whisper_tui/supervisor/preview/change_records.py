@@ -1,8 +1,7 @@
-"""The records of changes in the store of a preview: the plan, its state, what is overwritten, and what was made.
+"""The records of changes: the plan of a preview, what it overwrites, and what was made.
 
 The plan has every single change of the real files, with the stamps that must be found there, and names every path that
-a transition may touch. `overlay_diff`, `confined` and `pre_images` write it, once. Its state, and what differs since an
-undo, lie in files of their own.
+a transition may touch. `plan_files` writes it, and all that is noted about its changes.
 
 A small file costs far more to create and to remove than to write, so the old contents of small ones lie one after the
 other in a single file of the store. Others are files of their own there, under the number of their change.
@@ -10,13 +9,9 @@ other in a single file of the store. Others are files of their own there, under 
 
 import errno
 import fcntl
-import json
 import os
-import struct
-from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import Place
@@ -31,14 +26,10 @@ from whisper_tui.supervisor.preview.file_trees import (
 )
 from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
-PLAN, RENEWED, STATE = "plan.json", "renewed.json", "state.json"
-
 ADD, DELETE, REPLACE, WRITE, ATTRIBUTES, LINK = "add", "delete", "replace", "write", "attributes", "link"
 MOVE = "move"
 PREVIEWED, APPLYING, APPLIED, UNDOING, UNDONE = "previewed", "applying", "applied", "undoing", "undone"
 
-RESULTS = "results.json"
-"""The stamps of everything that was made real, by the number of the change: what `undo` must find."""
 KEPT = "kept"
 """The directory of the store with what was there before, by the number of the change."""
 SMALL_BYTES = 1 << 20
@@ -46,9 +37,6 @@ SMALL_BYTES = 1 << 20
 LARGE_BYTES = 1 << 20
 """Larger files are exchanged instead of written in place, if nobody has them open."""
 
-_ROW = struct.Struct("<IIIIqqqQI")
-"""The number of a change, and the fields of a stamp."""
-_STAMPS = ("before", "after")
 _CONTENTS, _SPANS = "contents", "contents.json"
 _CHUNK = 4 << 20
 _GROUPS, _GROUP = "groups", 256
@@ -108,11 +96,6 @@ class FileChange(NamedTuple):
         """The names that it adds, changes or removes."""
         return (self.path, self.moved_to) if self.moved_to else (self.path,)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not at their defaults, without its two stamps."""
-        named = zip(self._fields, self, strict=True)
-        return {name: value for name, value in named if (value or value == {}) and name not in _STAMPS}
-
 
 class DirectoryState(NamedTuple):
     """A directory in which entries change: its identity, and its mode and modification time before and after."""
@@ -137,77 +120,6 @@ class Plan(NamedTuple):
     meanwhile: tuple[str, ...] = ()
     state: str = PREVIEWED
     undone: frozenset[int] = frozenset()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the plan without its state, which has a file of its own."""
-        changes = [change.as_json() for change in self.changes]
-        stamps = {name: _packed(enumerate(getattr(change, name) for change in self.changes)) for name in _STAMPS}
-        return {"changes": changes, **stamps, "directories": self.directories, "meanwhile": self.meanwhile}
-
-
-def load_plan(store: str) -> Plan:
-    """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
-    found = run_files.read_json(os.path.join(store, PLAN))
-    progress = load_state(store)
-    for name in _STAMPS:
-        # Earlier versions have written each stamp as numbers, beside its change.
-        for number, each in _unpacked(found.get(name, "")):
-            found["changes"][number][name] = each
-    for number, fields in load_renewed(store).items():
-        found["changes"][number].update(fields)
-    return Plan(
-        tuple([_change(each) for each in found["changes"]]),
-        tuple(DirectoryState(*each) for each in found["directories"]),
-        tuple(found["meanwhile"]),
-        progress["state"],
-        frozenset(progress["undone"]),
-    )
-
-
-def save_plan(store: str, plan: Plan) -> None:
-    """Write the plan, durably. Its state is not part of it."""
-    data = json.dumps(plan.as_json(), separators=(",", ":")).encode()
-    run_files.write_whole(os.path.join(store, PLAN), data, durable=True)
-
-
-def load_renewed(store: str) -> dict[int, dict[str, Any]]:
-    """Return the fields of changes that are others since an undo, by the number of the change."""
-    try:
-        found = run_files.read_json(os.path.join(store, RENEWED))
-    except FileNotFoundError:
-        return {}
-    if isinstance(found, list):
-        # So earlier versions have written it.
-        return dict(found)
-    return {number: {"before": each} for number, each in _unpacked(found["before"])} | dict(found["others"])
-
-
-def load_state(store: str) -> dict[str, Any]:
-    """Return the state of the transition, and what it needs to resume."""
-    try:
-        found: dict[str, Any] = run_files.read_json(os.path.join(store, STATE))
-    except FileNotFoundError:
-        return {"state": PREVIEWED, "undone": []}
-    return found
-
-
-def save_state(store: str, state: str, *, durable: bool = False, **more: Any) -> None:
-    """Write the state of the transition, with what it needs to resume. `durable`: it survives a power failure."""
-    data = json.dumps({"state": state, "undone": [], **more}).encode()
-    run_files.write_whole(os.path.join(store, STATE), data, durable=durable)
-
-
-def _change(found: dict[str, Any]) -> FileChange:
-    for name in _STAMPS:
-        row = found.get(name)
-        if isinstance(row, list):
-            found[name] = Stamp._make(row)
-    for name in ("old_inside", "new_inside", "targets"):
-        if name in found:
-            found[name] = {path: Stamp(*each) for path, each in found[name].items()}
-    if "relinks" in found:
-        found["relinks"] = tuple((name, target) for name, target in found["relinks"])
-    return FileChange(**found)
 
 
 def text_of(extended: dict[str, bytes]) -> Attributes:
@@ -403,44 +315,3 @@ def result_of(change: FileChange) -> Result:
     """Return the file of a change that is real."""
     found = stamp(change.new_path) if change.op != DELETE else None
     return Result(found, stamps_inside(change.path) if change.new_inside is not None else None)
-
-
-def save_results(store: str, results: Mapping[int, Result]) -> None:
-    """Write what an undo must find."""
-    alone = _packed((number, each.found) for number, each in results.items() if each.inside is None)
-    others = [(number, *each) for number, each in results.items() if not each.found or each.inside is not None]
-    found = {"alone": alone, "others": others}
-    run_files.write_whole(os.path.join(store, RESULTS), json.dumps(found, separators=(",", ":")).encode())
-
-
-def load_results(store: str) -> dict[int, Result]:
-    """Return what an undo must find. Raises `OSError`."""
-    rows = run_files.read_json(os.path.join(store, RESULTS))
-    found = {number: Result(each) for number, each in _unpacked(rows["alone"])}
-    for number, present, inside in rows["others"]:
-        stamps = {name: Stamp(*each) for name, each in inside.items()} if inside is not None else None
-        found[number] = Result(Stamp(*present) if present is not None else None, stamps)
-    return found
-
-
-def save_renewed(store: str, changed: Mapping[int, dict[str, Any]]) -> None:
-    """Write the fields of changes that are others since an undo: a fraction of the plan."""
-    renewed = load_renewed(store)
-    for number, fields in changed.items():
-        if fields:
-            renewed[number] = renewed.get(number, {}) | fields
-    alone = [(number, fields["before"]) for number, fields in renewed.items() if fields.keys() == {"before"}]
-    others = [(number, fields) for number, fields in renewed.items() if fields.keys() != {"before"}]
-    data = json.dumps({"before": _packed(alone), "others": others}, separators=(",", ":")).encode()
-    run_files.write_whole(os.path.join(store, RENEWED), data)
-
-
-def _packed(rows: Iterable[tuple[int, Stamp | None]]) -> str:
-    """Return stamps with their numbers as text: to write and to read them as numbers in JSON takes most of the time."""
-    data = b"".join([_ROW.pack(number, *found) for number, found in rows if found is not None])
-    return b2a_base64(data, newline=False).decode()
-
-
-def _unpacked(text: str) -> Iterator[tuple[int, Stamp]]:
-    for row in _ROW.iter_unpack(a2b_base64(text)):
-        yield row[0], Stamp._make(row[1:])

@@ -48,6 +48,9 @@ from whisper_tui.supervisor.preview.real_paths import (
 )
 from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
+_OVERWRITING = (WRITE, REPLACE, DELETE)
+"""What these changes take away is kept before the first step, unless the step moves it to the store."""
+
 
 def is_alike(found: Stamp, wanted: Stamp) -> bool:
     """True if one may be a copy of the other: the same kind, size and time."""
@@ -165,18 +168,18 @@ class ChangeSteps:
         if any(change.op == DELETE for change in changes):
             self._contents.make_groups(len(changes))
         for number, change in enumerate(changes):
-            self._keep(number, change)
+            if change.before is not None and change.op in _OVERWRITING:
+                self._keep(number, change, change.before.size)
         self._contents.save()
 
-    def _keep(self, number: int, change: FileChange) -> None:
+    def _keep(self, number: int, change: FileChange, size: int) -> None:
         """Copy files to write in place, and files on another file system."""
-        if change.before is None or change.op not in (WRITE, REPLACE, DELETE):
-            return
         at = self._real.find(change.path)
-        elsewhere = self._real.is_elsewhere(at)
-        if change.op == WRITE and change.before.size <= SMALL_BYTES:
-            self._contents.add_content(number, at, change.before.size)
-        elif elsewhere or (change.op == WRITE and not may_exchange(at, self._real.at(change.path), change)):
+        if change.op == WRITE and size <= SMALL_BYTES:
+            self._contents.add_content(number, at, size)
+        elif self._real.is_elsewhere(at) or (
+            change.op == WRITE and not may_exchange(at, self._real.at(change.path), change)
+        ):
             self._contents.add_tree(number, self._real.at(change.path))
 
     # Making real
@@ -218,12 +221,13 @@ class ChangeSteps:
             self._move_in(change, at)
         else:
             _require_ours(found, change)
-        if change.after is not None:
+        if change.new_inside is not None and change.after is not None:
             restore_mode(at, change.after)
 
     def _move_in(self, change: FileChange, at: Place) -> None:
         """Move a new file or directory to its free name, unless that is done."""
-        self._new.prepare(change)
+        if not change.unmarked or change.new_inside is not None:
+            self._new.prepare(change)
         try:
             move((AT_FDCWD, change.content), at)
         except (FileExistsError, FileNotFoundError):
@@ -454,8 +458,8 @@ class ChangeSteps:
 def _is_alone(change: FileChange) -> bool:
     """True if no other step changes its file: it is no directory, and none makes or removes another name of it."""
     before, after = change.before, change.after
-    return (before is None or (before.links == 1 and not before.is_directory)) and (
-        after is None or (after.links == 1 and not after.is_directory)
+    return (before is None or (before.links == 1 and not stat.S_ISDIR(before.mode))) and (
+        after is None or (after.links == 1 and not stat.S_ISDIR(after.mode))
     )
 
 

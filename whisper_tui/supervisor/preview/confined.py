@@ -18,7 +18,7 @@ from typing import Any
 from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
-from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_plan
+from whisper_tui.supervisor.preview.change_records import Plan
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
@@ -31,6 +31,7 @@ from whisper_tui.supervisor.preview.file_trees import (
 )
 from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview, time_of_file_system
+from whisper_tui.supervisor.preview.plan_files import load_plan, save_plan
 from whisper_tui.supervisor.preview.preview_process import (
     CHECK_S,
     STARTED,

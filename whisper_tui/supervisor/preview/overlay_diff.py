@@ -19,15 +19,12 @@ from whisper_tui.supervisor.preview.change_records import (
     DELETE,
     LINK,
     MOVE,
-    PLAN,
     REPLACE,
     WRITE,
     DirectoryState,
     FileChange,
     Inside,
     Plan,
-    load_plan,
-    save_plan,
     text_of,
 )
 from whisper_tui.supervisor.preview.file_trees import (
@@ -38,6 +35,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     overlay_mark,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.plan_files import PLAN, load_plan, save_plan
 from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 LAYERS = "layers.json"

@@ -20,7 +20,6 @@ from whisper_tui.supervisor.preview.change_records import (
     ATTRIBUTES,
     DELETE,
     KEPT,
-    PLAN,
     REPLACE,
     WRITE,
     Attributes,
@@ -29,11 +28,7 @@ from whisper_tui.supervisor.preview.change_records import (
     Inside,
     Plan,
     Result,
-    load_plan,
     result_of,
-    save_plan,
-    save_results,
-    save_state,
     text_of,
 )
 from whisper_tui.supervisor.preview.file_trees import (
@@ -46,6 +41,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_tree,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.plan_files import PLAN, load_plan, save_plan, save_results, save_state
 from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
 MOST_ENTRIES = 100_000

@@ -14,12 +14,13 @@ from whisper_tui.supervisor.keeper.syscalls import (
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
     Place,
+    mount_of,
     open_directory,
     rename,
 )
 from whisper_tui.supervisor.preview.change_records import DirectoryState
 from whisper_tui.supervisor.preview.file_trees import change_mode, open_file, remove_tree
-from whisper_tui.supervisor.preview.stamps import Stamp, stamp, stamp_of
+from whisper_tui.supervisor.preview.stamps import FACTS, Stamp, stamp, stamp_from, stamp_of
 
 MOST_OPEN = 128
 """Directories that are open at once."""
@@ -50,7 +51,7 @@ class RealPaths:
         self._elsewhere: dict[int, bool] = {}
         """True for descriptors between whose directories and the store the kernel does not rename files."""
         self._store = store
-        self._mount: tuple[int, bytes] | None = None
+        self._mount: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +89,11 @@ class RealPaths:
             if error.errno not in OUT_OF_REACH:
                 raise
             return None
-        return stamp(name, fd)
+        try:
+            # Not by `stamp`: this is the look at each file before the first step.
+            return stamp_from(FACTS(os.stat(name, dir_fd=fd, follow_symlinks=False)))
+        except OSError:
+            return None
 
     def is_free(self, path: str) -> bool:
         """True if there is no such file, or its parent is out of reach or another one."""
@@ -128,7 +133,7 @@ class RealPaths:
         self._newest = (directory, fd)
         return fd
 
-    def _mount_of_store(self) -> tuple[int, bytes]:
+    def _mount_of_store(self) -> tuple[int, ...]:
         fd = os.open(self._store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return _mount_of(fd)
@@ -136,11 +141,17 @@ class RealPaths:
             os.close(fd)
 
 
-def _mount_of(fd: int) -> tuple[int, bytes]:
+def _mount_of(fd: int) -> tuple[int, ...]:
     """Identify the file system and the mount: a rename between two mounts fails even on the same file system."""
-    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
-        mount = next(line for line in file if line.startswith(b"mnt_id:"))
-    return os.fstat(fd).st_dev, mount
+    try:
+        return mount_of(fd)
+    except OSError as error:
+        # Kernels before 5.8, and places that deny the call. Both ways never mix: their answers differ.
+        if error.errno not in (errno.ENOSYS, errno.EPERM):
+            raise
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            mount = next(line for line in file if line.startswith(b"mnt_id:"))
+        return os.fstat(fd).st_dev, int(mount.split()[1])
 
 
 class WrittenFile:

@@ -9,9 +9,9 @@ import fcntl
 import gc
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
 from whisper_tui.supervisor.preview.change_records import (
@@ -32,17 +32,19 @@ from whisper_tui.supervisor.preview.change_records import (
     Inside,
     Plan,
     Result,
-    has_names,
+    result_of,
+)
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
+from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamps_inside
+from whisper_tui.supervisor.preview.new_stamps import restored_stamps, stamps_of_rest
+from whisper_tui.supervisor.preview.plan_files import (
     load_plan,
     load_results,
     load_state,
-    result_of,
     save_renewed,
     save_results,
     save_state,
 )
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
-from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamps_inside
 from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
 from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
@@ -65,6 +67,9 @@ def conflicts(plan: Plan) -> list[str]:
             if change.op == LINK:
                 if change.path not in deleted and not real.is_free(change.path):
                     found.append(change.path)
+            elif change.before is None:
+                if not real.is_free(change.path):
+                    found.append(change.path)
             elif differs(real.stamp(change.path), change.before):
                 found.append(change.path)
             elif change.moved_to:
@@ -72,7 +77,8 @@ def conflicts(plan: Plan) -> list[str]:
                     found.append(change.moved_to)
             elif change.old_inside is not None:
                 found += _differences(change.path, change.old_inside)
-            found += [path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]
+            if change.targets:
+                found += [path for path, old in change.targets.items() if differs(stamp(path), old)]
     return list(dict.fromkeys(found))
 
 
@@ -269,14 +275,13 @@ def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
                 ) from error
         _settle(directories, real, untimed, applied=False)
     if is_all:
-        anew = {number: _renewed(change, restored.get(number)) for number, change in enumerate(plan.changes)}
-        save_renewed(store, anew)
+        save_renewed(store, *restored_stamps(plan.changes, restored))
         _flush(store, plan)
         save_state(store, UNDONE, durable=True)
         remove_tree(os.path.join(store, KEPT))
         # The new stamps are on the disk, for `load_plan`. To have them here as well would take a tenth of the time.
         return plan._replace(state=UNDONE, undone=frozenset())
-    save_results(store, _stamped_results(plan, results, undone))
+    save_results(store, stamps_of_rest(plan, results, undone))
     _flush(store, plan)
     save_state(store, APPLIED, durable=True, undone=sorted(undone))
     return plan._replace(state=APPLIED, undone=undone)
@@ -327,14 +332,16 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
             if change.op == DELETE:
                 if change.path not in renewed and not real.is_free(change.path):
                     found.append(change.path)
-            elif differs(real.stamp(change.new_path), result.found):
+            elif differs(real.stamp(change.moved_to or change.path), result.found):
                 found.append(change.new_path)
             elif change.moved_to:
                 if not real.is_free(change.path):
                     found.append(change.path)
             elif result.inside is not None:
                 found += _differences(change.path, result.inside)
-    parents = {path.rpartition("/")[0] or "/" for number in chosen for path in plan.changes[number].paths}
+    undone = [plan.changes[number] for number in chosen]
+    parents = {change.path.rpartition("/")[0] or "/" for change in undone}
+    parents.update(change.moved_to.rpartition("/")[0] or "/" for change in undone if change.moved_to)
     for directory in plan.directories:
         present = stamp(directory.path)
         if directory.path in parents and (
@@ -353,56 +360,6 @@ def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
         mode = each.new_mode if each.path in own else each.old_mode
         mtime = each.new_mtime if each.path in parents else each.old_mtime
         yield each._replace(old_mode=mode, old_mtime=mtime)
-
-
-def _renewed(change: FileChange, present: Stamp | None) -> dict[str, Any]:
-    """Return the stamps that the files of a change have now that it was taken back, to apply it again.
-
-    `present`: its file, if that is known.
-    """
-    found: dict[str, Any] = {}
-    if change.before is not None:
-        present = present or stamp(change.path)
-        found["before"] = _newer(present, change.before)
-    if change.targets:
-        found["targets"] = _all_newer({path: stamp(path) for path in change.targets}, change.targets)
-    if change.old_inside is not None and not differs(present, change.before, copied=True):
-        found["old_inside"] = _all_newer(stamps_inside(change.path), change.old_inside)
-    if change.new_inside is not None and change.relinks:
-        # Further names of real files have become files of their own. The rest is as the command left it, as before.
-        inside, old = stamps_inside(change.content, forced=True), change.new_inside
-        found["new_inside"] = {name: inside.get(name, each)._replace(mode=each.mode) for name, each in old.items()}
-    return found
-
-
-def _all_newer(found: Mapping[str, Stamp | None], old: Inside) -> Inside:
-    return {name: _newer(found.get(name), each) for name, each in old.items()}
-
-
-def _newer(found: Stamp | None, old: Stamp) -> Stamp:
-    """Return the new stamp of a file that was restored; the old one if somebody else has changed it since."""
-    return old if found is None or differs(found, old, copied=True) else found
-
-
-def _stamped_results(plan: Plan, results: dict[int, Result], undone: frozenset[int]) -> dict[int, Result]:
-    """Return the results with new stamps for files that lost a further name: their change times differ."""
-    for number, change in enumerate(plan.changes):
-        result = results[number]
-        if number in undone or result.found is None:
-            continue
-        inside = result.inside
-        if inside is not None and any(has_names(each) for each in inside.values()):
-            found = stamps_inside(change.path)
-            inside = {name: _but_for_names(found.get(name), old) for name, old in inside.items()}
-        results[number] = Result(_but_for_names(stamp(change.path), result.found), inside)
-    return results
-
-
-def _but_for_names(found: Stamp | None, old: Stamp) -> Stamp:
-    """Return the new stamp of a file with several names, if nothing differs but those; else the old one."""
-    if found is None or not has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
-        return old
-    return found
 
 
 def _differences(top: str, wanted: Inside) -> list[str]:
