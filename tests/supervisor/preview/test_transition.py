@@ -1,11 +1,14 @@
 """A preview is applied whole or not at all, exactly as it was seen, and undone exactly; nobody else's work is lost."""
 
 import errno
+import json
 import os
 import shutil
 import stat
+import struct
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.plan_files import save_plan
+from whisper_tui.supervisor.preview.plan_files import load_results, save_plan
 from whisper_tui.supervisor.preview.real_paths import Conflict
 from whisper_tui.supervisor.preview.stamps import Stamp
 from whisper_tui.supervisor.preview.transition import (
@@ -90,6 +93,18 @@ def test_the_second_time_nothing_happens(scene):
     undo(scene.store)
     assert undo(scene.store).state == "undone"
     assert resume(scene.store).state == "undone"
+    scene.expect("undone", scene.before, applied=False)
+
+
+def test_what_an_earlier_version_has_applied_is_undone(scene):
+    apply(scene.store)
+    results = load_results(scene.store)
+    whole = [number for number, each in results.items() if each.found is None or each.inside is not None]
+    rows = [struct.pack("<IIIIqqqQI", number, *each.found) for number, each in results.items() if number not in whole]
+    found = {"alone": b64encode(b"".join(rows)).decode(), "others": [(number, *results[number]) for number in whole]}
+    Path(scene.store, "results.json").write_text(json.dumps(found))
+    assert load_results(scene.store) == results
+    undo(scene.store)
     scene.expect("undone", scene.before, applied=False)
 
 

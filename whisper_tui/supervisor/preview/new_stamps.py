@@ -21,7 +21,7 @@ def restored_stamps(
         before, present = change.before, None
         if before is not None:
             present = restored.get(number) or stamp(change.path)
-            befores[number] = _newer(present, before)
+            befores[number] = present if present and present[:5] == before[:5] else _newer(present, before)
         if change.targets or change.relinks or change.old_inside is not None:
             others[number] = _new_inside(change, present)
     return befores, others

@@ -9,10 +9,10 @@ import json
 import os
 import struct
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.change_records import (
@@ -29,14 +29,17 @@ PLAN, RENEWED, STATE = "plan.json", "renewed.json", "state.json"
 RESULTS = "results.json"
 """The stamps of everything that was made real, by the number of the change: what `undo` must find."""
 
-_NUMBERED, _ALONE = struct.Struct("<IIIIqqqQI"), struct.Struct("<IIIqqqQI")
-"""The fields of a stamp, with and without the number of its change."""
+_STAMP = struct.Struct("<IIIqqqQI")
+_NUMBERED = struct.Struct("<IIIIqqqQI")
+"""The number of a change beside each stamp, as earlier versions have written it."""
 _COLUMNS = ("op", "path", "content", "unmarked", "moved_to", "old_attributes", "new_attributes")
 _STAMPS = ("before", "after")
 _RARE = {name: each for name, each in FileChange._field_defaults.items() if name not in (*_COLUMNS, *_STAMPS)}
 """The fields that few changes have, with their defaults."""
 _INSIDE = ("old_inside", "new_inside", "targets")
 _change_from: Callable[[tuple[Any, ...]], FileChange] = partial(tuple.__new__, FileChange)
+_result_from: Callable[[tuple[Stamp | None, Inside | None]], Result] = partial(tuple.__new__, Result)
+Key = TypeVar("Key", int, str)
 
 
 # The plan
@@ -68,11 +71,15 @@ def save_plan(store: str, plan: Plan) -> None:
     found = {
         "columns": {name: [getattr(change, name) for change in plan.changes] for name in _COLUMNS},
         "others": [(number, fields) for number, change in enumerate(plan.changes) if (fields := _rare(change))],
-        **{name: _packed(enumerate(getattr(change, name) for change in plan.changes)) for name in _STAMPS},
+        **{name: _packed(_stamps(plan.changes, name)) for name in _STAMPS},
         "directories": plan.directories,
         "meanwhile": plan.meanwhile,
     }
     run_files.write_whole(os.path.join(store, PLAN), _json(found), durable=True)
+
+
+def _stamps(changes: Iterable[FileChange], name: str) -> dict[int, Stamp]:
+    return {number: each for number, change in enumerate(changes) if (each := getattr(change, name)) is not None}
 
 
 def _rare(change: FileChange) -> dict[str, Any]:
@@ -80,17 +87,15 @@ def _rare(change: FileChange) -> dict[str, Any]:
     return _json_values({name: each for name, old in _RARE.items() if (each := getattr(change, name)) != old})
 
 
-def _from_columns(found: dict[str, Any], befores: Mapping[int, Stamp]) -> list[FileChange]:
+def _from_columns(found: dict[str, Any], befores: dict[int, Stamp]) -> list[FileChange]:
     columns: dict[str, Iterable[Any]] = {name: repeat(value) for name, value in FileChange._field_defaults.items()}
     columns |= found["columns"]
+    numbers = range(len(found["columns"]["path"]))
     for name in _STAMPS:
-        stamps: list[Stamp | None] = [None] * len(found["columns"]["path"])
-        for number, each in _unpacked(found[name]):
-            stamps[number] = each
-        columns[name] = stamps
+        stamps = _unpacked(found[name])
         if name == "before":
-            for number, each in befores.items():
-                stamps[number] = each
+            stamps |= befores
+        columns[name] = map(stamps.get, numbers)
     return list(map(_change_from, zip(*(columns[name] for name in FileChange._fields), strict=False)))
 
 
@@ -98,7 +103,7 @@ def _from_rows(found: dict[str, Any], befores: Mapping[int, Stamp]) -> list[File
     """Return the changes of a plan that an earlier version has written; some also had stamps beside the changes."""
     rows = found["changes"]
     for name in _STAMPS:
-        for number, each in _unpacked(found.get(name, "")):
+        for number, each in _unpacked(found.get(name, "")).items():
             rows[number][name] = each
     for number, each in befores.items():
         rows[number]["before"] = each
@@ -112,11 +117,11 @@ def _merged(old: Mapping[int, dict[str, Any]], new: Mapping[int, dict[str, Any]]
 # What an undo has changed
 
 
-def save_renewed(store: str, befores: Mapping[int, Stamp], others: Mapping[int, dict[str, Any]]) -> None:
+def save_renewed(store: str, befores: dict[int, Stamp], others: Mapping[int, dict[str, Any]]) -> None:
     """Write the fields of changes that are others since an undo: a fraction of the plan."""
     old_befores, old_others = _load_renewed(store)
     others = _merged(old_others, {number: _json_values(fields) for number, fields in others.items()})
-    found = {"before": _packed((old_befores | dict(befores)).items()), "others": list(others.items())}
+    found = {"before": _packed(old_befores | befores), "others": list(others.items())}
     run_files.write_whole(os.path.join(store, RENEWED), _json(found))
 
 
@@ -129,7 +134,7 @@ def _load_renewed(store: str) -> tuple[dict[int, Stamp], dict[int, dict[str, Any
     if isinstance(found, list):
         # So earlier versions have written it.
         found = {"before": "", "others": found}
-    befores, others = dict(_unpacked(found["before"])), dict(found["others"])
+    befores, others = _unpacked(found["before"]), dict(found["others"])
     for number, fields in others.items():
         if "before" in fields:
             befores[number] = Stamp(*fields.pop("before"))
@@ -158,26 +163,27 @@ def save_state(store: str, state: str, *, durable: bool = False, **more: Any) ->
 
 def save_results(store: str, results: Mapping[int, Result]) -> None:
     """Write what an undo must find."""
-    alone, absent, others = [], [], []
-    pack = _NUMBERED.pack
+    alone: dict[int, Stamp] = {}
+    absent, others = [], []
     for number, (found, inside) in results.items():
         if inside is not None:
-            others.append((number, found, _packed_inside(inside)))
+            others.append((number, found, _packed(inside)))
         elif found is not None:
-            alone.append(pack(number, *found))
+            alone[number] = found
         else:
             absent.append(number)
-    rows = {"alone": _text(b"".join(alone)), "absent": absent, "others": others}
+    rows = {"alone": _packed(alone), "absent": absent, "others": others}
     run_files.write_whole(os.path.join(store, RESULTS), _json(rows))
 
 
 def load_results(store: str) -> dict[int, Result]:
     """Return what an undo must find. Raises `OSError`."""
     rows = run_files.read_json(os.path.join(store, RESULTS))
-    found = {number: Result(each) for number, each in _unpacked(rows["alone"])}
+    alone = _unpacked(rows["alone"])
+    found = dict(zip(alone, map(_result_from, zip(alone.values(), repeat(None))), strict=True))
     # Earlier versions have written those that are not there among the others.
     for number, present, inside in chain(rows["others"], ((number, None, None) for number in rows.get("absent", ()))):
-        stamps = _unpacked_inside(inside) if inside is not None else None
+        stamps = _unpacked(inside) if inside is not None else None
         found[number] = Result(Stamp(*present) if present is not None else None, stamps)
     return found
 
@@ -189,39 +195,25 @@ def _json(found: dict[str, Any]) -> bytes:
     return json.dumps(found, separators=(",", ":")).encode()
 
 
-def _text(data: bytes) -> str:
-    return b2a_base64(data, newline=False).decode()
+def _packed(stamps: Mapping[Key, Stamp]) -> tuple[list[Key], str]:
+    """Return stamps, each with its path or the number of its change, in a form for JSON."""
+    data = b"".join([_STAMP.pack(*each) for each in stamps.values()])
+    return list(stamps), b2a_base64(data, newline=False).decode()
 
 
-def _packed(rows: Iterable[tuple[int, Stamp | None]]) -> str:
-    """Return stamps with the numbers of their changes as text."""
-    pack = _NUMBERED.pack
-    return _text(b"".join([pack(number, *found) for number, found in rows if found is not None]))
-
-
-def _unpacked(text: str) -> Iterator[tuple[int, Stamp]]:
-    for row in _NUMBERED.iter_unpack(a2b_base64(text)):
-        yield row[0], stamp_from(row[1:])
-
-
-def _packed_inside(inside: Inside) -> tuple[list[str], str]:
-    return list(inside), _text(b"".join([_ALONE.pack(*each) for each in inside.values()]))
-
-
-def _unpacked_inside(found: Any) -> Inside:
+def _unpacked(found: Any) -> dict[Any, Stamp]:
+    if isinstance(found, list):
+        keys, text = found
+        return dict(zip(keys, map(stamp_from, _STAMP.iter_unpack(a2b_base64(text))), strict=True))
+    # So earlier versions have written it.
     if isinstance(found, dict):
-        # So earlier versions have written it.
         return {path: Stamp(*each) for path, each in found.items()}
-    names, text = found
-    return dict(zip(names, map(stamp_from, _ALONE.iter_unpack(a2b_base64(text))), strict=True))
+    return {row[0]: stamp_from(row[1:]) for row in _NUMBERED.iter_unpack(a2b_base64(found))}
 
 
 def _json_values(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields of a change in a form for JSON."""
-    return {
-        name: _packed_inside(value) if name in _INSIDE and value is not None else value
-        for name, value in fields.items()
-    }
+    return {name: _packed(value) if name in _INSIDE and value is not None else value for name, value in fields.items()}
 
 
 def _values(fields: dict[str, Any]) -> dict[str, Any]:
@@ -232,7 +224,7 @@ def _values(fields: dict[str, Any]) -> dict[str, Any]:
             found[name] = stamp_from(found[name])
     for name in _INSIDE:
         if found.get(name) is not None:
-            found[name] = _unpacked_inside(found[name])
+            found[name] = _unpacked(found[name])
     if "relinks" in found:
         found["relinks"] = tuple((name, target) for name, target in found["relinks"])
     return found
