@@ -76,7 +76,7 @@ PREVIEWS = (
     Mutation(
         "changes of others to a file that gets a further name",
         "whisper_tui.supervisor.preview.transition.conflicts",
-        "[path for path, old in (change.targets or {}).items() if differs(stamp(path), old)]",
+        "[path for path, old in change.targets.items() if differs(stamp(path), old)]",
         "[]",
         (OVER,),
     ),
@@ -130,6 +130,13 @@ PREVIEWS = (
         "    )",
         "True",
         (DIFF + "test_a_file_that_is_not_certainly_renamed_alone_is_deleted_and_created",),
+    ),
+    Mutation(
+        "records of overlayfs do not become real with a new directory",
+        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader._with_trees",
+        "all(map(_is_unmarked, files))",
+        "True",
+        (DIFF + "test_a_new_directory_has_no_records_of_overlayfs_unless_a_real_file_was_moved_to_it",),
     ),
     Mutation(
         "a file of which further names exist is not renamed",

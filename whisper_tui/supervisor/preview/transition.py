@@ -332,16 +332,14 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
             if change.op == DELETE:
                 if change.path not in renewed and not real.is_free(change.path):
                     found.append(change.path)
-            elif differs(real.stamp(change.moved_to or change.path), result.found):
+            elif differs(real.stamp(change.new_path), result.found):
                 found.append(change.new_path)
             elif change.moved_to:
                 if not real.is_free(change.path):
                     found.append(change.path)
             elif result.inside is not None:
                 found += _differences(change.path, result.inside)
-    undone = [plan.changes[number] for number in chosen]
-    parents = {change.path.rpartition("/")[0] or "/" for change in undone}
-    parents.update(change.moved_to.rpartition("/")[0] or "/" for change in undone if change.moved_to)
+    parents = _parents_of([plan.changes[number] for number in chosen])
     for directory in plan.directories:
         present = stamp(directory.path)
         if directory.path in parents and (
@@ -351,10 +349,16 @@ def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int
     return list(dict.fromkeys(found))
 
 
+def _parents_of(changes: Sequence[FileChange]) -> set[str]:
+    """Return the directories with the names that these changes add, change or remove."""
+    found = {change.path.rpartition("/")[0] or "/" for change in changes}
+    return found.union(change.moved_to.rpartition("/")[0] or "/" for change in changes if change.moved_to)
+
+
 def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
     """Return the directories with the modes and times that they have while some changes stay applied."""
     applied = [change for number, change in enumerate(plan.changes) if number not in undone]
-    parents = {os.path.dirname(path) for change in applied for path in change.paths}
+    parents = _parents_of(applied)
     own = {change.path for change in applied if change.op == ATTRIBUTES}
     for each in plan.directories:
         mode = each.new_mode if each.path in own else each.old_mode
