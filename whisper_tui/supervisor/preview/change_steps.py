@@ -245,31 +245,33 @@ class ChangeSteps:
         return part
 
     def _delete(self, number: int, change: FileChange, at: Place) -> None:
-        found, kept = stamp(at[1], at[0]), self._contents.path(number)
+        found, kept, elsewhere = stamp(at[1], at[0]), self._contents.path(number), self._real.is_elsewhere(at)
         if found is None or change.before is None or found.inode != change.before.inode:
             if stamp(kept) is None:
                 raise Conflict([change.path])
-        elif self._real.is_elsewhere(at):
+        elif elsewhere:
             rename(at, self._part(number, change.path), RENAME_NOREPLACE)
         else:
             self._contents.make_directory()
             move(at, (AT_FDCWD, kept))
-        self._clear(number, change, at)
+        if elsewhere:
+            self._clear(number, change, at)
 
     def _replace(self, number: int, change: FileChange, at: Place) -> None:
-        found = stamp(at[1], at[0])
+        found, elsewhere = stamp(at[1], at[0]), self._real.is_elsewhere(at)
         if found is None:
             raise Conflict([change.path])
         if change.before is None or found.inode != change.before.inode:
             _require_ours(found, change)
-        elif self._real.is_elsewhere(at):
+        elif elsewhere:
             exchange(at, self._copied(number, change))
         else:
             self._new.prepare(change)
             exchange(at, (AT_FDCWD, change.content))
         if change.after is not None:
             restore_mode(at, change.after)
-        self._clear(number, change, at)
+        if elsewhere:
+            self._clear(number, change, at)
 
     def _write(self, number: int, change: FileChange, at: Place) -> Stamp | None:
         before, after = change.before, change.after
