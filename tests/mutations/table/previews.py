@@ -175,14 +175,14 @@ PREVIEWS = (
     ),
     Mutation(
         "old contents are kept whole",
-        "whisper_tui.supervisor.preview.change_records.KeptContents.add_content",
+        "whisper_tui.supervisor.preview.real_paths.KeptContents.add_content",
         "len(content) != size",
         "False",
         (TRANSITION + "test_a_file_that_grows_after_the_check_is_not_overwritten",),
     ),
     Mutation(
         "old contents are restored whole",
-        "whisper_tui.supervisor.preview.change_records.KeptContents.content",
+        "whisper_tui.supervisor.preview.real_paths.KeptContents.content",
         "len(content) != size",
         "False",
         (TRANSITION + "test_an_old_content_of_which_the_end_is_lost_replaces_nothing",),

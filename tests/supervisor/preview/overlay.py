@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from tests.supervisor.preview.trees import described
 from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.preview.file_trees import attributes, dress, remove_tree
-from whisper_tui.supervisor.preview.stamps import stamp
+from whisper_tui.supervisor.preview.file_trees import attributes, dress, remove_tree, stamp
 
 NEWNS, NEWUSER = 0x20000, 0x10000000
 PRIVATE_ALL = 16384 | (1 << 18)

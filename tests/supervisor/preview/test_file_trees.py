@@ -23,9 +23,9 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_marks,
     remove_tree,
     set_attributes,
+    stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.stamps import stamp
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
 

@@ -12,10 +12,9 @@ from tests.supervisor.preview.overlay import previewed
 from tests.supervisor.preview.power import Disk, on_a_disk
 from tests.supervisor.preview.trees import described
 from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_records import FileChange
+from whisper_tui.supervisor.preview.change_records import FileChange, load_state
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
-from whisper_tui.supervisor.preview.plan_files import load_state
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

@@ -14,9 +14,8 @@ from tests.supervisor.preview.trees import described
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.supervisor.preview import pre_images, transition
-from whisper_tui.supervisor.preview.change_records import Plan
+from whisper_tui.supervisor.preview.change_records import Plan, save_plan
 from whisper_tui.supervisor.preview.change_steps import Conflict
-from whisper_tui.supervisor.preview.plan_files import save_plan
 from whisper_tui.supervisor.preview.pre_images import NotKept
 from whisper_tui.supervisor.runs.start_order import roots_of
 

@@ -21,11 +21,10 @@ from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
 from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
-from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents
+from whisper_tui.supervisor.preview.change_records import FileChange, load_results, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.plan_files import load_results, save_plan
-from whisper_tui.supervisor.preview.real_paths import Conflict
-from whisper_tui.supervisor.preview.stamps import Stamp
+from whisper_tui.supervisor.preview.file_trees import Stamp
+from whisper_tui.supervisor.preview.real_paths import Conflict, KeptContents
 from whisper_tui.supervisor.preview.transition import (
     TransitionFailed,
     apply,

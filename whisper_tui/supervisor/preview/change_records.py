@@ -1,46 +1,30 @@
-"""The records of changes: the plan of a preview, what it overwrites, and what was made.
+"""The records of changes in the store of a preview: the plan, its state, and what was made.
 
 The plan has every single change of the real files, with the stamps that must be found there, and names every path that
-a transition may touch. `plan_files` writes it, and all that is noted about its changes.
-
-A small file costs far more to create and to remove than to write, so the old contents of small ones lie one after the
-other in a single file of the store. Others are files of their own there, under the number of their change.
+a transition may touch. `overlay_diff`, `confined` and `pre_images` write it, once. Its state, and what differs since an
+undo, lie in files of their own. There may be many thousands of changes, so the plan has the fields that most of them
+have as columns, and all stamps are packed: to write and to read them as numbers in JSON takes most of the time.
 """
 
-import errno
-import fcntl
+import json
 import os
-from contextlib import suppress
-from typing import NamedTuple
+import struct
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, NamedTuple, TypeVar
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.syscalls import Place
-from whisper_tui.supervisor.preview.file_trees import (
-    attributes,
-    copy_content,
-    copy_tree,
-    dress,
-    open_file,
-    set_attributes,
-    stamps_inside,
-)
-from whisper_tui.supervisor.preview.stamps import Stamp, stamp
+from whisper_tui.supervisor.preview.file_trees import Stamp, differs, stamp, stamp_from, stamps_inside
 
 ADD, DELETE, REPLACE, WRITE, ATTRIBUTES, LINK = "add", "delete", "replace", "write", "attributes", "link"
 MOVE = "move"
 PREVIEWED, APPLYING, APPLIED, UNDOING, UNDONE = "previewed", "applying", "applied", "undoing", "undone"
 
-KEPT = "kept"
-"""The directory of the store with what was there before, by the number of the change."""
-SMALL_BYTES = 1 << 20
-"""Larger files are kept as files of their own, which share blocks with the original where the file system can."""
-LARGE_BYTES = 1 << 20
-"""Larger files are exchanged instead of written in place, if nobody has them open."""
-
-_CONTENTS, _SPANS = "contents", "contents.json"
-_CHUNK = 4 << 20
-_GROUPS, _GROUP = "groups", 256
-"""The directory of those for so many kept files each: to move a file to a directory of thousands takes far longer."""
+PLAN, RENEWED, STATE = "plan.json", "renewed.json", "state.json"
+RESULTS = "results.json"
+"""The stamps of everything that was made real, by the number of the change: what `undo` must find."""
 
 Attributes = dict[str, str]
 """Extended attributes with their values in hexadecimal digits."""
@@ -127,173 +111,6 @@ def text_of(extended: dict[str, bytes]) -> Attributes:
     return {name: value.hex() for name, value in extended.items()}
 
 
-class KeptContents:
-    """The kept contents of one store."""
-
-    def __init__(self, store: str) -> None:
-        self._directory = os.path.join(store, KEPT)
-        self._spans: dict[int, tuple[int, int]] | None = None
-        """Offsets and sizes in the common file, by the number of the change. None: they were not loaded yet."""
-        self._pending: list[bytes] = []
-        self._pending_bytes = self._end = 0
-        self._read, self._read_from = b"", 0
-        """A part of the common file that was read, and where it begins there."""
-        self._made = False
-        self._grouped: bool | None = None
-        """None: that was not looked for yet."""
-
-    def path(self, number: int) -> str:
-        """Return the place for what a change replaces, if it is a file or a tree of its own."""
-        if self._grouped is None:
-            self._grouped = os.path.isdir(f"{self._directory}/{_GROUPS}")
-        if self._grouped:
-            return f"{self._directory}/{_GROUPS}/{number // _GROUP}/{number}"
-        return f"{self._directory}/{number}"
-
-    def make_groups(self, count: int) -> None:
-        """Make directories for what this many changes replace, before anything is kept. Raises `OSError`."""
-        self._grouped = count > _GROUP
-        if self._grouped:
-            for group in range((count - 1) // _GROUP + 1):
-                os.makedirs(f"{self._directory}/{_GROUPS}/{group}", exist_ok=True)
-
-    def has(self, number: int) -> bool:
-        """True if something is kept for a change."""
-        return number in self._loaded() or stamp(self.path(number)) is not None
-
-    def make_directory(self) -> None:
-        """Make the directory for whatever is kept, unless it is there. Raises `OSError`."""
-        if not self._made:
-            os.makedirs(self._directory, exist_ok=True)
-            self._made = True
-
-    def add_tree(self, number: int, path: str) -> None:
-        """Keep a copy of a file or a tree. Raises `OSError`."""
-        self.make_directory()
-        copy_tree(path, self.path(number))
-
-    def add_content(self, number: int, at: Place, size: int) -> None:
-        """Keep the content of a regular file of this size. Raises `OSError`. It is in the store once `save` returns.
-
-        The size is at most `SMALL_BYTES`.
-        """
-        directory, name = at
-        reading = open_file(name, os.O_RDONLY, directory)
-        try:
-            content = os.read(reading, size + 1)
-        finally:
-            os.close(reading)
-        if len(content) != size:
-            # Nothing is overwritten of which only a part would be kept.
-            raise OSError(errno.ESTALE, "it changes just now", name)
-        self._loaded()[number] = (self._end, len(content))
-        self._end += len(content)
-        self._pending.append(content)
-        self._pending_bytes += len(content)
-        if self._pending_bytes > _CHUNK:
-            self._write()
-
-    def save(self) -> None:
-        """Write what was added."""
-        if self._spans:
-            self._write()
-            rows = [(number, *span) for number, span in self._spans.items()]
-            run_files.write_json(os.path.join(self._directory, _SPANS), rows)
-
-    def content(self, number: int) -> bytes | None:
-        """Return a content in the common file. None: it is not there. Raises `OSError`."""
-        span = self._loaded().get(number)
-        if span is None:
-            return None
-        begin, size = span
-        if not self._read_from <= begin <= begin + size <= self._read_from + len(self._read):
-            self._read_until(begin + size)
-        content = self._read[begin - self._read_from : begin - self._read_from + size]
-        if len(content) != size:
-            raise OSError(errno.EIO, "it is shorter than when it was written", os.path.join(self._directory, _CONTENTS))
-        return content
-
-    def restore(self, number: int, target: int) -> None:
-        """Replace the beginning of an open file by what is kept. Raises `OSError`."""
-        content = self.content(number)
-        if content is None:
-            pour(self.path(number), target)
-        else:
-            run_files.write_all(target, content)
-
-    def _read_until(self, end: int) -> None:
-        """Read the part of the common file before an offset: undo goes from its end to its beginning."""
-        fd = os.open(os.path.join(self._directory, _CONTENTS), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self._read_from = max(0, end - _CHUNK)
-            self._read = os.pread(fd, end - self._read_from, self._read_from)
-        finally:
-            os.close(fd)
-
-    def _write(self) -> None:
-        self.make_directory()
-        path = os.path.join(self._directory, _CONTENTS)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            run_files.write_all(fd, b"".join(self._pending))
-        finally:
-            os.close(fd)
-        self._pending.clear()
-        self._pending_bytes = 0
-
-    def _loaded(self) -> dict[int, tuple[int, int]]:
-        if self._spans is None:
-            self._spans = {}
-            # A broken file: the machine failed before the first step, so nothing has been overwritten.
-            with suppress(FileNotFoundError, ValueError):
-                rows = run_files.read_json(os.path.join(self._directory, _SPANS))
-                self._spans = {number: (offset, size) for number, offset, size in rows}
-        return self._spans
-
-
-def pour(source: str, target: int) -> None:
-    """Replace the beginning of an open file by the content of another. Raises `OSError`."""
-    reading = open_file(source, os.O_RDONLY)
-    try:
-        copy_content(reading, target)
-    finally:
-        os.close(reading)
-
-
-def finish(path: str, wanted: Stamp, extended: Attributes | None) -> None:
-    """Give a file its owner, mode, extended attributes and time; those of a directory but its mode and time."""
-    values = {name: bytes.fromhex(value) for name, value in (extended or {}).items()}
-    if not wanted.is_directory:
-        dress(path, wanted, values)
-        return
-    found = os.lstat(path)
-    if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
-        os.chown(path, wanted.uid, wanted.gid, follow_symlinks=False)
-    set_attributes(path, values)
-
-
-def may_exchange(at: Place, path: str, change: FileChange) -> bool:
-    """True if a large file may be replaced instead of written: nobody has it open, and no access list is lost.
-
-    `path` leads to the same file, for calls that know no directory descriptors.
-    """
-    old, new = change.before, change.after
-    if old is None or new is None or old.size <= LARGE_BYTES or (old.uid, old.gid) != (new.uid, new.gid):
-        return False
-    if attributes(path).keys() - (change.new_attributes or {}).keys():
-        return False
-    with suppress(OSError):
-        fd = os.open(at[1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=at[0])
-        try:
-            # The kernel gives a write lease only on a file that is open nowhere else.
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-            return True
-        finally:
-            os.close(fd)
-    return False
-
-
 class Result(NamedTuple):
     """A changed file after the change was made real, and everything in it if it is a new directory."""
 
@@ -315,3 +132,269 @@ def result_of(change: FileChange) -> Result:
     """Return the file of a change that is real."""
     found = stamp(change.new_path) if change.op != DELETE else None
     return Result(found, stamps_inside(change.path) if change.new_inside is not None else None)
+
+
+# The files of the store
+
+_STAMP = struct.Struct("<IIIqqqQI")
+_NUMBERED = struct.Struct("<IIIIqqqQI")
+"""The number of a change beside each stamp, as earlier versions have written it."""
+_COLUMNS = ("op", "path", "content", "unmarked", "moved_to", "old_attributes", "new_attributes")
+_STAMPS = ("before", "after")
+_RARE = {name: each for name, each in FileChange._field_defaults.items() if name not in (*_COLUMNS, *_STAMPS)}
+"""The fields that few changes have, with their defaults."""
+_INSIDE = ("old_inside", "new_inside", "targets")
+_change_from: Callable[[tuple[Any, ...]], FileChange] = partial(tuple.__new__, FileChange)
+_result_from: Callable[[tuple[Stamp | None, Inside | None]], Result] = partial(tuple.__new__, Result)
+Key = TypeVar("Key", int, str)
+
+
+# The plan
+
+
+def load_plan(store: str) -> Plan:
+    """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
+    found = run_files.read_json(os.path.join(store, PLAN))
+    progress = load_state(store)
+    befores, others = _load_renewed(store)
+    if "columns" in found:
+        changes = _from_columns(found, befores)
+        others = _merged(dict(found["others"]), others)
+    else:
+        changes = _from_rows(found, befores)
+    for number, fields in others.items():
+        changes[number] = changes[number]._replace(**_values(fields))
+    return Plan(
+        tuple(changes),
+        tuple(DirectoryState(*each) for each in found["directories"]),
+        tuple(found["meanwhile"]),
+        progress["state"],
+        frozenset(progress["undone"]),
+    )
+
+
+def save_plan(store: str, plan: Plan) -> None:
+    """Write the plan, durably. Its state is not part of it."""
+    found = {
+        "columns": {name: [getattr(change, name) for change in plan.changes] for name in _COLUMNS},
+        "others": [(number, fields) for number, change in enumerate(plan.changes) if (fields := _rare(change))],
+        **{name: _packed(_stamps(plan.changes, name)) for name in _STAMPS},
+        "directories": plan.directories,
+        "meanwhile": plan.meanwhile,
+    }
+    run_files.write_whole(os.path.join(store, PLAN), _json(found), durable=True)
+
+
+def _stamps(changes: Iterable[FileChange], name: str) -> dict[int, Stamp]:
+    return {number: each for number, change in enumerate(changes) if (each := getattr(change, name)) is not None}
+
+
+def _rare(change: FileChange) -> dict[str, Any]:
+    """Return the fields of a change that most do not have."""
+    return _json_values({name: each for name, old in _RARE.items() if (each := getattr(change, name)) != old})
+
+
+def _from_columns(found: dict[str, Any], befores: dict[int, Stamp]) -> list[FileChange]:
+    columns: dict[str, Iterable[Any]] = {name: repeat(value) for name, value in FileChange._field_defaults.items()}
+    columns |= found["columns"]
+    numbers = range(len(found["columns"]["path"]))
+    for name in _STAMPS:
+        stamps = _unpacked(found[name])
+        if name == "before":
+            stamps |= befores
+        columns[name] = map(stamps.get, numbers)
+    return list(map(_change_from, zip(*(columns[name] for name in FileChange._fields), strict=False)))
+
+
+def _from_rows(found: dict[str, Any], befores: Mapping[int, Stamp]) -> list[FileChange]:
+    """Return the changes of a plan that an earlier version has written; some also had stamps beside the changes."""
+    rows = found["changes"]
+    for name in _STAMPS:
+        for number, each in _unpacked(found.get(name, "")).items():
+            rows[number][name] = each
+    for number, each in befores.items():
+        rows[number]["before"] = each
+    return [FileChange(**_values(each)) for each in rows]
+
+
+def _merged(old: Mapping[int, dict[str, Any]], new: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    return {number: old.get(number, {}) | new.get(number, {}) for number in old.keys() | new.keys()}
+
+
+# What an undo has changed
+
+
+def save_renewed(store: str, befores: dict[int, Stamp], others: Mapping[int, dict[str, Any]]) -> None:
+    """Write the fields of changes that are others since an undo: a fraction of the plan."""
+    old_befores, old_others = _load_renewed(store)
+    others = _merged(old_others, {number: _json_values(fields) for number, fields in others.items()})
+    found = {"before": _packed(old_befores | befores), "others": list(others.items())}
+    run_files.write_whole(os.path.join(store, RENEWED), _json(found))
+
+
+def _load_renewed(store: str) -> tuple[dict[int, Stamp], dict[int, dict[str, Any]]]:
+    """Return the new stamps of what was there before, and other fields of changes, by the number of the change."""
+    try:
+        found = run_files.read_json(os.path.join(store, RENEWED))
+    except FileNotFoundError:
+        return {}, {}
+    if isinstance(found, list):
+        # So earlier versions have written it.
+        found = {"before": "", "others": found}
+    befores, others = _unpacked(found["before"]), dict(found["others"])
+    for number, fields in others.items():
+        if "before" in fields:
+            befores[number] = Stamp(*fields.pop("before"))
+    return befores, others
+
+
+def restored_stamps(
+    changes: Sequence[FileChange], restored: Mapping[int, Stamp | None]
+) -> tuple[dict[int, Stamp], dict[int, dict[str, Any]]]:
+    """Return the new stamps of what was there before, and other new fields, after all changes were taken back.
+
+    Both by the number of the change. `restored`: files of changes, as far as they are known.
+    """
+    befores: dict[int, Stamp] = {}
+    others: dict[int, dict[str, Any]] = {}
+    for number, change in enumerate(changes):
+        before, present = change.before, None
+        if before is not None:
+            present = restored.get(number) or stamp(change.path)
+            befores[number] = present if present and present[:5] == before[:5] else _newer(present, before)
+        if change.targets or change.relinks or change.old_inside is not None:
+            others[number] = _new_inside(change, present)
+    return befores, others
+
+
+def _new_inside(change: FileChange, present: Stamp | None) -> dict[str, Any]:
+    """Return the stamps of other files than that of a change itself. `present`: that file, restored."""
+    found: dict[str, Any] = {}
+    if change.targets:
+        found["targets"] = _all_newer({path: stamp(path) for path in change.targets}, change.targets)
+    if change.old_inside is not None and not differs(present, change.before, copied=True):
+        found["old_inside"] = _all_newer(stamps_inside(change.path), change.old_inside)
+    if change.new_inside is not None and change.relinks:
+        # Further names of real files have become files of their own. The rest is as the command left it, as before.
+        inside, old = stamps_inside(change.content, forced=True), change.new_inside
+        found["new_inside"] = {name: inside.get(name, each)._replace(mode=each.mode) for name, each in old.items()}
+    return found
+
+
+def _all_newer(found: Mapping[str, Stamp | None], old: Inside) -> Inside:
+    return {name: _newer(found.get(name), each) for name, each in old.items()}
+
+
+def _newer(found: Stamp | None, old: Stamp) -> Stamp:
+    """Return the new stamp of a file that was restored; the old one if somebody else has changed it since."""
+    return old if found is None or differs(found, old, copied=True) else found
+
+
+# The state
+
+
+def load_state(store: str) -> dict[str, Any]:
+    """Return the state of the transition, and what it needs to resume."""
+    try:
+        found: dict[str, Any] = run_files.read_json(os.path.join(store, STATE))
+    except FileNotFoundError:
+        return {"state": PREVIEWED, "undone": []}
+    return found
+
+
+def save_state(store: str, state: str, *, durable: bool = False, **more: Any) -> None:
+    """Write the state of the transition, with what it needs to resume. `durable`: it survives a power failure."""
+    run_files.write_whole(os.path.join(store, STATE), _json({"state": state, "undone": [], **more}), durable=durable)
+
+
+# What was made real
+
+
+def save_results(store: str, results: Mapping[int, Result]) -> None:
+    """Write what an undo must find."""
+    alone: dict[int, Stamp] = {}
+    absent, others = [], []
+    for number, (found, inside) in results.items():
+        if inside is not None:
+            others.append((number, found, _packed(inside)))
+        elif found is not None:
+            alone[number] = found
+        else:
+            absent.append(number)
+    rows = {"alone": _packed(alone), "absent": absent, "others": others}
+    run_files.write_whole(os.path.join(store, RESULTS), _json(rows))
+
+
+def load_results(store: str) -> dict[int, Result]:
+    """Return what an undo must find. Raises `OSError`."""
+    rows = run_files.read_json(os.path.join(store, RESULTS))
+    alone = _unpacked(rows["alone"])
+    found = dict(zip(alone, map(_result_from, zip(alone.values(), repeat(None))), strict=True))
+    # Earlier versions have written those that are not there among the others.
+    for number, present, inside in chain(rows["others"], ((number, None, None) for number in rows.get("absent", ()))):
+        stamps = _unpacked(inside) if inside is not None else None
+        found[number] = Result(Stamp(*present) if present is not None else None, stamps)
+    return found
+
+
+def stamps_of_rest(plan: Plan, results: dict[int, Result], undone: frozenset[int]) -> dict[int, Result]:
+    """Return the results with new stamps for files that lost a further name: their change times differ."""
+    for number, change in enumerate(plan.changes):
+        result = results[number]
+        if number in undone or result.found is None:
+            continue
+        inside = result.inside
+        if inside is not None and any(has_names(each) for each in inside.values()):
+            found = stamps_inside(change.path)
+            inside = {name: _but_for_names(found.get(name), old) for name, old in inside.items()}
+        results[number] = Result(_but_for_names(stamp(change.path), result.found), inside)
+    return results
+
+
+def _but_for_names(found: Stamp | None, old: Stamp) -> Stamp:
+    """Return the new stamp of a file with several names, if nothing differs but those; else the old one."""
+    if found is None or not has_names(old) or (*found[:5], found.inode) != (*old[:5], old.inode):
+        return old
+    return found
+
+
+# Stamps as text
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+def _packed(stamps: Mapping[Key, Stamp]) -> tuple[list[Key], str]:
+    """Return stamps, each with its path or the number of its change, in a form for JSON."""
+    data = b"".join([_STAMP.pack(*each) for each in stamps.values()])
+    return list(stamps), b2a_base64(data, newline=False).decode()
+
+
+def _unpacked(found: Any) -> dict[Any, Stamp]:
+    if isinstance(found, list):
+        keys, text = found
+        return dict(zip(keys, map(stamp_from, _STAMP.iter_unpack(a2b_base64(text))), strict=True))
+    # So earlier versions have written it.
+    if isinstance(found, dict):
+        return {path: Stamp(*each) for path, each in found.items()}
+    return {row[0]: stamp_from(row[1:]) for row in _NUMBERED.iter_unpack(a2b_base64(found))}
+
+
+def _json_values(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a change in a form for JSON."""
+    return {name: _packed(value) if name in _INSIDE and value is not None else value for name, value in fields.items()}
+
+
+def _values(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a change from their form for JSON."""
+    found = dict(fields)
+    for name in _STAMPS:
+        if isinstance(found.get(name), list):
+            found[name] = stamp_from(found[name])
+    for name in _INSIDE:
+        if found.get(name) is not None:
+            found[name] = _unpacked(found[name])
+    if "relinks" in found:
+        found["relinks"] = tuple((name, target) for name, target in found["relinks"])
+    return found

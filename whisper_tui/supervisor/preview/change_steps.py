@@ -14,42 +14,44 @@ from whisper_tui.supervisor.preview.change_records import (
     ADD,
     ATTRIBUTES,
     DELETE,
-    KEPT,
     LINK,
     MOVE,
     REPLACE,
-    SMALL_BYTES,
     WRITE,
     FileChange,
-    KeptContents,
-    finish,
-    may_exchange,
-    pour,
 )
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
+    Stamp,
     TreeWalker,
     change_mode,
     copy_node,
     copy_tree,
+    differs,
     remove_marks,
     remove_tree,
+    stamp,
 )
 from whisper_tui.supervisor.preview.real_paths import (
+    KEPT,
     MOST_OPEN,
+    SMALL_BYTES,
     Conflict,
+    KeptContents,
     RealPaths,
     WrittenFile,
     exchange,
+    finish,
+    may_exchange,
     move,
     path_to,
+    pour,
     remove_at,
     restore_mode,
 )
-from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
 
 _OVERWRITING = (WRITE, REPLACE, DELETE)
-"""What these changes take away is kept before the first step, unless the step moves it to the store."""
+"""Before the first step, that which these changes take away is kept, unless the step moves it to the store."""
 
 
 def is_alike(found: Stamp, wanted: Stamp) -> bool:
@@ -204,7 +206,7 @@ class ChangeSteps:
         elif change.op == ATTRIBUTES and after is not None:
             finish(self._real.at(change.path), after, change.new_attributes)
         elif change.op == LINK:
-            self._link(change, self._real.at(change.path))
+            _link(change, self._real.at(change.path), self._real.at(change.target))
         if _is_alone(change):
             return stamp(at[1], at[0]) if after is not None else None
         self._new.note_links(change)
@@ -318,14 +320,6 @@ class ChangeSteps:
                 rename(to, at, RENAME_NOREPLACE)
             raise Conflict([path])
         return moved
-
-    def _link(self, change: FileChange, path: str) -> None:
-        target = self._real.at(change.target)
-        found, existing = stamp(path), stamp(target)
-        if found is None:
-            os.link(target, path, follow_symlinks=False)
-        elif existing is None or found.inode != existing.inode:
-            raise Conflict([change.path])
 
     # Taking back
 
@@ -486,3 +480,11 @@ def _restore_directory(path: str, wanted: Stamp) -> None:
     found = os.lstat(path)
     if found.st_mtime_ns != wanted.mtime:
         os.utime(path, ns=(found.st_atime_ns, wanted.mtime), follow_symlinks=False)
+
+
+def _link(change: FileChange, path: str, target: str) -> None:
+    found, existing = stamp(path), stamp(target)
+    if found is None:
+        os.link(target, path, follow_symlinks=False)
+    elif existing is None or found.inode != existing.inode:
+        raise Conflict([change.path])

@@ -18,20 +18,21 @@ from typing import Any
 from whisper_tui.supervisor.keeper import run_files, syscalls
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
-from whisper_tui.supervisor.preview.change_records import Plan
+from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_plan
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
+    Stamp,
     TreeEntry,
     copy_node,
     make_alike,
     open_file,
     remove_tree,
+    stamp,
     stamps_inside,
 )
 from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview, time_of_file_system
-from whisper_tui.supervisor.preview.plan_files import load_plan, save_plan
 from whisper_tui.supervisor.preview.preview_process import (
     CHECK_S,
     STARTED,
@@ -42,7 +43,6 @@ from whisper_tui.supervisor.preview.preview_process import (
     fork_host,
     wakeups,
 )
-from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 COPY, BASE, LEAKS = "copy", "base.json", "leaks.json"
 """The copy of the workspace in a store, what was in it when the command started, and the files that name the copy."""

@@ -1,4 +1,4 @@
-"""Files and trees exactly as they are: copies with hard links and extended attributes, removal.
+"""Files and trees exactly as they are: stamps, copies with hard links and extended attributes, removal.
 
 Linux only. Trees are walked with one open directory at a time. No symbolic link inside them is followed, not even one
 that replaces a directory meanwhile, and no path inside them grows too long for the kernel.
@@ -10,10 +10,10 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from operator import attrgetter
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
-
-from whisper_tui.supervisor.preview.stamps import FACTS, Stamp, stamp_from, stamp_of
 
 OVERLAY_MARKS = ("user.overlay.", "trusted.overlay.")
 """Prefixes of the extended attributes in which overlayfs keeps its own records."""
@@ -29,6 +29,61 @@ _SMALL = 1 << 16
 
 class PreviewTooLarge(Exception):
     """The command changed more files than a preview lists. The text names the number and the directory."""
+
+
+FACTS = attrgetter("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
+"""The fields of a status that a stamp has, in its order."""
+
+
+class Stamp(NamedTuple):
+    """The facts of a file, one of which changes whenever anything about it does."""
+
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+    links: int
+
+    @property
+    def is_directory(self) -> bool:
+        """True if it is a directory, and no symbolic link to one."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """True if it is a regular file."""
+        return stat.S_ISREG(self.mode)
+
+
+stamp_from: Callable[[tuple[int, ...]], Stamp] = partial(tuple.__new__, Stamp)
+"""Makes a stamp of its fields, without the check of their number: there is one for each look at a file."""
+
+
+def stamp(path: str, directory: int | None = None) -> Stamp | None:
+    """Return the stamp of a file, not of what a symbolic link points to. None: it is not there, or out of reach.
+
+    `directory`: the opened directory in which the path begins.
+    """
+    try:
+        return stamp_from(FACTS(os.stat(path, dir_fd=directory, follow_symlinks=False)))
+    except OSError:
+        return None
+
+
+def differs(found: Stamp | None, wanted: Stamp | None, *, copied: bool = False) -> bool:
+    """True if these are different files or versions of one. `copied`: a copy with the same time counts as the same."""
+    if found == wanted:
+        return False
+    if found is None or wanted is None:
+        return True
+    if found.is_directory and wanted.is_directory:
+        # Its size and times change with its entries.
+        return found[:3] != wanted[:3] or (not copied and found.inode != wanted.inode)
+    compared = 5 if copied else 7
+    return found[:compared] != wanted[:compared]
 
 
 class TreeWalker:
@@ -118,7 +173,6 @@ def stamps_inside(top: str, *, forced: bool = False) -> dict[str, Stamp]:
     """
     found: dict[str, Stamp] = {}
     with TreeWalker(top, 0o500 if forced else 0) as walker:
-        # The entries of each directory as a stack: its last one comes first.
         pending = [sorted(walker.entries(), reverse=True)]
         while pending:
             below = _look(walker, pending[-1], found)
@@ -137,14 +191,12 @@ def stamps_inside(top: str, *, forced: bool = False) -> dict[str, Stamp]:
 
 def _look(walker: TreeWalker, entries: list[tuple[str, bool]], found: dict[str, Stamp]) -> str:
     """Note the stamps of entries of the current directory, up to the next directory. Returns its name, if any."""
-    fd, inside = walker.fd, walker.inside
     while entries and len(found) <= MOST_ENTRIES:
         name, is_directory = entries.pop()
         try:
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            found[walker.inside + name] = stamp_from(FACTS(os.stat(name, dir_fd=walker.fd, follow_symlinks=False)))
         except (FileNotFoundError, PermissionError):
             continue
-        found[inside + name] = stamp_from(FACTS(status))
         if is_directory:
             return name
     return ""
@@ -326,7 +378,7 @@ def copy_node(source: str, target: str, links: Links | None = None, lasting: str
     else:
         # No access for others before the owner is right: fifos, sockets and devices.
         os.mknod(target, kind | 0o600, status.st_rdev)
-    dress(target, stamp_of(status), attributes(source, marks=marks, forced=True), marks=marks)
+    dress(target, stamp_from(FACTS(status)), attributes(source, marks=marks, forced=True), marks=marks)
     if links is not None and key is not None:
         links.setdefault(key, lasting or target)
 
@@ -419,7 +471,7 @@ def make_alike(
 
 
 def _dress_as(source: str, target: str, *, forced: bool, marks: bool) -> None:
-    dress(target, stamp_of(os.lstat(source)), attributes(source, marks=marks, forced=forced), marks=marks)
+    dress(target, stamp_from(FACTS(os.lstat(source))), attributes(source, marks=marks, forced=forced), marks=marks)
 
 
 def remove_tree(path: str) -> None:

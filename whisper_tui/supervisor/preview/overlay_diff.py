@@ -19,24 +19,27 @@ from whisper_tui.supervisor.preview.change_records import (
     DELETE,
     LINK,
     MOVE,
+    PLAN,
     REPLACE,
     WRITE,
     DirectoryState,
     FileChange,
     Inside,
     Plan,
+    load_plan,
+    save_plan,
     text_of,
 )
 from whisper_tui.supervisor.preview.file_trees import (
     PreviewTooLarge,
+    Stamp,
     attributes,
     change_mode,
     open_file,
     overlay_mark,
+    stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.plan_files import PLAN, load_plan, save_plan
-from whisper_tui.supervisor.preview.stamps import Stamp, stamp
 
 LAYERS = "layers.json"
 _CHUNK = 1 << 20

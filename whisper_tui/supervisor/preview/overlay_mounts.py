@@ -24,9 +24,9 @@ from whisper_tui.supervisor.preview.file_trees import (
     make_alike,
     overlay_mark,
     remove_tree,
+    stamp,
 )
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS
-from whisper_tui.supervisor.preview.stamps import stamp
 
 RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""

@@ -19,7 +19,7 @@ from whisper_tui.supervisor.preview.change_records import (
     APPLIED,
     ATTRIBUTES,
     DELETE,
-    KEPT,
+    PLAN,
     REPLACE,
     WRITE,
     Attributes,
@@ -28,21 +28,27 @@ from whisper_tui.supervisor.preview.change_records import (
     Inside,
     Plan,
     Result,
+    load_plan,
     result_of,
+    save_plan,
+    save_results,
+    save_state,
     text_of,
 )
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     PreviewTooLarge,
+    Stamp,
     attributes,
     copy_node,
     copy_tree,
+    differs,
     make_alike,
     remove_tree,
+    stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.plan_files import PLAN, load_plan, save_plan, save_results, save_state
-from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
+from whisper_tui.supervisor.preview.real_paths import KEPT
 
 MOST_ENTRIES = 100_000
 """Files and directories that are kept of one command."""

@@ -1,15 +1,20 @@
-"""Real files, reached through parents that no symbolic link redirects: to look at, to move and to write in place.
+"""Real files, reached through parents that no symbolic link redirects, and what is kept of those that are changed.
 
-Calls begin in an opened directory where they can: a path through `/proc` takes longer than most of them.
+Calls begin in an opened directory where they can: a path through `/proc` takes longer than most of them. A small file
+costs far more to create and to remove than to write, so the old contents of small ones lie one after the other in a
+single file of the store. Others are files of their own there, under the number of their change.
 """
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.syscalls import (
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
@@ -18,9 +23,32 @@ from whisper_tui.supervisor.keeper.syscalls import (
     open_directory,
     rename,
 )
-from whisper_tui.supervisor.preview.change_records import DirectoryState
-from whisper_tui.supervisor.preview.file_trees import change_mode, open_file, remove_tree
-from whisper_tui.supervisor.preview.stamps import FACTS, Stamp, stamp, stamp_from, stamp_of
+from whisper_tui.supervisor.preview.change_records import Attributes, DirectoryState, FileChange
+from whisper_tui.supervisor.preview.file_trees import (
+    FACTS,
+    Stamp,
+    attributes,
+    change_mode,
+    copy_content,
+    copy_tree,
+    dress,
+    open_file,
+    remove_tree,
+    set_attributes,
+    stamp,
+    stamp_from,
+)
+
+KEPT = "kept"
+"""The directory of the store with what was there before, by the number of the change."""
+SMALL_BYTES = 1 << 20
+"""Larger files are kept as files of their own, which share blocks with the original where the file system can."""
+LARGE_BYTES = 1 << 20
+"""Larger files are exchanged instead of written in place, if nobody has them open."""
+_CONTENTS, _SPANS = "contents", "contents.json"
+_CHUNK = 4 << 20
+_GROUPS, _GROUP = "groups", 256
+"""The directory of those for so many kept files each: to move a file to a directory of thousands takes far longer."""
 
 MOST_OPEN = 128
 """Directories that are open at once."""
@@ -165,7 +193,7 @@ class WrittenFile:
                 raise Conflict([path]) from error
             raise
         status = os.fstat(self.fd)
-        self.found = stamp_of(status)
+        self.found = stamp_from(FACTS(status))
         """The file as it was when it was opened."""
         self._atime = status.st_atime_ns
         if self.found.inode != inode or not self.found.is_file:
@@ -186,7 +214,7 @@ class WrittenFile:
             # Only now: ext4 writes a file to the disk at once that is emptied and written again.
             os.ftruncate(self.fd, wanted.size)
         os.utime(self.fd, ns=(self._atime, wanted.mtime))
-        found = stamp_of(os.fstat(self.fd))
+        found = stamp_from(FACTS(os.fstat(self.fd)))
         return found if found[:5] == wanted[:5] and not has_attributes else None
 
 
@@ -239,3 +267,173 @@ def restore_mode(at: Place, wanted: Stamp) -> None:
     found = stamp(at[1], at[0])
     if found is not None and found.is_directory and found.mode != wanted.mode:
         change_mode(at[1], stat.S_IMODE(wanted.mode), at[0])
+
+
+# What is kept
+
+
+class KeptContents:
+    """The kept contents of one store."""
+
+    def __init__(self, store: str) -> None:
+        self._directory = os.path.join(store, KEPT)
+        self._spans: dict[int, tuple[int, int]] | None = None
+        """Offsets and sizes in the common file, by the number of the change. None: they were not loaded yet."""
+        self._pending: list[bytes] = []
+        self._pending_bytes = self._end = 0
+        self._read, self._read_from = b"", 0
+        """A part of the common file that was read, and where it begins there."""
+        self._made = False
+        self._grouped: bool | None = None
+        """None: that was not looked for yet."""
+
+    def path(self, number: int) -> str:
+        """Return the place for what a change replaces, if it is a file or a tree of its own."""
+        if self._grouped is None:
+            self._grouped = os.path.isdir(f"{self._directory}/{_GROUPS}")
+        if self._grouped:
+            return f"{self._directory}/{_GROUPS}/{number // _GROUP}/{number}"
+        return f"{self._directory}/{number}"
+
+    def make_groups(self, count: int) -> None:
+        """Make directories for what this many changes replace, before anything is kept. Raises `OSError`."""
+        self._grouped = count > _GROUP
+        if self._grouped:
+            for group in range((count - 1) // _GROUP + 1):
+                os.makedirs(f"{self._directory}/{_GROUPS}/{group}", exist_ok=True)
+
+    def has(self, number: int) -> bool:
+        """True if something is kept for a change."""
+        return number in self._loaded() or stamp(self.path(number)) is not None
+
+    def make_directory(self) -> None:
+        """Make the directory for whatever is kept, unless it is there. Raises `OSError`."""
+        if not self._made:
+            os.makedirs(self._directory, exist_ok=True)
+            self._made = True
+
+    def add_tree(self, number: int, path: str) -> None:
+        """Keep a copy of a file or a tree. Raises `OSError`."""
+        self.make_directory()
+        copy_tree(path, self.path(number))
+
+    def add_content(self, number: int, at: Place, size: int) -> None:
+        """Keep the content of a regular file of this size. Raises `OSError`. It is in the store once `save` returns.
+
+        The size is at most `SMALL_BYTES`.
+        """
+        directory, name = at
+        reading = open_file(name, os.O_RDONLY, directory)
+        try:
+            content = os.read(reading, size + 1)
+        finally:
+            os.close(reading)
+        if len(content) != size:
+            # Nothing is overwritten of which only a part would be kept.
+            raise OSError(errno.ESTALE, "it changes just now", name)
+        self._loaded()[number] = (self._end, len(content))
+        self._end += len(content)
+        self._pending.append(content)
+        self._pending_bytes += len(content)
+        if self._pending_bytes > _CHUNK:
+            self._write()
+
+    def save(self) -> None:
+        """Write what was added."""
+        if self._spans:
+            self._write()
+            rows = [(number, *span) for number, span in self._spans.items()]
+            run_files.write_json(os.path.join(self._directory, _SPANS), rows)
+
+    def content(self, number: int) -> bytes | None:
+        """Return a content in the common file. None: it is not there. Raises `OSError`."""
+        span = self._loaded().get(number)
+        if span is None:
+            return None
+        begin, size = span
+        if not self._read_from <= begin <= begin + size <= self._read_from + len(self._read):
+            self._read_until(begin + size)
+        content = self._read[begin - self._read_from : begin - self._read_from + size]
+        if len(content) != size:
+            raise OSError(errno.EIO, "it is shorter than when it was written", os.path.join(self._directory, _CONTENTS))
+        return content
+
+    def restore(self, number: int, target: int) -> None:
+        """Replace the beginning of an open file by what is kept. Raises `OSError`."""
+        content = self.content(number)
+        if content is None:
+            pour(self.path(number), target)
+        else:
+            run_files.write_all(target, content)
+
+    def _read_until(self, end: int) -> None:
+        """Read the part of the common file before an offset: undo goes from its end to its beginning."""
+        fd = os.open(os.path.join(self._directory, _CONTENTS), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._read_from = max(0, end - _CHUNK)
+            self._read = os.pread(fd, end - self._read_from, self._read_from)
+        finally:
+            os.close(fd)
+
+    def _write(self) -> None:
+        self.make_directory()
+        path = os.path.join(self._directory, _CONTENTS)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            run_files.write_all(fd, b"".join(self._pending))
+        finally:
+            os.close(fd)
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def _loaded(self) -> dict[int, tuple[int, int]]:
+        if self._spans is None:
+            self._spans = {}
+            # A broken file: the machine failed before the first step, so nothing has been overwritten.
+            with suppress(FileNotFoundError, ValueError):
+                rows = run_files.read_json(os.path.join(self._directory, _SPANS))
+                self._spans = {number: (offset, size) for number, offset, size in rows}
+        return self._spans
+
+
+def pour(source: str, target: int) -> None:
+    """Replace the beginning of an open file by the content of another. Raises `OSError`."""
+    reading = open_file(source, os.O_RDONLY)
+    try:
+        copy_content(reading, target)
+    finally:
+        os.close(reading)
+
+
+def finish(path: str, wanted: Stamp, extended: Attributes | None) -> None:
+    """Give a file its owner, mode, extended attributes and time; those of a directory but its mode and time."""
+    values = {name: bytes.fromhex(value) for name, value in (extended or {}).items()}
+    if not wanted.is_directory:
+        dress(path, wanted, values)
+        return
+    found = os.lstat(path)
+    if (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
+        os.chown(path, wanted.uid, wanted.gid, follow_symlinks=False)
+    set_attributes(path, values)
+
+
+def may_exchange(at: Place, path: str, change: FileChange) -> bool:
+    """True if a large file may be replaced instead of written: nobody has it open, and no access list is lost.
+
+    `path` leads to the same file, for calls that know no directory descriptors.
+    """
+    old, new = change.before, change.after
+    if old is None or new is None or old.size <= LARGE_BYTES or (old.uid, old.gid) != (new.uid, new.gid):
+        return False
+    if attributes(path).keys() - (change.new_attributes or {}).keys():
+        return False
+    with suppress(OSError):
+        fd = os.open(at[1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=at[0])
+        try:
+            # The kernel gives a write lease only on a file that is open nowhere else.
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return True
+        finally:
+            os.close(fd)
+    return False

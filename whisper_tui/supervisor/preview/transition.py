@@ -20,7 +20,6 @@ from whisper_tui.supervisor.preview.change_records import (
     APPLYING,
     ATTRIBUTES,
     DELETE,
-    KEPT,
     LINK,
     MOVE,
     PREVIEWED,
@@ -32,21 +31,19 @@ from whisper_tui.supervisor.preview.change_records import (
     Inside,
     Plan,
     Result,
-    result_of,
-)
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
-from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamps_inside
-from whisper_tui.supervisor.preview.new_stamps import restored_stamps, stamps_of_rest
-from whisper_tui.supervisor.preview.plan_files import (
     load_plan,
     load_results,
     load_state,
+    restored_stamps,
+    result_of,
     save_renewed,
     save_results,
     save_state,
+    stamps_of_rest,
 )
-from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, Conflict, RealPaths
-from whisper_tui.supervisor.preview.stamps import Stamp, differs, stamp
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
+from whisper_tui.supervisor.preview.real_paths import KEPT, OUT_OF_REACH, Conflict, RealPaths
 
 
 class TransitionFailed(Exception):

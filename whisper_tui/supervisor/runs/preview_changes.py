@@ -30,11 +30,11 @@ from whisper_tui.model.preview import (
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
 from whisper_tui.policy.rules.rule import file_matches
-from whisper_tui.supervisor.preview import change_records, plan_files, transition
-from whisper_tui.supervisor.preview.change_records import FileChange, KeptContents, Plan
+from whisper_tui.supervisor.preview import change_records, transition
+from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
-from whisper_tui.supervisor.preview.plan_files import load_plan
-from whisper_tui.supervisor.preview.stamps import Stamp
+from whisper_tui.supervisor.preview.file_trees import Stamp
+from whisper_tui.supervisor.preview.real_paths import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.system.host_files import read_regular
 
@@ -84,7 +84,7 @@ class PreviewStore:
     @property
     def exists(self) -> bool:
         """True if its changes are there."""
-        return os.path.exists(os.path.join(self.directory, plan_files.PLAN))
+        return os.path.exists(os.path.join(self.directory, change_records.PLAN))
 
     @cached_property
     def plan(self) -> Plan:
@@ -107,7 +107,7 @@ class PreviewStore:
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes."""
-        with open(os.path.join(self.directory, plan_files.PLAN), "rb") as file:
+        with open(os.path.join(self.directory, change_records.PLAN), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
