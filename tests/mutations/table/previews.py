@@ -160,6 +160,20 @@ PREVIEWS = (
         (TRANSITION + "test_a_file_is_not_undone_without_its_further_names",),
     ),
     Mutation(
+        "a step that fails takes back no file of a later step",
+        "whisper_tui.supervisor.preview.transition._roll_back",
+        "plan.changes[:begun]",
+        "plan.changes",
+        (TRANSITION + "test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails",),
+    ),
+    Mutation(
+        "a file that somebody has put in the place of one to replace stays",
+        "whisper_tui.supervisor.preview.transition._result_of_part",
+        "change.op in (ADD, REPLACE)",
+        "change.op == ADD",
+        (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays",),
+    ),
+    Mutation(
         "steps before one that fails are taken back",
         "whisper_tui.supervisor.preview.transition._roll_back",
         "_undo(store, plan, results)",

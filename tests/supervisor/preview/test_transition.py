@@ -506,6 +506,46 @@ def test_what_takes_the_name_of_a_deleted_file_while_it_is_restored_stays_until_
     scene.expect("undone", scene.before, applied=False)
 
 
+def test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays(scene, monkeypatch):
+    begin_apply = transition._begin_apply
+
+    def begin(*arguments: Any) -> None:
+        begin_apply(*arguments)
+        to_other(scene.top / "replaced")
+
+    monkeypatch.setattr(transition, "_begin_apply", begin)
+    with pytest.raises(Conflict, match="replaced"):
+        apply(scene.store)
+    assert (scene.top / "replaced").read_text() == "other"
+    assert (scene.top / "moved").read_text() == "old replaced\n" * 10
+    assert (scene.top / "written").read_text() == "old written\n" * 10
+
+
+def test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails(scene, monkeypatch):
+    paths = [change.path for change in load_plan(scene.store).changes]
+    later = [name for name in ("replaced", "large", "chmodded", "becomes_directory") if (scene.top / name).exists()]
+    first = min(paths.index(str(scene.top / name)) for name in later)
+
+    def full(steps: ChangeSteps, number: int, change: FileChange) -> None:
+        if number < first:
+            make_real(steps, number, change)
+            return
+        for name in later:
+            with (scene.top / name).open("a") as file:
+                file.write("mine\n")
+            (scene.top / name).chmod(0o600)
+        raise OSError(errno.ENOSPC, "No space left on device", change.path)
+
+    make_real = ChangeSteps.make_real
+    monkeypatch.setattr(ChangeSteps, "make_real", full)
+    with pytest.raises(TransitionFailed, match="Nothing was changed"):
+        apply(scene.store)
+    for name in later:
+        found = (scene.top / name).stat()
+        assert (scene.top / name).read_text().endswith("mine\n"), name
+        assert stat.S_IMODE(found.st_mode) == 0o600, name
+
+
 def test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict(near, monkeypatch):
     begin_apply = transition._begin_apply
 

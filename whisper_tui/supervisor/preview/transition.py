@@ -23,6 +23,7 @@ from whisper_tui.supervisor.preview.change_records import (
     LINK,
     MOVE,
     PREVIEWED,
+    REPLACE,
     UNDOING,
     UNDONE,
     WRITE,
@@ -172,14 +173,17 @@ def _apply(store: str, plan: Plan) -> Plan:
         with RealPaths(store, plan.directories) as real:
             _begin_apply(store, plan, ChangeSteps(store, real))
     untimed = set(load_state(store).get("untimed", ()))
+    made: list[Stamp | None] = []
     try:
         with RealPaths(store, plan.directories) as real:
             _open_for_writing(plan.directories, real)
             steps = ChangeSteps(store, real, resumed=resumed)
-            made = [steps.make_real(number, change) for number, change in enumerate(plan.changes)]
+            for number, change in enumerate(plan.changes):
+                made.append(steps.make_real(number, change))
             _settle(plan.directories, real, untimed, applied=True)
     except (OSError, Conflict) as error:
-        _roll_back(store, plan, untimed, error)
+        # Before a crash, later steps may have been done as well.
+        _roll_back(store, plan, untimed, error, begun=len(plan.changes) if resumed else len(made) + 1)
     results = (Result(known) if known else result_of(change) for known, change in zip(made, plan.changes, strict=True))
     save_results(store, dict(enumerate(results)))
     _flush(store, plan)
@@ -200,9 +204,11 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
     flush_file_system(store)
 
 
-def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict) -> NoReturn:
-    """Take back the steps before one that failed. Raises the reason in any case."""
-    results = {number: _result_of_part(store, number, change) for number, change in enumerate(plan.changes)}
+def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict, *, begun: int) -> NoReturn:
+    """Take back the steps before one that failed. Raises the reason in any case. `begun`: how many may be done."""
+    # What differs in the files of later steps is somebody else's work.
+    results = dict.fromkeys(range(len(plan.changes)), Result(None))
+    results |= {number: _result_of_part(change) for number, change in enumerate(plan.changes[:begun])}
     save_results(store, results)
     save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
     try:
@@ -217,14 +223,16 @@ def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Confl
     raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were taken back.") from error
 
 
-def _result_of_part(store: str, number: int, change: FileChange) -> Result:
+def _result_of_part(change: FileChange) -> Result:
     """Return the file of a change if its step has been done or begun."""
     found = stamp(change.new_path)
     if found is None or found == change.before or change.op == DELETE:
         return Result(None)
     if change.op == MOVE:
         return Result(found if found.inode in _inodes(change)[:1] else None)
-    if change.op == ADD:
+    if change.op == REPLACE and found.inode in _inodes(change)[:1]:
+        return Result(None)
+    if change.op in (ADD, REPLACE):
         ours = change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
         return Result(found if ours else None)
     if change.op == LINK:
