@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from queued import Found, Queue
@@ -47,6 +48,19 @@ class Empty(App):
 Empty().run()
 """
 """An app that shows one line: no cockpit that is built with Textual and validates what it reads can start sooner."""
+KEYED = """
+from textual.app import App
+from textual.widgets import Static
+class Keyed(App):
+    held = False
+    def compose(self):
+        yield Static("following")
+    def on_key(self):
+        self.held = not self.held
+        self.query_one(Static).update("f to follow" if self.held else "following")
+Keyed().run()
+"""
+"""An app whose only line a key changes: no cockpit that is built with Textual can show the effect of a key sooner."""
 LISTINGS = 5
 
 
@@ -73,14 +87,22 @@ def row(name: str, found: list[float], baseline: list[float]) -> str:
     return f"| {name} | {middle:.0f} | {cuts[94]:.0f} | {cuts[98]:.0f} | {max(found):.0f} | {times:.1f} |"
 
 
-def flood(folder: Path, rate: float) -> tuple[list[float], float, float]:
+def keyed(_file: Path) -> Terminal:
+    """The app that shows the effect of a key and nothing else."""
+    terminal = Terminal([sys.executable, "-c", KEYED], b"following")
+    terminal.answer(CAN_FRAME)
+    return terminal
+
+
+def flood(folder: Path, rate: float, show: Callable[[Path], Terminal] = cockpit) -> tuple[list[float], float, float]:
     """Latencies while a file grows by so many bytes a second, frames a second, and the peak of memory."""
     file = folder / f"flood-{rate:.0f}"
     file.write_bytes(b"".join(LINE % (number, number % 1000) for number in range(1000)))
-    terminal = cockpit(file)
+    terminal = show(file)
     writer = subprocess.Popen([sys.executable, "-c", WRITER, file, str(rate)]) if rate else None
     try:
-        terminal.wait_for(b"following")
+        if show is cockpit:
+            terminal.wait_for(b"following")
         terminal.drain(0.5)
         frames = terminal.frames_per_second()
         return hold_and_follow(terminal), frames, terminal.peak_mb()
@@ -132,11 +154,11 @@ def seconds_of_bare_python() -> float:
     return time.perf_counter() - begin
 
 
-def beside_busy(folder: Path) -> tuple[list[float], float, float]:
+def beside_busy(folder: Path, show: Callable[[Path], Terminal] = cockpit) -> tuple[list[float], float, float]:
     """Latencies without any output, beside four processes that never rest."""
     others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(4)]
     try:
-        return flood(folder, 0)
+        return flood(folder, 0, show)
     finally:
         for other in others:
             other.kill()
@@ -166,6 +188,12 @@ def floods(folder: Path) -> None:
         print(f"{row(f'output grows by {rate} MB/s', found, idle[0])} {frames:.0f} | {peak:.0f} |")
     found, frames, peak = beside_busy(folder)
     print(f"{row('beside four busy processes', found, idle[0])} {frames:.0f} | {peak:.0f} |")
+    least = flood(folder, 0, keyed)
+    print(f"{row('an app of one line (floor): nothing to do', least[0], least[0])} {least[1]:.0f} | {least[2]:.0f} |")
+    found, frames, peak = flood(folder, 100e6, keyed)
+    print(f"{row('the same while a file grows by 100 MB/s', found, least[0])} {frames:.0f} | {peak:.0f} |")
+    found, frames, peak = beside_busy(folder, keyed)
+    print(f"{row('the same beside four busy processes', found, least[0])} {frames:.0f} | {peak:.0f} |")
     small, small_mb = size(folder, 1_000_000)
     large, large_mb = size(folder, 1 << 30)
     print(f"{row('1 MB of output, its two ends (baseline)', small, small)} | {small_mb:.0f} |")
