@@ -68,6 +68,7 @@ def cockpit(file: Path) -> Terminal:
     """A cockpit that shows a file as the output of a call."""
     terminal = Terminal([sys.executable, str(APP), str(file)], b"whisper_tui")
     terminal.answer(CAN_FRAME)
+    terminal.wait_for(b"following")
     return terminal
 
 
@@ -101,8 +102,6 @@ def flood(folder: Path, rate: float, show: Callable[[Path], Terminal] = cockpit)
     terminal = show(file)
     writer = subprocess.Popen([sys.executable, "-c", WRITER, file, str(rate)]) if rate else None
     try:
-        if show is cockpit:
-            terminal.wait_for(b"following")
         terminal.drain(0.5)
         frames = terminal.frames_per_second()
         return hold_and_follow(terminal), frames, terminal.peak_mb()
@@ -123,7 +122,6 @@ def size(folder: Path, count: int) -> tuple[list[float], float]:
             out.write(block[: count - out.tell()])
     terminal = cockpit(file)
     try:
-        terminal.wait_for(b"following")
         terminal.key(b"\t\t", b"stdout")
         found = []
         for _ in range(ROUNDS):

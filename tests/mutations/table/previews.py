@@ -162,8 +162,8 @@ PREVIEWS = (
     Mutation(
         "a step that fails takes back no file of a later step",
         "whisper_tui.supervisor.preview.transition._roll_back",
-        "plan.changes[:begun]",
-        "plan.changes",
+        "number < begun",
+        "True",
         (TRANSITION + "test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails",),
     ),
     Mutation(

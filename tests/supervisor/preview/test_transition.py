@@ -506,14 +506,19 @@ def test_what_takes_the_name_of_a_deleted_file_while_it_is_restored_stays_until_
     scene.expect("undone", scene.before, applied=False)
 
 
-def test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays(scene, monkeypatch):
+def just_before_the_first_step(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have somebody act after the check of all files, before the first of them is changed."""
     begin_apply = transition._begin_apply
 
     def begin(*arguments: Any) -> None:
         begin_apply(*arguments)
-        to_other(scene.top / "replaced")
+        act()
 
     monkeypatch.setattr(transition, "_begin_apply", begin)
+
+
+def test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays(scene, monkeypatch):
+    just_before_the_first_step(monkeypatch, lambda: to_other(scene.top / "replaced"))
     with pytest.raises(Conflict, match="replaced"):
         apply(scene.store)
     assert (scene.top / "replaced").read_text() == "other"
@@ -547,13 +552,7 @@ def test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fai
 
 
 def test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict(near, monkeypatch):
-    begin_apply = transition._begin_apply
-
-    def begin(*arguments: Any) -> None:
-        begin_apply(*arguments)
-        rewrite_at_the_same_time(near.top / "renamed")
-
-    monkeypatch.setattr(transition, "_begin_apply", begin)
+    just_before_the_first_step(monkeypatch, lambda: rewrite_at_the_same_time(near.top / "renamed"))
     with pytest.raises(Conflict) as raised:
         apply(near.store)
     assert raised.value.paths == [str(near.top / "renamed")]

@@ -60,6 +60,11 @@ def is_alike(found: Stamp, wanted: Stamp) -> bool:
     return stat.S_IFMT(found.mode) == stat.S_IFMT(wanted.mode) and same_size and found.mtime == wanted.mtime
 
 
+def is_ours(found: Stamp, change: FileChange) -> bool:
+    """True if a file may be what a step has put in its place: the new file itself, or a copy of it."""
+    return change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
+
+
 class _NewFiles:
     """The new files and directories in the store, which are moved or copied to their places."""
 
@@ -469,7 +474,7 @@ def _with_its_mode(at: Place, before: Stamp | None) -> Stamp | None:
 
 
 def _require_ours(found: Stamp, change: FileChange) -> None:
-    if change.after is None or (found.inode != change.after.inode and not is_alike(found, change.after)):
+    if not is_ours(found, change):
         raise Conflict([change.path])
 
 

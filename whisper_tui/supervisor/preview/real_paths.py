@@ -117,11 +117,7 @@ class RealPaths:
             if error.errno not in OUT_OF_REACH:
                 raise
             return None
-        try:
-            # Not by `stamp`: this is the look at each file before the first step.
-            return stamp_from(FACTS(os.stat(name, dir_fd=fd, follow_symlinks=False)))
-        except OSError:
-            return None
+        return stamp(name, fd)
 
     def is_free(self, path: str) -> bool:
         """True if there is no such file, or its parent is out of reach or another one."""

@@ -42,7 +42,7 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
     stamps_of_rest,
 )
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alike
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_ours
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
 from whisper_tui.supervisor.preview.real_paths import KEPT, OUT_OF_REACH, Conflict, RealPaths
 
@@ -207,8 +207,10 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
 def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict, *, begun: int) -> NoReturn:
     """Take back the steps before one that failed. Raises the reason in any case. `begun`: how many may be done."""
     # What differs in the files of later steps is somebody else's work.
-    results = dict.fromkeys(range(len(plan.changes)), Result(None))
-    results |= {number: _result_of_part(change) for number, change in enumerate(plan.changes[:begun])}
+    results = {
+        number: _result_of_part(change) if number < begun else Result(None)
+        for number, change in enumerate(plan.changes)
+    }
     save_results(store, results)
     save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
     try:
@@ -233,8 +235,7 @@ def _result_of_part(change: FileChange) -> Result:
     if change.op == REPLACE and found.inode in _inodes(change)[:1]:
         return Result(None)
     if change.op in (ADD, REPLACE):
-        ours = change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
-        return Result(found if ours else None)
+        return Result(found if is_ours(found, change) else None)
     if change.op == LINK:
         target = stamp(change.target)
         return Result(found if target is not None and target.inode == found.inode else None)
