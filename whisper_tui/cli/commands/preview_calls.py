@@ -200,7 +200,7 @@ def _undo(options: Options) -> int:
             for change in changes_of(supervisor, options.id)
             if _is_named(change, options.paths) and change["taken_back"] == options.redo
         ]
-        sys.stdout.write("These changes are redone:\n" if options.redo else "These changes are taken back:\n")
+        sys.stdout.write("These changes will be redone:\n" if options.redo else "These changes will be taken back:\n")
         _print_changes(changes)
         if options.dry_run:
             return DONE
