@@ -100,7 +100,7 @@ def carried_out(
         input=given,
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
     if words and words[0] == "pause":

@@ -65,6 +65,11 @@ async def test_a_limit_keeps_the_head_and_the_tail_and_tells_the_gap(engine: Eng
     assert stored == 2 * MIB
 
 
+async def test_space_for_the_ending_is_reserved_before_output_of_a_short_command_can_fill_the_disk(engine: Engine):
+    await engine.run(Argv(program="head", args=("-c", str(MIB), "/dev/zero")))
+    assert (engine.runs / "1.1" / run_files.EXIT).stat().st_size == run_files.RESERVED
+
+
 async def test_output_within_the_limit_is_whole(engine: Engine):
     key = await engine.run(counting(MIB), max_output_bytes=2 * MIB)
     assert engine.out(key) == counted(0, MIB)

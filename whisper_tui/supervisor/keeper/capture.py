@@ -4,7 +4,7 @@ import errno
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Any
@@ -348,6 +348,8 @@ class Capture:
         self.timeline = Timeline(os.path.join(directory, run_files.INDEX))
         self._sizes = TerminalSizes(os.path.join(directory, run_files.SIZES), (channels.ROWS, channels.COLUMNS))
         self._sources: dict[int, CapturedStream] = {}
+        self.on_large: Callable[[], object] | None = None
+        """Called once, when a stream gets longer than a chunk."""
 
     def add(self, fd: int, number: int, *, is_terminal: bool = False) -> None:
         """Take over a descriptor of stream `number` (0: out, 1: err)."""
@@ -386,6 +388,9 @@ class Capture:
                 self._close(source)
                 return False
             self.timeline.note(source.number, count)
+            if self.on_large is not None and source.file.total > run_files.CHUNK:
+                on_large, self.on_large = self.on_large, None
+                on_large()
             if not source.is_terminal:
                 break  # A chunk is all that a pipe holds: reading on would mostly find it empty.
         return True

@@ -119,10 +119,19 @@ class RunRecords:
         """Write the process, and reserve space for the record of its ending. Raises `OSError` on a full disk."""
         self.identify(leader)
         run_files.write_json(self._path(run_files.PID), self._process)
-        if self._has_ending:
+        self.reserve()
+
+    def reserve(self) -> None:
+        """Reserve space for the record of the ending, once. Raises `OSError` on a full disk."""
+        if self._has_ending or self._reserved >= 0:
             return
-        self._reserved = os.open(self._path(run_files.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.pwrite(self._reserved, b" " * run_files.RESERVED, 0)
+        fd = os.open(self._path(run_files.EXIT) + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, b" " * run_files.RESERVED, 0)
+        except OSError:
+            os.close(fd)
+            raise
+        self._reserved = fd
 
     def failed(self, failure: StartFailed, *, sandboxed: bool) -> None:
         """Record that no process was started, and why. Raises `OSError`."""
