@@ -2,7 +2,8 @@
 
 Socket, two rows in SQLite of which the first is flushed (one flush for all requests that wait), a directory with order,
 lock, claim, ending and mark of completion, for each command a process that outlives the supervisor, and a sandbox. No
-policy, no sessions, no events, no watchers.
+policy, no sessions, no events, no watchers. For lists: a server that keeps rows compressed, as JSON, and a program that
+reads them from a socket and prints them in columns.
 
 Usage: python benchmarks/floor.py [ROUNDS]
 """
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,15 @@ AT_ONCE = 200
 WORKERS = 8
 CROWD = 1000
 BUFFER, MIB = 1 << 16, 1 << 20
+LISTED, IN_BLOCK = 100_000, 250
+FORKS = 20
+LISTING = """
+import json, socket, sys
+with socket.socket(fileno=int(sys.argv[1])) as connection, connection.makefile("rb") as blocks:
+    for block in blocks:
+        rows = ["%-8.8s%-10.10s%-6.6s%-24.24s%-12.12s%-70.70s%s" % tuple(row) for row in json.loads(block)]
+        sys.stdout.write("\\n".join(rows) + "\\n")
+"""
 
 
 def capture(streams: dict[int, str], listener: int, profile: Profile) -> None:
@@ -234,7 +245,54 @@ def crowd() -> list[list[str]]:
     return [
         ["subprocess.Popen", f"{plain:.2f}", "1.00 times", "0.00"],
         ["least", f"{least:.2f}", f"{least / plain:.2f} times", f"{memory:.2f}"],
+        ["a fork that does nothing", "", "", f"{fork_mib():.2f}"],
     ]
+
+
+def fork_mib() -> float:
+    """Private memory of a fork that has the modules of a keeper loaded, and waits."""
+    children = []
+    for _ in range(FORKS):
+        pid = os.fork()
+        if not pid:
+            signal.pause()
+        children.append(pid)
+    memory = median([psutil.Process(pid).memory_full_info().uss / MIB for pid in children])
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return memory
+
+
+def call_row(number: int) -> list[str]:
+    """What a list says about one waiting call."""
+    text = f"make part{number} && ./deploy.sh --stage part{number} 2>&1 | tee part{number}.log"
+    return [str(number), "waiting", "3s", "network", f"agent {number % 10}", text, f"Build part {number}"]
+
+
+def rows_a_second() -> float:
+    """Rows a second, from the first on, that a program prints while a server only decompresses and sends them."""
+    parts = ([call_row(number) for number in range(at, at + IN_BLOCK)] for at in range(0, LISTED, IN_BLOCK))
+    blocks = [zlib.compress(json.dumps(rows).encode()) for rows in parts]
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if not pid:
+        ours.close()
+        for block in blocks:
+            theirs.sendall(zlib.decompress(block) + b"\n")
+        os._exit(0)
+    theirs.close()
+    argv = [sys.executable, "-I", "-S", "-c", LISTING, str(ours.fileno())]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=[ours.fileno()]) as listing:
+        assert listing.stdout is not None
+        listing.stdout.readline()
+        begin = time.perf_counter()
+        count = sum(1 for _ in listing.stdout)
+        took = time.perf_counter() - begin
+    ours.close()
+    os.waitpid(pid, 0)
+    assert count == LISTED - 1, count
+    return count / took
 
 
 def main(rounds: int) -> None:
@@ -244,6 +302,7 @@ def main(rounds: int) -> None:
     table(f"The least that a command costs, {rounds} interleaved rounds", head, [row])
     print(f"\n{AT_ONCE} at once on {WORKERS} workers: {rate:.0f} commands a second.\n")
     table(f"{CROWD:,} commands at once", ("way", "all run after s", "ratio", "private MiB each"), rows)
+    print(f"\nA list of {LISTED:,} calls: {median([rows_a_second() for _ in range(5)]):,.0f} rows a second.")
 
 
 if __name__ == "__main__":
