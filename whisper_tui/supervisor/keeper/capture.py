@@ -349,7 +349,7 @@ class Capture:
         self._sizes = TerminalSizes(os.path.join(directory, run_files.SIZES), (channels.ROWS, channels.COLUMNS))
         self._sources: dict[int, CapturedStream] = {}
         self.on_large: Callable[[], object] | None = None
-        """Called once, when a stream gets longer than a chunk."""
+        """Called once, when a stream gets longer than a chunk; an `OSError` is ignored."""
 
     def add(self, fd: int, number: int, *, is_terminal: bool = False) -> None:
         """Take over a descriptor of stream `number` (0: out, 1: err)."""
@@ -390,7 +390,8 @@ class Capture:
             self.timeline.note(source.number, count)
             if self.on_large is not None and source.file.total > run_files.CHUNK:
                 on_large, self.on_large = self.on_large, None
-                on_large()
+                with suppress(OSError):
+                    on_large()
             if not source.is_terminal:
                 break  # A chunk is all that a pipe holds: reading on would mostly find it empty.
         return True

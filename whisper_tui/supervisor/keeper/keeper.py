@@ -5,7 +5,6 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
@@ -137,7 +136,8 @@ class Keeper:
             self._last_directory.has_started()
         for fd in ours.theirs:
             os.close(fd)
-        self._capture.on_large = self._reserve
+        # Before the output can fill the disk, and before a short command is announced.
+        self._capture.on_large = self._records.reserve
         for number, fd in enumerate(ours.sources):
             self._capture.add(fd, number, is_terminal=self._spec["tty"])
         self._poll.register(self._wake, select.POLLIN)
@@ -147,11 +147,6 @@ class Keeper:
             self._timers.set_timer(self._spec["timeout"], "timeout", self._on_timeout)
         self._timers.set_timer(ANNOUNCED_AFTER_S, "introduce", self._announce)
         self._timers.set_timer(self._check_pause, "look", self._check)
-
-    def _reserve(self) -> None:
-        """Reserve space for the record of the ending before the output of the command fills the disk."""
-        with suppress(OSError):
-            self._records.reserve()
 
     def _open_channels(self) -> channels.Channels:
         ours = channels.terminal() if self._spec["tty"] else channels.pipes(takes_input=self._spec["input"])
