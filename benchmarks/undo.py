@@ -2,7 +2,8 @@
 
 Needs Linux with user namespaces, or root. The upper directories come from real overlays. `flush` is the part in which
 the changes are written to the disk, so that they survive a power cut: it also writes what other programs have changed.
-`least` is a loop in Python with only the system calls that no way to apply can leave out.
+`least` is a loop in Python with only the system calls that no way to apply can leave out, in one process. Thousands of
+changes are divided between two processes, which take more of the processors and less time.
 """
 
 import os
@@ -87,9 +88,9 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def processor() -> float:
-    """Return the milliseconds of processor time that this process has used."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return (used.ru_utime + used.ru_stime) * 1000
+    """Return the milliseconds of processor time that this process and those that it started have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) * 1000
 
 
 def least(top: Path, number: int, change: Callable[[int], None]) -> None:

@@ -1,4 +1,4 @@
-"""Kill supervisors and keepers while commands are previewed, applied, taken back and made again.
+"""Kill supervisors, keepers and second processes while commands are previewed, applied, taken back and made again.
 
 `python -m tests.crash.previews [--kills N] [--seed N]` prints what was killed in which phase. Whatever is killed, the
 files of a command are those before it or those after it: before a decision, after an apply, after an undo.
@@ -43,6 +43,13 @@ mkdir -p new/x; for i in $(seq 30); do echo $i > new/x/$i; done; mv a/b moved; c
 sed -i 1d long; echo done
 """
 
+MANY_FILES = FILES + "mkdir many; for i in $(seq 2500); do echo $i > many/$i; done\n"
+MANY_CHANGES = (
+    "for i in $(seq 1 2 2500); do echo more >> many/$i; done; for i in $(seq 2 2 2500); do echo > many/new$i; done\n"
+    + COMMAND
+)
+"""A second process does a part of so many changes."""
+
 Listing = dict[str, tuple[object, ...]]
 
 
@@ -57,6 +64,19 @@ def listing(top: Path) -> Listing:
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
             found[str(path.relative_to(top))] = (oct(path.lstat().st_mode), content)
     return found
+
+
+class _Scene:
+    """A directory, a command, and how the directory looks before and after it."""
+
+    def __init__(self, files: str, command: str) -> None:
+        self.files, self.command = files, command
+        with tempfile.TemporaryDirectory() as directory:
+            top = Path(directory)
+            subprocess.run(["bash", "-ec", files], cwd=top, check=True)
+            self.before = listing(top)
+            subprocess.run(["bash", "-ec", command], cwd=top, check=True, stdout=subprocess.DEVNULL)
+            self.after = listing(top)
 
 
 @dataclass
@@ -77,16 +97,7 @@ class PreviewKills:
         self._kills = kills
         self._chance = random.Random(seed)
         self._directories = 0
-        self._before, self._after = self._example()
-
-    def _example(self) -> tuple[Listing, Listing]:
-        """Return how a directory looks before and after the command."""
-        with tempfile.TemporaryDirectory() as directory:
-            top = Path(directory)
-            subprocess.run(["bash", "-ec", FILES], cwd=top, check=True)
-            before = listing(top)
-            subprocess.run(["bash", "-ec", COMMAND], cwd=top, check=True, stdout=subprocess.DEVNULL)
-            return before, listing(top)
+        self._scenes = [_Scene(FILES, COMMAND), _Scene(MANY_FILES, MANY_CHANGES)]
 
     async def go(self) -> Result:
         """Kill until it was enough. Returns what was found."""
@@ -106,36 +117,37 @@ class PreviewKills:
             self._directories += 1
             top = self._field.workspace / f"{self._directories}"
             top.mkdir()
-            subprocess.run(["bash", "-ec", FILES], cwd=top, check=True)
-            call_id = await self._submit(door, top)
+            scene = self._scenes[self._directories % len(self._scenes)]
+            subprocess.run(["bash", "-ec", scene.files], cwd=top, check=True)
+            call_id = await self._submit(door, top, scene)
             try:
                 async with asyncio.timeout(SETTLES_S):
-                    await self._through(door, call_id, top)
+                    await self._through(door, call_id, top, scene)
             except TimeoutError:
                 record = await door.record(call_id)
                 self.result.violations.append(f"call {call_id} does not go on: {record.state}, {record.preview}")
             self.result.calls += 1
         await door.close()
 
-    async def _submit(self, door: SupervisorClient, top: Path) -> str:
+    async def _submit(self, door: SupervisorClient, top: Path, scene: _Scene) -> str:
         while True:
             with suppress(WhisperError):
                 hello = SessionHello(name=top.name, root=str(top), environment=dict(os.environ))
                 session = await door.open_session(hello)
-                spec = CommandSpec(command=Shell(text=COMMAND), cwd=str(top))
+                spec = CommandSpec(command=Shell(text=scene.command), cwd=str(top))
                 request = CallRequest(session_id=session.id, tool="crash", arguments={}, spec=spec, key=top.name)
                 return await door.submit(request)
             await asyncio.sleep(AGAIN_S)
 
-    async def _through(self, door: SupervisorClient, call_id: str, top: Path) -> None:
+    async def _through(self, door: SupervisorClient, call_id: str, top: Path, scene: _Scene) -> None:
         """Do whatever comes next for a call, as often as kills make that necessary."""
         while True:
             try:
                 record = await door.record(call_id)
                 if isinstance(record.state, Ended):
-                    return await self._afterwards(door, record, top)
+                    return await self._afterwards(door, record, top, scene)
                 if isinstance(record.state, Waiting):
-                    await self._decide(door, record, top)
+                    await self._decide(door, record, top, scene)
             except Refused as refusal:
                 # The call has gone on since it was looked at.
                 if "changed" in refusal.message:
@@ -145,8 +157,8 @@ class PreviewKills:
                 await asyncio.sleep(AGAIN_S)
             await asyncio.sleep(0.01)
 
-    async def _decide(self, door: SupervisorClient, record: CallRecord, top: Path) -> None:
-        self._compare(top, self._before, f"call {record.id} waits")
+    async def _decide(self, door: SupervisorClient, record: CallRecord, top: Path, scene: _Scene) -> None:
+        self._compare(top, scene.before, f"call {record.id} waits")
         preview = record.preview
         if preview is None or preview.dropped or (preview.report is not None and preview.report.problem):
             async with self._aimed("preview", keepers=True):
@@ -155,14 +167,14 @@ class PreviewKills:
             async with self._aimed("apply"):
                 await door.decide(record.id, Approve(preview=preview.report.digest), HUMAN, record.seen_digest())
 
-    async def _afterwards(self, door: SupervisorClient, record: CallRecord, top: Path) -> None:
+    async def _afterwards(self, door: SupervisorClient, record: CallRecord, top: Path, scene: _Scene) -> None:
         """Take the changes of an ended call back, and make them again."""
         assert isinstance(record.state, Ended)
         if record.state.discarded:
             self.result.violations.append(f"call {record.id}: {record.state.discarded}")
             return
-        self._compare(top, self._after, f"call {record.id} was applied")
-        for direction, expected in (("undo", self._before), ("redo", self._after), ("undo", self._before)):
+        self._compare(top, scene.after, f"call {record.id} was applied")
+        for direction, expected in (("undo", scene.before), ("redo", scene.after), ("undo", scene.before)):
             await self._move(door, record.id, direction)
             self._compare(top, expected, f"call {record.id} after {direction}")
 
@@ -188,7 +200,7 @@ class PreviewKills:
         if self._chance.random() < 0.5 or self.result.kills.total() >= self._kills:
             return _Shot(None)
         wait = self._chance.uniform(0.0, LONGEST_WAIT_S)
-        victim = self._chance.choice(("supervisor", "keepers")) if keepers else "supervisor"
+        victim = self._chance.choice(("supervisor", "keepers" if keepers else "second process"))
         return _Shot(asyncio.create_task(self._kill(phase, victim, wait)))
 
     async def _kill(self, phase: str, victim: str, wait: float) -> None:
@@ -199,9 +211,17 @@ class PreviewKills:
         pids = [supervisor]
         if victim == "keepers":
             pids = [keeper for forker in children_of(supervisor) for keeper in children_of(forker)]
+        elif victim == "second process":
+            pids = [child for child in children_of(supervisor) if _does_steps(child)]
         for pid in pids:
             if self._field.kill(victim, pid):
                 self.result.kills[f"{victim} in a {phase}"] += 1
+
+
+def _does_steps(pid: int) -> bool:
+    with suppress(OSError):
+        return b"shared_steps" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 class _Shot:

@@ -1,7 +1,7 @@
 """The worst that each figure may be: what was reached, with some room for features."""
 
 BOUNDS: dict[str, float] = {
-    "modules": 369,
+    "modules": 371,
     "median length of a module": 175.0,
     "modules of more than 500 lines": 0,
     "classes of more than 300 lines": 0,

@@ -168,8 +168,9 @@ def figures(package: Package, decisions: Path) -> list[Figure]:
 
 def _of_modules(package: Package) -> Iterator[Figure]:
     lengths = {module.file: module.lines for module in package}
-    # 340 for what the program did when the bound was set, 28 for running commands elsewhere, and one for the toasts.
-    yield Figure("modules", len(lengths), 369)
+    # 340 for what the program did when the bound was set, 28 for running commands elsewhere, one for the toasts, and
+    # two for the second process of large transitions.
+    yield Figure("modules", len(lengths), 371)
     yield Figure("median length of a module", statistics.median(lengths.values()), 110, more_is_better=True)
     yield _longer("modules", lengths, LONGEST_MODULE)
     yield _longer("classes", _lengths(package, ast.ClassDef), LONGEST_CLASS)

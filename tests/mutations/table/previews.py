@@ -7,6 +7,7 @@ TREES = "tests/supervisor/preview/test_file_trees.py::"
 DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
 LADDER = "tests/supervisor/test_preview_ladder.py::"
 WAYS = "tests/supervisor/preview/test_preview_ways.py::"
+SHARED = "tests/supervisor/preview/test_shared_steps.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
 POWER = "tests/supervisor/preview/test_power_failures.py::"
@@ -61,21 +62,21 @@ PREVIEWS = (
     ),
     Mutation(
         "changes of others before a preview is applied",
-        "whisper_tui.supervisor.preview.transition.conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
         "differs(real.stamp(change.path), change.before)",
         "False",
         (OVER,),
     ),
     Mutation(
         "changes of others in a directory to remove",
-        "whisper_tui.supervisor.preview.transition.conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
         "_differences(change.path, change.old_inside)",
         "[]",
         (OVER,),
     ),
     Mutation(
         "changes of others to a file that gets a further name",
-        "whisper_tui.supervisor.preview.transition.conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
         "[path for path, old in change.targets.items() if differs(stamp(path), old)]",
         "[]",
         (OVER,),
@@ -89,21 +90,21 @@ PREVIEWS = (
     ),
     Mutation(
         "later work before an undo",
-        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
         "differs(real.stamp(change.new_path), result.found)",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
     Mutation(
         "a new name of a file that is taken before a preview is applied",
-        "whisper_tui.supervisor.preview.transition.conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
         "not real.is_free(change.moved_to)",
         "False",
         (OVER,),
     ),
     Mutation(
         "an old name of a file that is taken before an undo",
-        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
         "change.moved_to",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
@@ -147,7 +148,7 @@ PREVIEWS = (
     ),
     Mutation(
         "later work in a new directory",
-        "whisper_tui.supervisor.preview.transition._undo_conflicts",
+        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
         "_differences(change.path, result.inside)",
         "[]",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
@@ -161,8 +162,8 @@ PREVIEWS = (
     ),
     Mutation(
         "a step that fails takes back no file of a later step",
-        "whisper_tui.supervisor.preview.transition._roll_back",
-        "number < begun",
+        "whisper_tui.supervisor.preview.transition._announce_rollback",
+        "number in begun",
         "True",
         (TRANSITION + "test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails",),
     ),
@@ -176,9 +177,51 @@ PREVIEWS = (
     Mutation(
         "steps before one that fails are taken back",
         "whisper_tui.supervisor.preview.transition._roll_back",
-        "_undo(store, plan, results)",
+        "_resume_undo(store, plan, results, lock)",
         "load_plan(store)",
         (TRANSITION + "test_after_any_step_that_fails_all_or_nothing_is_real",),
+    ),
+    Mutation(
+        "the part of a second process that is killed is done",
+        "whisper_tui.supervisor.preview.shared_steps.SharedWork._share",
+        "here(part, again=True)",
+        "note(part, None)",
+        (SHARED + "test_the_part_of_a_second_process_that_is_killed_is_done_here",),
+    ),
+    Mutation(
+        "what a second process was given comes to its end before a rollback",
+        "whisper_tui.supervisor.preview.shared_steps.SharedWork._share",
+        "for part, answer in second.answers(wait=True):\n                    note(part, answer)",
+        "second.close()\n                break",
+        (SHARED + "test_steps_of_a_second_process_are_taken_back_when_one_fails_here",),
+    ),
+    Mutation(
+        "a second process holds the lock of its transition",
+        "whisper_tui.supervisor.preview.shared_steps.SecondProcess.start",
+        "pass_fds=[lock]",
+        "pass_fds=[]",
+        (SHARED + "test_a_second_process_holds_the_lock_until_it_ends_and_ends_when_the_first_is_gone",),
+    ),
+    Mutation(
+        "steps that others depend on keep their place",
+        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "change.op not in _SINGLE or not is_alone(change)",
+        "False",
+        (SHARED + "test_a_change_of_a_directory_or_of_a_file_with_several_names_keeps_its_place",),
+    ),
+    Mutation(
+        "two steps of one name follow each other",
+        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "any(names[name] > 1 for name in change.paths)",
+        "False",
+        (SHARED + "test_two_changes_of_one_name_keep_their_order",),
+    ),
+    Mutation(
+        "files leave a directory before it is removed",
+        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "parents_of([change]) & inside",
+        "False",
+        (SHARED + "test_a_file_that_leaves_a_directory_does_so_before_that_is_removed",),
     ),
     Mutation(
         "a state is announced before its steps",

@@ -1,7 +1,8 @@
 """Compare random work that was previewed, applied, undone and applied again with the same work done for real.
 
 `python -m tests.supervisor.preview.random_runs --runs 1000 [--seed N]` runs other sequences each time. It prints the
-seed of a sequence that fails, and the number of those in which a change was flagged.
+seed of a sequence that fails, and the number of those in which a change was flagged. With `--shared`, a second process
+does half of the steps.
 """
 
 import argparse
@@ -11,12 +12,13 @@ import sys
 import time
 import traceback
 from collections.abc import Container
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from unittest import mock
 
 from tests.supervisor.preview.overlay import Described, previewed, seen_by_owner
 from tests.supervisor.preview.random_work import RandomWork, make_tree
+from tests.supervisor.preview.shared import everything_shared
 from tests.supervisor.preview.trees import as_nobody, public_directory
 from whisper_tui.supervisor.preview import transition
 from whisper_tui.supervisor.preview.change_records import Plan
@@ -184,8 +186,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--user", choices=("root", "nobody"), default="root" if os.getuid() == 0 else "nobody")
+    parser.add_argument("--shared", action="store_true")
     options = parser.parse_args()
-    with mock.patch.object(transition, "flush_file_system"):
+    with mock.patch.object(transition, "flush_file_system"), everything_shared() if options.shared else nullcontext():
         if options.user == "root" or os.getuid():
             sys.exit(bool(failures(options.runs, options.seed)))
         os.chdir("/")

@@ -178,7 +178,7 @@ def save_plan(store: str, plan: Plan) -> None:
     found = {
         "columns": {name: [getattr(change, name) for change in plan.changes] for name in _COLUMNS},
         "others": [(number, fields) for number, change in enumerate(plan.changes) if (fields := _rare(change))],
-        **{name: _packed(_stamps(plan.changes, name)) for name in _STAMPS},
+        **{name: packed_stamps(_stamps(plan.changes, name)) for name in _STAMPS},
         "directories": plan.directories,
         "meanwhile": plan.meanwhile,
     }
@@ -199,7 +199,7 @@ def _from_columns(found: dict[str, Any], befores: dict[int, Stamp]) -> list[File
     columns |= found["columns"]
     numbers = range(len(found["columns"]["path"]))
     for name in _STAMPS:
-        stamps = _unpacked(found[name])
+        stamps = unpacked_stamps(found[name])
         if name == "before":
             stamps |= befores
         columns[name] = map(stamps.get, numbers)
@@ -210,7 +210,7 @@ def _from_rows(found: dict[str, Any], befores: Mapping[int, Stamp]) -> list[File
     """Return the changes of a plan that an earlier version has written; some also had stamps beside the changes."""
     rows = found["changes"]
     for name in _STAMPS:
-        for number, each in _unpacked(found.get(name, "")).items():
+        for number, each in unpacked_stamps(found.get(name, "")).items():
             rows[number][name] = each
     for number, each in befores.items():
         rows[number]["before"] = each
@@ -228,7 +228,7 @@ def save_renewed(store: str, befores: dict[int, Stamp], others: Mapping[int, dic
     """Write the fields of changes that are others since an undo: a fraction of the plan."""
     old_befores, old_others = _load_renewed(store)
     others = _merged(old_others, {number: _json_values(fields) for number, fields in others.items()})
-    found = {"before": _packed(old_befores | befores), "others": list(others.items())}
+    found = {"before": packed_stamps(old_befores | befores), "others": list(others.items())}
     run_files.write_whole(os.path.join(store, RENEWED), _json(found))
 
 
@@ -241,7 +241,7 @@ def _load_renewed(store: str) -> tuple[dict[int, Stamp], dict[int, dict[str, Any
     if isinstance(found, list):
         # So earlier versions have written it.
         found = {"before": "", "others": found}
-    befores, others = _unpacked(found["before"]), dict(found["others"])
+    befores, others = unpacked_stamps(found["before"]), dict(found["others"])
     for number, fields in others.items():
         if "before" in fields:
             befores[number] = Stamp(*fields.pop("before"))
@@ -316,23 +316,23 @@ def save_results(store: str, results: Mapping[int, Result]) -> None:
     absent, others = [], []
     for number, (found, inside) in results.items():
         if inside is not None:
-            others.append((number, found, _packed(inside)))
+            others.append((number, found, packed_stamps(inside)))
         elif found is not None:
             alone[number] = found
         else:
             absent.append(number)
-    rows = {"alone": _packed(alone), "absent": absent, "others": others}
+    rows = {"alone": packed_stamps(alone), "absent": absent, "others": others}
     run_files.write_whole(os.path.join(store, RESULTS), _json(rows))
 
 
 def load_results(store: str) -> dict[int, Result]:
     """Return what an undo must find. Raises `OSError`."""
     rows = run_files.read_json(os.path.join(store, RESULTS))
-    alone = _unpacked(rows["alone"])
+    alone = unpacked_stamps(rows["alone"])
     found = dict(zip(alone, map(_result_from, zip(alone.values(), repeat(None))), strict=True))
     # Earlier versions have written those that are not there among the others.
     for number, present, inside in chain(rows["others"], ((number, None, None) for number in rows.get("absent", ()))):
-        stamps = _unpacked(inside) if inside is not None else None
+        stamps = unpacked_stamps(inside) if inside is not None else None
         found[number] = Result(Stamp(*present) if present is not None else None, stamps)
     return found
 
@@ -365,13 +365,14 @@ def _json(found: dict[str, Any]) -> bytes:
     return json.dumps(found, separators=(",", ":")).encode()
 
 
-def _packed(stamps: Mapping[Key, Stamp]) -> tuple[list[Key], str]:
+def packed_stamps(stamps: Mapping[Key, Stamp]) -> tuple[list[Key], str]:
     """Return stamps, each with its path or the number of its change, in a form for JSON."""
     data = b"".join([_STAMP.pack(*each) for each in stamps.values()])
     return list(stamps), b2a_base64(data, newline=False).decode()
 
 
-def _unpacked(found: Any) -> dict[Any, Stamp]:
+def unpacked_stamps(found: Any) -> dict[Any, Stamp]:
+    """Return stamps from their form for JSON."""
     if isinstance(found, list):
         keys, text = found
         return dict(zip(keys, map(stamp_from, _STAMP.iter_unpack(a2b_base64(text))), strict=True))
@@ -383,7 +384,9 @@ def _unpacked(found: Any) -> dict[Any, Stamp]:
 
 def _json_values(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields of a change in a form for JSON."""
-    return {name: _packed(value) if name in _INSIDE and value is not None else value for name, value in fields.items()}
+    return {
+        name: packed_stamps(value) if name in _INSIDE and value is not None else value for name, value in fields.items()
+    }
 
 
 def _values(fields: dict[str, Any]) -> dict[str, Any]:
@@ -394,7 +397,7 @@ def _values(fields: dict[str, Any]) -> dict[str, Any]:
             found[name] = stamp_from(found[name])
     for name in _INSIDE:
         if found.get(name) is not None:
-            found[name] = _unpacked(found[name])
+            found[name] = unpacked_stamps(found[name])
     if "relinks" in found:
         found["relinks"] = tuple((name, target) for name, target in found["relinks"])
     return found

@@ -212,7 +212,7 @@ class ChangeSteps:
             finish(self._real.at(change.path), after, change.new_attributes)
         elif change.op == LINK:
             _link(change, self._real.at(change.path), self._real.at(change.target))
-        if _is_alone(change):
+        if is_alone(change):
             return stamp(at[1], at[0]) if after is not None else None
         self._new.note_links(change)
         return None
@@ -289,7 +289,7 @@ class ChangeSteps:
                 if not is_alike(file.found, after) or is_alike(before, after):
                     pour(change.content, file.fd)
                 found = file.finish(after, has_attributes=bool(change.old_attributes or change.new_attributes))
-            if found is not None and _is_alone(change):
+            if found is not None and is_alone(change):
                 return found
         else:
             found = stamp(at[1], at[0])
@@ -355,7 +355,7 @@ class ChangeSteps:
             elif change.op == ADD:
                 self._unadd(number, change, at, is_result)
         self._clear(number, change, at)
-        return stamp(at[1], at[0]) if before is not None and _is_alone(change) else None
+        return stamp(at[1], at[0]) if before is not None and is_alone(change) else None
 
     def _tidy(self, number: int, change: FileChange) -> None:
         """Remove what a step has prepared that was never done, as far as its directory can still be reached."""
@@ -397,7 +397,7 @@ class ChangeSteps:
                 found = file.finish(change.before, has_attributes=has_attributes)
             if found is None:
                 finish(self._real.at(change.path), change.before, change.old_attributes)
-            return found if _is_alone(change) else None
+            return found if is_alone(change) else None
         present = stamp(at[1], at[0])
         if present is not None and present.inode == result.inode:
             rename(at, (AT_FDCWD, change.content), RENAME_EXCHANGE)
@@ -426,7 +426,7 @@ class ChangeSteps:
             except FileNotFoundError:
                 pass  # It was never deleted, or an earlier try has moved it.
         found = _with_its_mode(at, change.before)
-        return found if _is_alone(change) else None
+        return found if is_alone(change) else None
 
     def _copy_back(self, number: int, change: FileChange, at: Place) -> None:
         """Restore a deleted file or directory on another file system, unless that is done."""
@@ -456,7 +456,7 @@ class ChangeSteps:
             remove_at(self._part(number, change.path))
 
 
-def _is_alone(change: FileChange) -> bool:
+def is_alone(change: FileChange) -> bool:
     """True if no other step changes its file: it is no directory, and none makes or removes another name of it."""
     before, after = change.before, change.after
     return (before is None or (before.links == 1 and not stat.S_ISDIR(before.mode))) and (

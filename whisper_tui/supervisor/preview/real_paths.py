@@ -87,6 +87,10 @@ class RealPaths:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the parents that are open."""
         for fd in self._open.values():
             os.close(fd)
         self._open.clear()

@@ -11,9 +11,16 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import NoReturn
 
-from whisper_tui.supervisor.keeper.syscalls import flush_file_system, open_directory
+from whisper_tui.supervisor.keeper.syscalls import flush_file_system
+from whisper_tui.supervisor.preview.change_checks import (
+    changed_before_apply,
+    changed_directories,
+    parents_of,
+    replaced_directories,
+)
 from whisper_tui.supervisor.preview.change_records import (
     ADD,
     APPLIED,
@@ -29,7 +36,6 @@ from whisper_tui.supervisor.preview.change_records import (
     WRITE,
     DirectoryState,
     FileChange,
-    Inside,
     Plan,
     Result,
     load_plan,
@@ -43,8 +49,9 @@ from whisper_tui.supervisor.preview.change_records import (
     stamps_of_rest,
 )
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_ours
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, differs, remove_tree, stamp, stamps_inside
-from whisper_tui.supervisor.preview.real_paths import KEPT, OUT_OF_REACH, Conflict, RealPaths
+from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamp
+from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
+from whisper_tui.supervisor.preview.shared_steps import SharedWork
 
 
 class TransitionFailed(Exception):
@@ -53,31 +60,9 @@ class TransitionFailed(Exception):
 
 def conflicts(plan: Plan) -> list[str]:
     """Return the paths that are not as they were when the changes were read: each prevents `apply`."""
-    found = list(plan.meanwhile)
-    for directory in plan.directories:
-        present = stamp(directory.path)
-        identity = (directory.inode, directory.old_mode)
-        if present is None or (present.inode, present.mode) != identity or not _is_plain(directory.path):
-            found.append(directory.path)
-    deleted = {change.path for change in plan.changes if change.op == DELETE}
     with RealPaths("", plan.directories) as real:
-        for change in plan.changes:
-            if change.op == LINK:
-                if change.path not in deleted and not real.is_free(change.path):
-                    found.append(change.path)
-            elif change.before is None:
-                if not real.is_free(change.path):
-                    found.append(change.path)
-            elif differs(real.stamp(change.path), change.before):
-                found.append(change.path)
-            elif change.moved_to:
-                if not real.is_free(change.moved_to):
-                    found.append(change.moved_to)
-            elif change.old_inside is not None:
-                found += _differences(change.path, change.old_inside)
-            if change.targets:
-                found += [path for path, old in change.targets.items() if differs(stamp(path), old)]
-    return list(dict.fromkeys(found))
+        found = changed_before_apply(plan, range(len(plan.changes)), real)
+    return _unique(plan.meanwhile, changed_directories(plan), found)
 
 
 def apply(store: str) -> Plan:
@@ -86,13 +71,13 @@ def apply(store: str) -> Plan:
     Raises `Conflict` if somebody else changed any of the files: nothing was done. Raises `TransitionFailed` if a step
     fails: what had been done was taken back.
     """
-    with _locked(store):
+    with _locked(store) as lock:
         plan = load_plan(store)
         if plan.state == UNDOING:
-            _resume(store, plan)
+            _resume(store, plan, lock)
             # What was taken back has new stamps.
             plan = load_plan(store)
-        return plan if plan.state == APPLIED else _apply(store, plan)
+        return plan if plan.state == APPLIED else _apply(store, plan, lock)
 
 
 def undo(store: str) -> Plan:
@@ -100,17 +85,17 @@ def undo(store: str) -> Plan:
 
     Raises `Conflict` if any of the files changed since: nothing was done.
     """
-    with _locked(store):
+    with _locked(store) as lock:
         plan = load_plan(store)
         if plan.state == APPLYING:
-            plan = _apply(store, plan)
+            plan = _apply(store, plan, lock)
         if plan.state in (PREVIEWED, UNDONE):
             return plan
         results = load_results(store)
-        if plan.state == APPLIED:
-            chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
-            _begin_undo(store, plan, results, chosen)
-        return _undo(store, plan, results)
+        if plan.state == UNDOING:
+            return _resume_undo(store, plan, results, lock)
+        chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
+        return _undo(store, plan, results, chosen, lock)
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
@@ -118,32 +103,34 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
 
     Raises `TransitionFailed` if they cannot be taken back on their own, or `Conflict`: nothing was done.
     """
-    with _locked(store):
+    with _locked(store) as lock:
         plan = load_plan(store)
         if plan.state in (APPLYING, UNDOING):
-            plan = _resume(store, plan)
+            plan = _resume(store, plan, lock)
         if plan.state != APPLIED:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
         results = load_results(store)
-        _begin_undo(store, plan, results, _chosen(plan, results, list(paths)))
-        return _undo(store, plan, results)
+        return _undo(store, plan, results, _chosen(plan, results, list(paths)), lock)
 
 
 def resume(store: str) -> Plan:
     """Finish what a crash interrupted. Returns the plan as it is then; without a crash nothing happens."""
-    with _locked(store):
-        return _resume(store, load_plan(store))
+    with _locked(store) as lock:
+        return _resume(store, load_plan(store), lock)
 
 
-def _resume(store: str, plan: Plan) -> Plan:
+def _resume(store: str, plan: Plan, lock: int) -> Plan:
     if plan.state == APPLYING:
-        return _apply(store, plan)
-    return _undo(store, plan, load_results(store)) if plan.state == UNDOING else plan
+        return _apply(store, plan, lock)
+    return _resume_undo(store, plan, load_results(store), lock) if plan.state == UNDOING else plan
 
 
 @contextmanager
-def _locked(store: str) -> Iterator[None]:
-    """Hold the store: two transitions of the same preview follow each other. Errors become sentences."""
+def _locked(store: str) -> Iterator[int]:
+    """Hold the store: two transitions of the same preview follow each other. Errors become sentences.
+
+    The descriptor holds the lock, also in a process that inherits it.
+    """
     collects = gc.isenabled()
     # All objects of a large plan stay in use. To look for garbage among them takes a tenth of the time.
     gc.disable()
@@ -151,7 +138,7 @@ def _locked(store: str) -> Iterator[None]:
         fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
+            yield fd
         finally:
             os.close(fd)
     except OSError as error:
@@ -164,28 +151,29 @@ def _locked(store: str) -> Iterator[None]:
 # Applying
 
 
-def _apply(store: str, plan: Plan) -> Plan:
+def _apply(store: str, plan: Plan, lock: int) -> Plan:
     resumed = plan.state == APPLYING
-    if not resumed:
-        found = conflicts(plan)
-        if found:
-            raise Conflict(found)
-        with RealPaths(store, plan.directories) as real:
-            _begin_apply(store, plan, ChangeSteps(store, real))
-    untimed = set(load_state(store).get("untimed", ()))
-    made: list[Stamp | None] = []
-    try:
-        with RealPaths(store, plan.directories) as real:
-            _open_for_writing(plan.directories, real)
-            steps = ChangeSteps(store, real, resumed=resumed)
-            for number, change in enumerate(plan.changes):
-                made.append(steps.make_real(number, change))
-            _settle(plan.directories, real, untimed, applied=True)
-    except (OSError, Conflict) as error:
-        # Before a crash, later steps may have been done as well.
-        _roll_back(store, plan, untimed, error, begun=len(plan.changes) if resumed else len(made) + 1)
-    results = (Result(known) if known else result_of(change) for known, change in zip(made, plan.changes, strict=True))
-    save_results(store, dict(enumerate(results)))
+    with SharedWork(store, plan, range(len(plan.changes)), resumed=resumed, lock=lock) as work:
+        if not resumed:
+            found = _unique(plan.meanwhile, changed_directories(plan), work.check())
+            if found:
+                raise Conflict(found)
+            with RealPaths(store, plan.directories) as real:
+                _begin_apply(store, plan, ChangeSteps(store, real))
+        untimed = set(load_state(store).get("untimed", ()))
+        try:
+            _open_for_writing(plan.directories, work.real)
+            made = work.make()
+            _settle(plan.directories, work.real, untimed, applied=True)
+        except (OSError, Conflict) as error:
+            # Before a crash, later steps may have been done as well.
+            begun = set(range(len(plan.changes))) if resumed else work.begun
+            _roll_back(store, plan, _announce_rollback(store, plan, begun, untimed), error, lock)
+    results = {
+        number: Result(known) if (known := made[number]) else result_of(change)
+        for number, change in enumerate(plan.changes)
+    }
+    save_results(store, results)
     _flush(store, plan)
     # Without the disk's word for it, steps would be repeated after a power failure, over what others wrote since.
     save_state(store, APPLIED, durable=True, untimed=sorted(untimed))
@@ -204,17 +192,22 @@ def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
     flush_file_system(store)
 
 
-def _roll_back(store: str, plan: Plan, untimed: set[str], error: OSError | Conflict, *, begun: int) -> NoReturn:
-    """Take back the steps before one that failed. Raises the reason in any case. `begun`: how many may be done."""
-    # What differs in the files of later steps is somebody else's work.
+def _announce_rollback(store: str, plan: Plan, begun: set[int], untimed: set[str]) -> dict[int, Result]:
+    """Note what a rollback finds, and that it begins. `begun`: the changes whose steps may have been done."""
+    # What differs in the files of other steps is somebody else's work.
     results = {
-        number: _result_of_part(change) if number < begun else Result(None)
+        number: _result_of_part(change) if number in begun else Result(None)
         for number, change in enumerate(plan.changes)
     }
     save_results(store, results)
     save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
+    return results
+
+
+def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSError | Conflict, lock: int) -> NoReturn:
+    """Take back the steps that were done before one failed. Raises the reason in any case."""
     try:
-        _undo(store, plan, results)
+        _resume_undo(store, plan, results, lock)
     except (OSError, TransitionFailed) as second:
         raise TransitionFailed(
             f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
@@ -251,35 +244,40 @@ def _inodes(change: FileChange) -> list[int]:
 # Taking back
 
 
-def _begin_undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> None:
-    found = _undo_conflicts(plan, results, chosen)
-    if found:
-        raise Conflict(found)
+def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int], lock: int) -> Plan:
+    """Take some changes back, from the last to the first, if nobody has changed their files since."""
+    with SharedWork(store, plan, chosen[::-1], results, lock=lock) as work:
+        found = _unique(work.check(), replaced_directories(plan, chosen))
+        if found:
+            raise Conflict(found)
+        _begin_undo(store, plan, chosen)
+        return _take_back(store, plan, results, work)
+
+
+def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
+    """Announce what is taken back: that is on the disk before the first step."""
     untimed = _untimed(plan.directories, applied=True)
     save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
     flush_file_system(store)
 
 
-def _undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
-    """Take back the changes that the state names, from the last to the first."""
+def _resume_undo(store: str, plan: Plan, results: dict[int, Result], lock: int) -> Plan:
+    with SharedWork(store, plan, load_state(store)["chosen"][::-1], results, lock=lock) as work:
+        return _take_back(store, plan, results, work)
+
+
+def _take_back(store: str, plan: Plan, results: dict[int, Result], work: SharedWork) -> Plan:
+    """Take back the changes that the state names."""
     state = load_state(store)
-    chosen: list[int] = state["chosen"]
-    undone = plan.undone | set(chosen)
+    undone = plan.undone | set(state["chosen"])
     is_all = len(undone) == len(plan.changes)
     directories = plan.directories if is_all else tuple(_partly(plan, undone))
-    untimed = set(state["untimed"])
-    with RealPaths(store, plan.directories) as real:
-        _open_for_writing(plan.directories, real)
-        steps = ChangeSteps(store, real)
-        restored: dict[int, Stamp | None] = {}
-        for number in reversed(chosen):
-            try:
-                restored[number] = steps.take_back(number, plan.changes[number], results[number].found)
-            except Conflict as error:
-                raise TransitionFailed(
-                    f"{error.paths[0]}: replaced meanwhile. Some changes are still applied."
-                ) from error
-        _settle(directories, real, untimed, applied=False)
+    _open_for_writing(plan.directories, work.real)
+    try:
+        restored = work.make()
+    except Conflict as error:
+        raise TransitionFailed(f"{error.paths[0]}: replaced meanwhile. Some changes are still applied.") from error
+    _settle(directories, work.real, set(state["untimed"]), applied=False)
     if is_all:
         save_renewed(store, *restored_stamps(plan.changes, restored))
         _flush(store, plan)
@@ -329,60 +327,15 @@ def _is_below(path: str, directory: str) -> bool:
     return path.startswith(directory.rstrip("/") + "/")
 
 
-def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> list[str]:
-    found = []
-    renewed = {change.path for change in plan.changes if change.op in (ADD, LINK)}
-    with RealPaths("", plan.directories) as real:
-        for number in chosen:
-            change, result = plan.changes[number], results[number]
-            if change.op == DELETE:
-                if change.path not in renewed and not real.is_free(change.path):
-                    found.append(change.path)
-            elif differs(real.stamp(change.new_path), result.found):
-                found.append(change.new_path)
-            elif change.moved_to:
-                if not real.is_free(change.path):
-                    found.append(change.path)
-            elif result.inside is not None:
-                found += _differences(change.path, result.inside)
-    parents = _parents_of([plan.changes[number] for number in chosen])
-    for directory in plan.directories:
-        present = stamp(directory.path)
-        if directory.path in parents and (
-            present is None or present.inode != directory.inode or not _is_plain(directory.path)
-        ):
-            found.append(directory.path)
-    return list(dict.fromkeys(found))
-
-
-def _parents_of(changes: Sequence[FileChange]) -> set[str]:
-    """Return the directories with the names that these changes add, change or remove."""
-    found = {change.path.rpartition("/")[0] or "/" for change in changes}
-    return found.union(change.moved_to.rpartition("/")[0] or "/" for change in changes if change.moved_to)
-
-
 def _partly(plan: Plan, undone: frozenset[int]) -> Iterator[DirectoryState]:
     """Return the directories with the modes and times that they have while some changes stay applied."""
     applied = [change for number, change in enumerate(plan.changes) if number not in undone]
-    parents = _parents_of(applied)
+    parents = parents_of(applied)
     own = {change.path for change in applied if change.op == ATTRIBUTES}
     for each in plan.directories:
         mode = each.new_mode if each.path in own else each.old_mode
         mtime = each.new_mtime if each.path in parents else each.old_mtime
         yield each._replace(old_mode=mode, old_mtime=mtime)
-
-
-def _differences(top: str, wanted: Inside) -> list[str]:
-    """Return the paths below a directory that are not as these stamps say."""
-    try:
-        found = stamps_inside(top)
-    except OSError:
-        return [top]
-    if found == wanted:
-        return []
-    return [
-        os.path.join(top, name) for name in found.keys() | wanted.keys() if differs(found.get(name), wanted.get(name))
-    ]
 
 
 # Directories
@@ -434,17 +387,6 @@ def _reached(real: RealPaths, directory: str) -> str:
         return ""
 
 
-def _is_plain(directory: str) -> bool:
-    """True if no part of the path is a symbolic link."""
-    try:
-        os.close(open_directory(directory))
-    except OSError as error:
-        if error.errno not in OUT_OF_REACH:
-            raise
-        return False
-    return True
-
-
 # Files of the store
 
 
@@ -458,6 +400,10 @@ def _flush(store: str, plan: Plan) -> None:
             if device not in devices:
                 devices.add(device)
                 flush_file_system(directory.path)
+
+
+def _unique(*lists: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(chain(*lists)))
 
 
 def _sentence(error: Exception) -> str:
