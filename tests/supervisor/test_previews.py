@@ -15,6 +15,8 @@ from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.preview import PreviewReport, PreviewSetting
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
+from whisper_tui.supervisor.preview.change_records import Plan, load_plan
+from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
@@ -190,6 +192,35 @@ async def test_applied_changes_can_be_undone_and_redone(live: LiveBench) -> None
     assert record.undo is not None and record.undo.done and record.undo.direction == "undo"
     await live.supervisor.undo(call_id, (), "redo", HUMAN)
     assert live.files() == after
+
+
+async def test_changes_are_listed_in_the_order_of_their_paths(live: LiveBench) -> None:
+    await live.open()
+    call_id = await live.asked("mkdir b a; echo x | tee a/2 a/1 b/1 a.txt c > /dev/null; rm kept.txt")
+    await live.previewed(call_id)
+    assert list(await live.paths(call_id)) == ["a", "a/1", "a/2", "a.txt", "b", "b/1", "c", "kept.txt"]
+
+
+async def test_pages_and_files_that_follow_each_other_are_read_from_the_disk_once(live: LiveBench, monkeypatch) -> None:
+    loaded: list[str] = []
+
+    def load(directory: str) -> Plan:
+        loaded.append(directory)
+        return load_plan(directory)
+
+    monkeypatch.setattr(preview_changes, "load_plan", load)
+    await live.open()
+    call_id = await live.asked("echo more >> kept.txt; echo new > new.txt")
+    await live.previewed(call_id)
+    loaded.clear()
+    for number in range(2):
+        page = await live.supervisor.preview_page(call_id, number, 1)
+        assert (page.total, page.counts.created, page.counts.changed) == (2, 1, 1)
+        await live.supervisor.preview_versions(call_id, number)
+    assert len(loaded) == 1
+    await live.apply(call_id)
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert all(change.taken_back for change in (await live.supervisor.preview_page(call_id)).changes)
 
 
 async def test_what_is_taken_back_already_is_not_taken_back_again_and_a_part_is_not_redone(live: LiveBench) -> None:

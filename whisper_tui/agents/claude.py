@@ -65,7 +65,7 @@ from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
 NAME = "claude"
-TITLE = "Claude Code"
+TITLE = KNOWN["claude"].title
 EVENT = ("hooks", "PreToolUse")
 QUESTION_EVENT = ("hooks", "PermissionRequest")
 """The event before Claude Code asks its user: about some files, whatever the hook before the call has answered."""

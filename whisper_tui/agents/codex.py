@@ -58,6 +58,7 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookAnswer, HookRequest
+from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
@@ -66,7 +67,7 @@ from whisper_tui.policy.rules.rule import Effect, Rule
 NAME = "codex"
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
-TITLE = "Codex"
+TITLE = KNOWN["codex"].title
 EVENT = ("hooks", "PreToolUse")
 QUESTION_EVENT = ("hooks", "PermissionRequest")
 """The event before Codex asks its user, whatever the hook before the call has answered."""

@@ -41,13 +41,14 @@ from whisper_tui.agents.hook_formats import (
     parsed,
     printed,
 )
+from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ALL_MEASURED, ClientProfile, ServerTable
 from whisper_tui.model.call import Shell
 
 NAME = "copilot"
-TITLE = "GitHub Copilot CLI"
+TITLE = KNOWN["copilot"].title
 EVENT = ("hooks", "preToolUse")
 BEFORE_TOOLS = ("preToolUse", "PreToolUse")
 """The event before a tool, and the name that other clients give it."""

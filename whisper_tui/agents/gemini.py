@@ -38,6 +38,7 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, not_wrapped, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, DecisionFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OrderedRule,
@@ -56,7 +57,7 @@ from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
 
 NAME = "gemini"
-TITLE = "Gemini CLI"
+TITLE = KNOWN["gemini"].title
 EVENT = ("hooks", "BeforeTool")
 AFTER_EVENT = ("hooks", "AfterTool")
 """The only event whose hook can send the model a note: it ignores the notes of `BeforeTool`."""

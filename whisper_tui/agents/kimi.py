@@ -33,6 +33,7 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable
@@ -40,7 +41,7 @@ from whisper_tui.model.call import FileEdits, Function
 from whisper_tui.model.errors import InvalidRequest, Refused
 
 NAME = "kimi"
-TITLE = "Kimi Code"
+TITLE = KNOWN["kimi"].title
 HOOKS = ("hooks",)
 PERMISSIONS = ("permission", "rules")
 EVENT = "PreToolUse"

@@ -16,10 +16,19 @@ if TYPE_CHECKING:
 class KnownClient:
     """One row: the facts about a client that programs need before they load its profile."""
 
-    __slots__ = ("deadline_s", "installs", "pid_variable", "project_variable", "rule_formats", "shell_variable")
+    __slots__ = (
+        "deadline_s",
+        "installs",
+        "pid_variable",
+        "project_variable",
+        "rule_formats",
+        "shell_variable",
+        "title",
+    )
 
     def __init__(
         self,
+        title: str,
         deadline_s: float,
         *,
         installs: bool = True,
@@ -28,7 +37,8 @@ class KnownClient:
         pid_variable: str = "",
         project_variable: str = "",
     ) -> None:
-        """`deadline_s`: seconds after which a hook without another deadline denies."""
+        """`title`: its name for humans. `deadline_s`: seconds after which a hook without another deadline denies."""
+        self.title = title
         # A client runs the command when its hook is late. So the deadline is shorter than the client's timeout, with a
         # margin for a slow answer.
         self.deadline_s = deadline_s
@@ -46,20 +56,21 @@ class KnownClient:
 # Measured with the real clients, whose versions the tests pin (decision 27).
 KNOWN: dict[str, KnownClient] = {
     "claude": KnownClient(
+        "Claude Code",
         570.0,
         rule_formats=("claude",),
         shell_variable="CLAUDECODE",
         pid_variable="CLAUDE_PID",
         project_variable="CLAUDE_PROJECT_DIR",
     ),
-    "codex": KnownClient(570.0, rule_formats=("codex",), shell_variable="CODEX_CI"),
-    "gemini": KnownClient(50.0, rule_formats=("gemini", "lists"), shell_variable="GEMINI_CLI"),
-    "opencode": KnownClient(3600.0, shell_variable="OPENCODE"),
-    "copilot": KnownClient(25.0, shell_variable="COPILOT_CLI"),
-    "qwen": KnownClient(50.0, shell_variable="QWEN_CODE"),
-    "kimi": KnownClient(25.0),
-    "kilo": KnownClient(3600.0, shell_variable="KILO"),
-    "crush": KnownClient(25.0, installs=False),
+    "codex": KnownClient("Codex", 570.0, rule_formats=("codex",), shell_variable="CODEX_CI"),
+    "gemini": KnownClient("Gemini CLI", 50.0, rule_formats=("gemini", "lists"), shell_variable="GEMINI_CLI"),
+    "opencode": KnownClient("OpenCode", 3600.0, shell_variable="OPENCODE"),
+    "copilot": KnownClient("GitHub Copilot CLI", 25.0, shell_variable="COPILOT_CLI"),
+    "qwen": KnownClient("Qwen Code", 50.0, shell_variable="QWEN_CODE"),
+    "kimi": KnownClient("Kimi Code", 25.0),
+    "kilo": KnownClient("Kilo", 3600.0, shell_variable="KILO"),
+    "crush": KnownClient("Crush", 25.0, installs=False),
 }
 """By the client's name on the command line, which is also the prefix of its name in MCP."""
 
@@ -92,7 +103,7 @@ def _crush() -> "ClientProfile":
     from whisper_tui.agents.hook_formats import CrushHook
     from whisper_tui.agents.profile import ClientProfile
 
-    return ClientProfile(name="crush", title="Crush", hook=CrushHook(), hook_timeout_s=30.0)
+    return ClientProfile(name="crush", title=KNOWN["crush"].title, hook=CrushHook(), hook_timeout_s=30.0)
 
 
 def profiles() -> "Iterator[ClientProfile]":

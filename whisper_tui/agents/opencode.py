@@ -34,6 +34,7 @@ from whisper_tui.agents.findings import (
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import CONTEXT, DecisionFormat, HookAnswer, HookRequest, longest_server, printed
+from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import (
     OrderedRule,
     OwnRules,
@@ -415,7 +416,7 @@ def profile_for(edition: Edition, abilities: Abilities = ALL_MEASURED) -> Client
 PROFILE = profile_for(
     Edition(
         name="opencode",
-        title="OpenCode",
+        title=KNOWN["opencode"].title,
         hook=OpenCodeHook(),
         names=("opencode.jsonc", "opencode.json"),
         directories=(".opencode",),
@@ -433,7 +434,7 @@ class KiloHook(OpenCodeHook):
 KILO = profile_for(
     Edition(
         name="kilo",
-        title="Kilo",
+        title=KNOWN["kilo"].title,
         hook=KiloHook(),
         # It still reads the names of OpenCode, and its own earlier directory.
         names=("kilo.jsonc", "kilo.json", "opencode.jsonc", "opencode.json"),

@@ -38,7 +38,7 @@ from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, Serve
 from whisper_tui.model.errors import InvalidRequest
 
 NAME = "qwen"
-TITLE = "Qwen Code"
+TITLE = KNOWN["qwen"].title
 EVENT = ("hooks", "PreToolUse")
 TIMEOUT_S = 60
 """Seconds after which it runs the tool without an answer. It takes no longer time from its settings."""

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.agents.known_clients import INSTALLABLE, KNOWN
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
 from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
@@ -71,7 +71,7 @@ async def _show(
     take_over: "TakeOver | None" = None,
 ) -> int:
     """Run the cockpit with the user's settings until the human leaves it."""
-    clients = tuple((name, profile_of(name).title) for name in INSTALLABLE if shutil.which(name))
+    clients = tuple((name, KNOWN[name].title) for name in INSTALLABLE if shutil.which(name))
     with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
         # Loaded while the terminal answers.
         from whisper_tui.tui.app import CockpitApp

@@ -37,6 +37,8 @@ ReportedFact = Spawned | BackgroundSeen | Finished | Settled
 """A fact that a keeper has reported about a run."""
 MOST_NAMED = 3
 """Paths that a sentence about a conflict names."""
+REMEMBERED_S = 30.0
+"""Seconds for which changes that were shown stay in memory."""
 PENDING = "undoing"
 """The directory beside the attempts that names the calls whose changes are just being taken back."""
 KEEPING = "keeping"
@@ -82,6 +84,28 @@ class BackgroundTasks:
             _log.error("the changes of a call could not be handled", exc_info=error)
 
 
+class _LastShown:
+    """The changes that somebody looks at: their next page and the next file are not read from the disk again."""
+
+    def __init__(self) -> None:
+        self._store: PreviewStore | None = None
+        self._version: tuple[object, ...] = ()
+        self._forgotten: asyncio.TimerHandle | None = None
+
+    def same(self, store: PreviewStore) -> PreviewStore:
+        """Return the changes of this store that were read before, if they are the same; else the store."""
+        version = store.version()
+        if self._store is None or self._store.directory != store.directory or self._version != version:
+            self._store, self._version = store, version
+        if self._forgotten is not None:
+            self._forgotten.cancel()
+        self._forgotten = asyncio.get_running_loop().call_later(REMEMBERED_S, self._forget)
+        return self._store
+
+    def _forget(self) -> None:
+        self._store, self._forgotten = None, None
+
+
 class KeptChanges:
     """The changes of previews and of undoable runs: shown, made real, taken back and made again."""
 
@@ -109,6 +133,7 @@ class KeptChanges:
         self._starting: dict[str, asyncio.Task[None]] = {}
         """The starts for which files are just being kept, by call."""
         self._turns: dict[str, asyncio.Lock] = {}
+        self._shown = _LastShown()
         self._tasks = BackgroundTasks()
 
     def open(self) -> None:
@@ -137,12 +162,16 @@ class KeptChanges:
     async def page(self, call_id: str, after: int = 0, limit: int = 1000) -> PreviewPage:
         """Return changes of a preview, or of a run whose changes were kept, from a number on."""
         record = self._store.call(call_id)
-        return await asyncio.to_thread(self._store_of(record).page, self.workspace(record), after, limit)
+        return await asyncio.to_thread(
+            self._shown.same(self._store_of(record)).page, self.workspace(record), after, limit
+        )
 
     async def versions(self, call_id: str, number: int) -> FileVersions:
         """Return the content of one changed file before and after it."""
         record = self._store.call(call_id)
-        return await asyncio.to_thread(self._store_of(record).versions, self.workspace(record), number)
+        return await asyncio.to_thread(
+            self._shown.same(self._store_of(record)).versions, self.workspace(record), number
+        )
 
     def _store_of(self, record: CallRecord) -> PreviewStore:
         """Return the changes of the preview of a call, or of its run. Raises `Refused`."""

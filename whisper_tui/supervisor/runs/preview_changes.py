@@ -4,8 +4,9 @@ import hashlib
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import change_records, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
-from whisper_tui.supervisor.preview.file_trees import Stamp
+from whisper_tui.supervisor.preview.file_trees import Stamp, stamp
 from whisper_tui.supervisor.preview.real_paths import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.system.host_files import read_regular
@@ -80,11 +81,18 @@ class PreviewStore:
     home: str
     own: tuple[str, ...]
     """The directories of whisper_tui."""
+    _reading: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """Two threads may show files of it at once, and what is kept of them is read in parts."""
 
     @property
     def exists(self) -> bool:
         """True if its changes are there."""
         return os.path.exists(os.path.join(self.directory, change_records.PLAN))
+
+    def version(self) -> tuple[Stamp | None, ...]:
+        """Return the stamps of the files with its changes: they differ once it was applied or taken back."""
+        names = (change_records.PLAN, change_records.RENEWED, change_records.STATE)
+        return tuple(stamp(os.path.join(self.directory, name)) for name in names)
 
     @cached_property
     def plan(self) -> Plan:
@@ -97,8 +105,9 @@ class PreviewStore:
 
     @cached_property
     def rows(self) -> list[ChangedPath]:
-        """Every changed file. A directory comes before what is in it."""
-        return [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
+        """Every changed file, in the order of their paths. A directory comes before what is in it."""
+        rows = [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
+        return sorted(rows, key=lambda row: row.path.split("/"))
 
     @cached_property
     def _deleted(self) -> dict[tuple[int, ...], ChangedPath]:
@@ -127,7 +136,16 @@ class PreviewStore:
         return transition.conflicts(self.plan) if self.plan.state == change_records.PREVIEWED else []
 
     def counts(self, workspace: str) -> ChangeCounts:
-        """Count the rows by what is done."""
+        """Return how many rows there are of each kind."""
+        if workspace not in self._counts:
+            self._counts[workspace] = self._counted(workspace)
+        return self._counts[workspace]
+
+    @cached_property
+    def _counts(self) -> dict[str, ChangeCounts]:
+        return {}
+
+    def _counted(self, workspace: str) -> ChangeCounts:
         numbers = dict.fromkeys(("creates", "changes", "deletes", "attributes"), 0)
         outside = flagged = 0
         for row in self.rows:
@@ -246,7 +264,7 @@ class PreviewStore:
         place = self._content_path(row.change, new=is_new)
         path = os.path.join(place, row.below) if row.below else place
         try:
-            if not is_new and self._is_applied(row.change) and (kept := self._kept.content(row.change)) is not None:
+            if not is_new and self._is_applied(row.change) and (kept := self._old_content(row.change)) is not None:
                 return Content(kept)
             if stat.S_ISLNK(found.mode):
                 return Content(f"{os.readlink(path)}\n".encode(errors="surrogateescape"))
@@ -256,6 +274,10 @@ class PreviewStore:
             return Content(None, "it is not a regular file")
         data, why = read_regular(path, LARGEST_EDITED)
         return Content(data, why)
+
+    def _old_content(self, number: int) -> bytes | None:
+        with self._reading:
+            return self._kept.content(number)
 
     def _content_path(self, number: int, *, new: bool) -> str:
         """Return where the content of a change is, as it was before or as it is after it."""
