@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -178,8 +179,11 @@ class RowSource(Protocol):
         """
         ...
 
-    async def open_calls(self) -> list[str]:
-        """Return the ids of the calls that `list` shows, in its order: first those that wait."""
+    async def open_calls(self, limit: Page | None = None) -> list[str]:
+        """Return the ids of the calls that `list` shows, in its order: first those that wait. `limit`: at most so many.
+
+        A hundred thousand ids take longer than the rows that fit on a screen.
+        """
         ...
 
     async def open_rows(self, call_ids: RowsAtOnce, *, brief: bool = False) -> list[dict[str, Any]]:
@@ -244,10 +248,10 @@ class Rows:
                 records = await self._supervision.history(HistoryQuery(limit=limit, session=session, text=text))
                 return [call_row(shown(record), await self._session(record)) for record in records]
 
-    async def open_calls(self) -> list[str]:
-        """Return the ids of the calls that `list` shows, in its order."""
+    async def open_calls(self, limit: int | None = None) -> list[str]:
+        """Return the ids of the calls that `list` shows, in its order; at most so many."""
         board = self._state.board
-        return [*board.waiting, *board.held, *board.queued, *board.running]
+        return list(islice(chain(board.waiting, board.held, board.queued, board.running), limit))
 
     async def open_rows(self, call_ids: tuple[str, ...], *, brief: bool = False) -> list[dict[str, Any]]:
         """Return the rows of these calls, without those that are over by now."""

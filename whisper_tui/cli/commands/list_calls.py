@@ -94,15 +94,22 @@ FIRST_ROWS, ROWS_AT_ONCE = 100, 1000
 
 def _open_rows(supervisor: LightClient, queued: dict[str, str], *, brief: bool) -> Iterator[list[Row]]:
     """Yield the calls that wait, are queued or run, in parts, and add the first `queued` call of each reason."""
-    call_ids = supervisor.ask("open_calls")
-    parts = [call_ids[:FIRST_ROWS]]
-    parts += [call_ids[at : at + ROWS_AT_ONCE] for at in range(FIRST_ROWS, len(call_ids), ROWS_AT_ONCE)]
-    asked = ({"call_ids": part, "brief": brief} for part in parts)
-    for rows in supervisor.ask_each("open_rows", asked):
+    for rows in _parts_of_rows(supervisor, brief=brief):
         for row in rows:
             if row["state"] == "queued" and row["reason"]:
                 queued.setdefault(row["reason"], row["id"])
         yield rows
+
+
+def _parts_of_rows(supervisor: LightClient, *, brief: bool) -> Iterator[list[Row]]:
+    first = supervisor.ask("open_calls", limit=FIRST_ROWS)
+    yield supervisor.ask("open_rows", call_ids=first, brief=brief)
+    if len(first) < FIRST_ROWS:
+        return
+    printed = set(first)
+    rest = [call_id for call_id in supervisor.ask("open_calls") if call_id not in printed]
+    parts = (rest[at : at + ROWS_AT_ONCE] for at in range(0, len(rest), ROWS_AT_ONCE))
+    yield from supervisor.ask_each("open_rows", ({"call_ids": part, "brief": brief} for part in parts))
 
 
 UNUSUAL = (
