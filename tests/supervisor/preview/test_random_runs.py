@@ -21,12 +21,14 @@ def unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("runs", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_as_the_user_of_the_tests(runs):
     assert random_runs.failures(runs) == []
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
 def test_as_an_ordinary_user():
     # A process of its own: what forks for so long must not begin with the threads of other tests.
