@@ -131,8 +131,10 @@ def test_later_work_is_found_before_an_undo(scene):
     assert sorted(raised.value.paths) == named
 
 
-@pytest.mark.parametrize("direction", ["apply", "undo"])
-@pytest.mark.parametrize("job", ["check", "step"])
+@pytest.mark.parametrize(
+    ("direction", "job"),
+    [("apply", "check"), ("apply", "keep"), ("apply", "step"), ("undo", "check"), ("undo", "step")],
+)
 def test_the_part_of_a_second_process_that_is_killed_is_done_here(scene, monkeypatch, direction, job):
     if direction == "undo":
         apply(scene.store)

@@ -6,7 +6,6 @@ exchanges within a file system; between two of them a copy takes the place, and 
 
 import os
 import stat
-from collections.abc import Sequence
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
@@ -165,29 +164,25 @@ class ChangeSteps:
     def __init__(self, store: str, real: RealPaths, *, resumed: bool = False) -> None:
         self._real = real
         self._new = _NewFiles(store, real, resumed=resumed)
-        self._contents = KeptContents(store)
+        self.contents = KeptContents(store)
+        """The contents that are kept, or were."""
         self._mark = f".whisper-tui-{os.stat(store).st_ino:x}"
 
     # Before anything changes
 
-    def keep_all(self, changes: Sequence[FileChange]) -> None:
-        """Copy whatever of these changes cannot be kept by a rename. Raises `OSError`."""
-        if any(change.op == DELETE for change in changes):
-            self._contents.make_groups(len(changes))
-        for number, change in enumerate(changes):
-            if change.before is not None and change.op in _OVERWRITING:
-                self._keep(number, change, change.before.size)
-        self._contents.save()
-
-    def _keep(self, number: int, change: FileChange, size: int) -> None:
-        """Copy files to write in place, and files on another file system."""
+    def keep(self, number: int, change: FileChange, *, again: bool = False) -> None:
+        """Copy what a change takes away if a rename does not keep it. Raises `OSError`. `again`: a copy was begun."""
+        if change.before is None or change.op not in _OVERWRITING:
+            return
         at = self._real.find(change.path)
-        if change.op == WRITE and size <= SMALL_BYTES:
-            self._contents.add_content(number, at, size)
+        if change.op == WRITE and change.before.size <= SMALL_BYTES:
+            self.contents.add_content(number, at)
         elif self._real.is_elsewhere(at) or (
             change.op == WRITE and not may_exchange(at, self._real.at(change.path), change)
         ):
-            self._contents.add_tree(number, self._real.at(change.path))
+            if again:
+                remove_tree(self.contents.path(number))
+            self.contents.add_tree(number, self._real.at(change.path))
 
     # Making real
 
@@ -252,14 +247,14 @@ class ChangeSteps:
         return part
 
     def _delete(self, number: int, change: FileChange, at: Place) -> None:
-        found, kept, elsewhere = stamp(at[1], at[0]), self._contents.path(number), self._real.is_elsewhere(at)
+        found, kept, elsewhere = stamp(at[1], at[0]), self.contents.path(number), self._real.is_elsewhere(at)
         if found is None or change.before is None or found.inode != change.before.inode:
             if stamp(kept) is None:
                 raise Conflict([change.path])
         elif elsewhere:
             rename(at, self._part(number, change.path), RENAME_NOREPLACE)
         else:
-            self._contents.make_directory()
+            self.contents.make_directory()
             move(at, (AT_FDCWD, kept))
         if elsewhere:
             self._clear(number, change, at)
@@ -284,7 +279,7 @@ class ChangeSteps:
         before, after = change.before, change.after
         if before is None or after is None:
             raise Conflict([change.path])
-        if self._contents.has(number):
+        if self.contents.has(number):
             with WrittenFile(at, change.path, before.inode) as file:
                 if not is_alike(file.found, after) or is_alike(before, after):
                     pour(change.content, file.fd)
@@ -390,9 +385,9 @@ class ChangeSteps:
     def _unwrite(self, number: int, change: FileChange, at: Place, result: Stamp) -> Stamp | None:
         if change.before is None:
             return None
-        if self._contents.has(number):
+        if self.contents.has(number):
             with WrittenFile(at, change.path, change.before.inode) as file:
-                self._contents.restore(number, file.fd)
+                self.contents.restore(number, file.fd)
                 has_attributes = bool(change.old_attributes or change.new_attributes)
                 found = file.finish(change.before, has_attributes=has_attributes)
             if found is None:
@@ -411,7 +406,7 @@ class ChangeSteps:
         try:
             at = self._real.find(change.path)
         except (OSError, Conflict):
-            if self._contents.has(number):
+            if self.contents.has(number):
                 raise
             return None
         if self._real.is_elsewhere(at):
@@ -419,9 +414,9 @@ class ChangeSteps:
             self._clear(number, change, at)
         else:
             try:
-                move((AT_FDCWD, self._contents.path(number)), at)
+                move((AT_FDCWD, self.contents.path(number)), at)
             except FileExistsError as error:
-                if self._contents.has(number):
+                if self.contents.has(number):
                     raise Conflict([change.path]) from error
             except FileNotFoundError:
                 pass  # It was never deleted, or an earlier try has moved it.
@@ -430,7 +425,7 @@ class ChangeSteps:
 
     def _copy_back(self, number: int, change: FileChange, at: Place) -> None:
         """Restore a deleted file or directory on another file system, unless that is done."""
-        if not self._contents.has(number):
+        if not self.contents.has(number):
             return
         found, before = stamp(at[1], at[0]), change.before
         if found is None:
@@ -442,7 +437,7 @@ class ChangeSteps:
         """Copy what was kept beside the place that it gets on another file system."""
         part = self._part(number, change.path)
         remove_at(part)
-        copy_tree(self._contents.path(number), path_to(part))
+        copy_tree(self.contents.path(number), path_to(part))
         return part
 
     # Names beside real files, for the time of one rename

@@ -1,4 +1,4 @@
-"""The checks and the steps of one transition, of which a second process does a part if there are thousands.
+"""The work of one transition, of which a second process does a part if there are thousands.
 
 The steps of a large transition are system calls of a few microseconds each, most of them in different directories: two
 processors make them in little more than half of the time. The second process asks for nothing and decides nothing. It
@@ -40,7 +40,7 @@ from whisper_tui.supervisor.preview.change_records import (
 )
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alone
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import Conflict, RealPaths
+from whisper_tui.supervisor.preview.real_paths import SMALL_BYTES, Conflict, RealPaths
 
 FEWEST = 2000
 """Changes from which a second process is faster, though it starts for 40 ms."""
@@ -73,6 +73,7 @@ class Work:
         self._resumed = resumed
         self._checked: RealPaths | None = None
         self._real: RealPaths | None = None
+        self._keeping: ChangeSteps | None = None
         self._steps: ChangeSteps | None = None
 
     @property
@@ -82,13 +83,32 @@ class Work:
             self._real = RealPaths(self._store, self._plan.directories)
         return self._real
 
+    @property
+    def checked(self) -> RealPaths:
+        """The opened parents of the checks."""
+        if self._checked is None:
+            self._checked = RealPaths(self._store, self._plan.directories)
+        return self._checked
+
     def check(self, numbers: Sequence[int]) -> list[str]:
         """Return the paths of these changes that somebody else has changed."""
-        if self._checked is None:
-            self._checked = RealPaths("", self._plan.directories)
         if self._results is None:
-            return changed_before_apply(self._plan, numbers, self._checked)
-        return changed_before_undo(self._plan, numbers, self._checked, self._results)
+            return changed_before_apply(self._plan, numbers, self.checked)
+        return changed_before_undo(self._plan, numbers, self.checked, self._results)
+
+    @property
+    def keeping(self) -> ChangeSteps:
+        """The steps that keep what others overwrite."""
+        if self._keeping is None:
+            self._keeping = ChangeSteps(self._store, self.checked)
+            self._keeping.contents.assign(_small_written(self._plan.changes))
+        return self._keeping
+
+    def keep(self, part: Sequence[int], *, again: bool = False) -> None:
+        """Keep what the steps of these changes overwrite. Raises `OSError`."""
+        for number in part:
+            self.keeping.keep(number, self._plan.changes[number], again=again)
+        self.keeping.contents.flush()
 
     def step(self, number: int, *, again: bool = False) -> Stamp | None:
         """Make one step. Raises `OSError` and `Conflict`. `again`: a process that was killed may have begun it."""
@@ -104,7 +124,13 @@ class Work:
         for real in (self._checked, self._real):
             if real is not None:
                 real.close()
-        self._checked = self._real = self._steps = None
+        self._checked = self._real = self._keeping = self._steps = None
+
+
+def _small_written(changes: Sequence[FileChange]) -> dict[int, int]:
+    """Return the sizes of small files that are written in place, by the number of the change."""
+    sizes = ((number, each.before.size) for number, each in enumerate(changes) if each.op == WRITE and each.before)
+    return {number: size for number, size in sizes if size <= SMALL_BYTES}
 
 
 class SharedWork:
@@ -158,6 +184,15 @@ class SharedWork:
         if self._numbers:
             self._share("check", sorted(self._numbers), here, note)
         return [path for first in sorted(found) for path in found[first]]
+
+    def keep(self) -> None:
+        """Keep what the steps overwrite. Raises `OSError`."""
+        contents = self._work.keeping.contents
+        if any(change.op == DELETE for change in self._changes):
+            contents.make_groups(len(self._changes))
+        if self._numbers:
+            self._share("keep", self._numbers, self._work.keep, lambda part, answer: None)
+        contents.save()
 
     def make(self) -> Made:
         """Make all steps. Raises `OSError` and `Conflict`: then those that `begun` names may be done."""
@@ -306,7 +341,7 @@ class SecondProcess:
         return self._is_ready and self._is_there and len(self._parts) < _AHEAD
 
     def give(self, job: str, part: Sequence[int]) -> None:
-        """Give it a part: to `check` or to `step` these changes."""
+        """Give it a part: to `check`, to `keep` or to `step` these changes."""
         self._parts.append(part)
         # What cannot be given to it is not answered either.
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -367,6 +402,8 @@ def _answer(work: Work, job: str, numbers: list[int]) -> Answer:
     try:
         if job == "check":
             answer["changed"] = work.check(numbers)
+        elif job == "keep":
+            work.keep(numbers)
         else:
             for number in numbers:
                 made[number] = work.step(number)

@@ -48,7 +48,7 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
     stamps_of_rest,
 )
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_ours
+from whisper_tui.supervisor.preview.change_steps import is_ours
 from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamp
 from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
 from whisper_tui.supervisor.preview.shared_steps import SharedWork
@@ -158,8 +158,7 @@ def _apply(store: str, plan: Plan, lock: int) -> Plan:
             found = _unique(plan.meanwhile, changed_directories(plan), work.check())
             if found:
                 raise Conflict(found)
-            with RealPaths(store, plan.directories) as real:
-                _begin_apply(store, plan, ChangeSteps(store, real))
+            _begin_apply(store, plan, work)
         untimed = set(load_state(store).get("untimed", ()))
         try:
             _open_for_writing(plan.directories, work.real)
@@ -180,11 +179,11 @@ def _apply(store: str, plan: Plan, lock: int) -> Plan:
     return plan._replace(state=APPLIED)
 
 
-def _begin_apply(store: str, plan: Plan, steps: ChangeSteps) -> None:
+def _begin_apply(store: str, plan: Plan, work: SharedWork) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
     remove_tree(os.path.join(store, KEPT))
     try:
-        steps.keep_all(plan.changes)
+        work.keep()
     except OSError as error:
         remove_tree(os.path.join(store, KEPT))
         raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
