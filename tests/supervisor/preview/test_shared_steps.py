@@ -155,6 +155,29 @@ def test_the_part_of_a_second_process_that_is_killed_is_done_here(scene, monkeyp
     scene.expect("undone", scene.before, applied=False)
 
 
+@pytest.mark.parametrize("other", [None, "/dev/shm"])
+def test_names_of_one_file_stay_together_when_the_second_process_is_killed_between_them(monkeypatch, other):
+    def change() -> None:
+        Path("one").write_text("one file\n")
+        for number in range(8):
+            Path(f"single {number}").write_text("alone\n")
+        os.link("one", "two")
+
+    give = SecondProcess.give
+
+    def killing(self: SecondProcess, said: str, part: list[int]) -> None:
+        give(self, said, part)
+        if said == "step":
+            self._process.kill()
+
+    monkeypatch.setattr(SecondProcess, "give", killing)
+    with public_directory() as real, public_directory(other) as kept:
+        scene = Scene(real, kept, make_files, change)
+        apply(scene.store)
+        assert (scene.top / "one").samefile(scene.top / "two")
+        scene.expect("applied", scene.after, applied=True)
+
+
 def test_without_a_second_process_everything_is_done_here(scene, monkeypatch):
     monkeypatch.setattr(SecondProcess, "start", lambda *_, **__: None)
     apply(scene.store)

@@ -70,7 +70,7 @@ class _NewFiles:
     def __init__(self, store: str, real: RealPaths, *, resumed: bool) -> None:
         self._store = store
         self._real = real
-        self._resumed = resumed
+        self.resumed = resumed
         self._links: dict[int, str] = {}
         """Real paths of files that had several names in an upper directory, by their inode there."""
         self._device = os.stat(store).st_dev
@@ -111,7 +111,7 @@ class _NewFiles:
 
     def _unmark(self, path: str, wanted: Stamp | None) -> None:
         remove_marks(path)
-        if self._resumed and wanted is not None and not stat.S_ISLNK(wanted.mode):
+        if self.resumed and wanted is not None and not stat.S_ISLNK(wanted.mode):
             # Killed while it was made readable for that.
             found = stamp(path)
             if found is not None and found.mode != wanted.mode and found.inode == wanted.inode:
@@ -168,6 +168,10 @@ class ChangeSteps:
         """The contents that are kept, or were."""
         self._mark = f".whisper-tui-{os.stat(store).st_ino:x}"
 
+    def expect_begun(self) -> None:
+        """Expect from now on that a process which was killed has begun some of the steps."""
+        self._new.resumed = True
+
     # Before anything changes
 
     def keep(self, number: int, change: FileChange, *, again: bool = False) -> None:
@@ -175,7 +179,7 @@ class ChangeSteps:
         if change.before is None or change.op not in _OVERWRITING:
             return
         at = self._real.find(change.path)
-        if change.op == WRITE and change.before.size <= SMALL_BYTES:
+        if is_kept_with_others(change):
             self.contents.add_content(number, at)
         elif self._real.is_elsewhere(at) or (
             change.op == WRITE and not may_exchange(at, self._real.at(change.path), change)
@@ -449,6 +453,11 @@ class ChangeSteps:
         """Remove what a rename has put aside, on another file system."""
         if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
+
+
+def is_kept_with_others(change: FileChange) -> bool:
+    """True if the old content of a change goes to the common file: it is small, and written in place."""
+    return change.op == WRITE and change.before is not None and change.before.size <= SMALL_BYTES
 
 
 def is_alone(change: FileChange) -> bool:

@@ -38,9 +38,9 @@ from whisper_tui.supervisor.preview.change_records import (
     packed_stamps,
     unpacked_stamps,
 )
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alone
+from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alone, is_kept_with_others
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import SMALL_BYTES, Conflict, RealPaths
+from whisper_tui.supervisor.preview.real_paths import Conflict, RealPaths
 
 FEWEST = 2000
 """Changes from which a second process is faster, though it starts for 40 ms."""
@@ -101,7 +101,13 @@ class Work:
         """The steps that keep what others overwrite."""
         if self._keeping is None:
             self._keeping = ChangeSteps(self._store, self.checked)
-            self._keeping.contents.assign(_small_written(self._plan.changes))
+            self._keeping.contents.assign(
+                {
+                    number: change.before.size
+                    for number, change in enumerate(self._plan.changes)
+                    if change.before is not None and is_kept_with_others(change)
+                }
+            )
         return self._keeping
 
     def keep(self, part: Sequence[int], *, again: bool = False) -> None:
@@ -112,8 +118,10 @@ class Work:
 
     def step(self, number: int, *, again: bool = False) -> Stamp | None:
         """Make one step. Raises `OSError` and `Conflict`. `again`: a process that was killed may have begun it."""
-        if self._steps is None or again:
-            self._steps = ChangeSteps(self._store, self.real, resumed=self._resumed or again)
+        if self._steps is None:
+            self._steps = ChangeSteps(self._store, self.real, resumed=self._resumed)
+        if again:
+            self._steps.expect_begun()
         change = self._plan.changes[number]
         if self._results is None:
             return self._steps.make_real(number, change)
@@ -125,12 +133,6 @@ class Work:
             if real is not None:
                 real.close()
         self._checked = self._real = self._keeping = self._steps = None
-
-
-def _small_written(changes: Sequence[FileChange]) -> dict[int, int]:
-    """Return the sizes of small files that are written in place, by the number of the change."""
-    sizes = ((number, each.before.size) for number, each in enumerate(changes) if each.op == WRITE and each.before)
-    return {number: size for number, size in sizes if size <= SMALL_BYTES}
 
 
 class SharedWork:
@@ -344,7 +346,7 @@ class SecondProcess:
         """Give it a part: to `check`, to `keep` or to `step` these changes."""
         self._parts.append(part)
         # What cannot be given to it is not answered either.
-        with suppress(BrokenPipeError, ConnectionResetError):
+        with suppress(ConnectionError):
             self._connection.sendall(json.dumps([job, list(part)]).encode() + b"\n")
 
     def answers(self, *, wait: bool) -> "Iterator[tuple[Sequence[int], Answer | None]]":
@@ -368,7 +370,7 @@ class SecondProcess:
         """Wait for a line, and return it. None: the process is gone."""
         while b"\n" not in self._unread and self._is_there:
             piece = b""
-            with suppress(ConnectionResetError):
+            with suppress(ConnectionError):
                 piece = self._connection.recv(1 << 16)
             self._unread += piece
             if not piece:
@@ -389,7 +391,7 @@ def main(store: str, direction: str, resumed: str) -> None:
     plan = load_plan(store)
     work = Work(store, plan, load_results(store) if direction == "undo" else None, resumed=bool(resumed))
     run_files.write_all(1, b"\n")
-    with suppress(BrokenPipeError), open(0, "rb", closefd=False) as orders:
+    with suppress(ConnectionError), open(0, "rb", closefd=False) as orders:
         for line in orders:
             job, numbers = json.loads(line)
             run_files.write_all(1, json.dumps(_answer(work, job, numbers)).encode() + b"\n")
