@@ -30,9 +30,8 @@ def table(found: Iterable[Figure]) -> Iterator[str]:
     """Yield the lines of the table."""
     yield f"{'figure':<58}{'today':>8}{'goal':>9}{'bound':>9}"
     for figure in found:
-        sign = "≥" if figure.more_is_better else "≤"
-        goal = "" if figure.goal is None else f"{sign} {figure.goal:,}"
-        bound = f"{sign} {BOUNDS[figure.name]:g}" if figure.name in BOUNDS else ""
+        goal = "" if figure.goal is None else f"≤ {figure.goal:,}"
+        bound = f"≤ {BOUNDS[figure.name]:g}" if figure.name in BOUNDS else ""
         mark = "" if figure.goal is None else "  reached" if figure.is_within(figure.goal) else "  not yet"
         yield f"{figure.name:<58}{figure.value:>8,}{goal:>9}{bound:>9}{mark}"
 

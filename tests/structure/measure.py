@@ -1,14 +1,11 @@
-"""Measures how the package is cut: its modules, how they import each other, and what is written in them.
+"""Measures how the package is cut: how its modules import each other, and what is named in them.
 
 `python -m tests.structure` prints the figures beside their goals.
 """
 
 import ast
-import io
 import re
-import statistics
-import tokenize
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +14,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "whisper_tui"
 DECISIONS = ROOT / "docs" / "decisions"
-LONGEST_MODULE = 500
-LONGEST_CLASS = 300
-LONGEST_FUNCTION = 40
-"""Lines beyond which a module, a class and a function is listed."""
-SHORTEST_MODULE = 60
-"""Lines below which what one other module imports need not be a file."""
-_DIRECTIVE = re.compile(r"#\s*(noqa|type:|pragma|pylint|ruff:|mypy:|fmt:|isort:|nosec|!|-\*-)", re.IGNORECASE)
 _QUESTION = re.compile(r"(What|Whether|Who|Which)\b")
 _CITED = re.compile(r"\bdecisions?[ /]((?:\d+(?:, | and )?)+)")
 
@@ -37,13 +27,12 @@ class Figure(NamedTuple):
     value: float
     goal: float | None = None
     """None: it is only watched."""
-    more_is_better: bool = False
     which: Sequence[str] = ()
     """What was counted, the worst first."""
 
     def is_within(self, bound: float) -> bool:
         """Return whether the value is at least as good as a bound."""
-        return self.value >= bound if self.more_is_better else self.value <= bound
+        return self.value <= bound
 
 
 class Module:
@@ -56,7 +45,6 @@ class Module:
         parts = inside.with_suffix("").parts
         self.name = ".".join(parts[:-1] if self.is_package else parts)
         self.text = path.read_text(encoding="utf-8")
-        self.lines = self.text.count("\n")
         self.tree = ast.parse(self.text)
 
     @cached_property
@@ -70,11 +58,6 @@ class Module:
         return tuple(node for node in self.nodes if isinstance(node, Definition))
 
     @property
-    def public_names(self) -> set[str]:
-        """Classes and functions of the module without an underscore."""
-        return {node.name for node in self.tree.body if isinstance(node, Definition) and not node.name.startswith("_")}
-
-    @property
     def docstrings(self) -> Iterator[tuple[int, str]]:
         """Docstrings by line: of modules, classes, functions, and those below an attribute or a constant."""
         for node in (self.tree, *self.definitions):
@@ -83,14 +66,6 @@ class Module:
                     case ast.Expr(value=ast.Constant(value=str() as text)):
                         if before is None or isinstance(before, ast.Assign | ast.AnnAssign):
                             yield statement.lineno, text
-
-    @property
-    def comments(self) -> Iterator[int]:
-        """Lines with a comment for people, beside code or alone."""
-        if "#" in self.text:
-            for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-                if token.type == tokenize.COMMENT and not _DIRECTIVE.match(token.string):
-                    yield token.start[0]
 
     def imported(self, known: Mapping[str, "Module"]) -> Iterator[str]:
         """Yield the modules of the package that are imported here: at the top, in functions, and for types alone."""
@@ -163,47 +138,10 @@ def _finished(root: str, edges: Mapping[str, Iterable[str]], seen: set[str]) -> 
 
 def figures(package: Package, decisions: Path) -> list[Figure]:
     """Return all figures that need no running program."""
-    return [*_of_modules(package), *_of_imports(package), *_of_names(package), *_of_words(package, decisions)]
-
-
-def _of_modules(package: Package) -> Iterator[Figure]:
-    lengths = {module.file: module.lines for module in package}
-    # 340 for what the program did when the bound was set, 28 for running commands elsewhere, one for the toasts, and
-    # two for the second process of large transitions.
-    yield Figure("modules", len(lengths), 371)
-    yield Figure("median length of a module", statistics.median(lengths.values()), 110, more_is_better=True)
-    yield _longer("modules", lengths, LONGEST_MODULE)
-    yield _longer("classes", _lengths(package, ast.ClassDef), LONGEST_CLASS)
-    yield _longer("functions", _lengths(package, ast.FunctionDef | ast.AsyncFunctionDef), LONGEST_FUNCTION)
-    lonely = [module.file for module in package if not module.is_package and len(module.public_names) == 1]
-    yield Figure("modules with one public name", len(lonely), 90, which=lonely)
-    folders = Counter(str(Path(module.file).parent) for module in package if not module.is_package)
-    which = [f"{folder}: {number}" for folder, number in folders.most_common()]
-    yield Figure("modules in the largest folder", max(folders.values()), 20, which=which)
-
-
-def _lengths(package: Package, kind: type | object) -> dict[str, int]:
-    return {
-        f"{module.file}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
-        for module in package
-        for node in module.definitions
-        if isinstance(node, kind)  # type: ignore[arg-type]
-    }
-
-
-def _longer(kind: str, lengths: Mapping[str, int], bound: int) -> Figure:
-    longest = sorted(((length, name) for name, length in lengths.items() if length > bound), reverse=True)
-    return Figure(f"{kind} of more than {bound} lines", len(longest), which=[f"{name}: {n}" for n, name in longest])
+    return [*_of_imports(package), *_of_names(package), *_of_words(package, decisions)]
 
 
 def _of_imports(package: Package) -> Iterator[Figure]:
-    lengths = {module.file: module.lines for module in package}
-    importers = Counter(end for ends in package.imports.values() for end in ends)
-    # A package cannot be merged into its importer.
-    single = [module.file for name, module in package.modules.items() if importers[name] == 1 and not module.is_package]
-    yield Figure("modules with exactly one importer", len(single), 60, which=single)
-    small = [file for file in single if lengths[file] < SHORTEST_MODULE]
-    yield Figure(f"of these, below {SHORTEST_MODULE} lines", len(small), which=small)
     which = [", ".join(circle) for circle in package.cycles]
     yield Figure("import cycles, with those for types", len(package.cycles), 0, which=which)
     yield Figure("modules in the largest import cycle", max((len(circle) for circle in package.cycles), default=0), 0)
@@ -224,18 +162,11 @@ def _of_names(package: Package) -> Iterator[Figure]:
 
 
 def _of_words(package: Package, decisions: Path) -> Iterator[Figure]:
-    comments = [f"{module.file}:{line}" for module in package for line in module.comments]
-    lines = sum(module.lines for module in package)
-    yield Figure("lines", lines)
-    yield Figure("comments", len(comments), more_is_better=True, which=comments)
-    yield Figure("comments in 1,000 lines", round(1000 * len(comments) / lines, 1), 15, more_is_better=True)
     docstrings = [(f"{module.file}:{line}", text) for module in package for line, text in module.docstrings]
     asking = [f"{place} {text.splitlines()[0]}" for place, text in docstrings if _QUESTION.match(text)]
-    yield Figure("docstrings", len(docstrings), more_is_better=True)
-    yield Figure("docstrings that begin with What, Whether, Who, Which", len(asking), 100, which=asking)
+    yield Figure("docstrings that begin with What, Whether, Who, Which", len(asking), 0, which=asking)
     records = {int(path.name.partition("-")[0]): path.name for path in decisions.glob("[0-9]*-*.md")}
     numbers = (said for module in package for said in _CITED.findall(module.text))
     cited = {int(number) for said in numbers for number in re.findall(r"\d+", said)}
     uncited = [name for number, name in sorted(records.items()) if number not in cited]
-    yield Figure("decision records", len(records), 33, which=sorted(records.values()))
     yield Figure("decision records that no code cites", len(uncited), 0, which=uncited)
