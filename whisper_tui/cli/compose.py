@@ -27,12 +27,12 @@ from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.journal.sqlite_file import check_format
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system import syscalls
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.peers import descends, starter_words, why_supervised_here
 from whisper_tui.wire.rendezvous import release

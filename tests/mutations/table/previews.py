@@ -20,7 +20,7 @@ OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 PREVIEWS = (
     Mutation(
         "parents of real files are opened without links",
-        "whisper_tui.supervisor.keeper.syscalls.open_directory",
+        "whisper_tui.system.syscalls.open_directory",
         'struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)',
         'struct.pack("=QQQ", flags, 0, 0)',
         (TRANSITION + "test_a_parent_that_becomes_a_symbolic_link_redirects_nothing",),

@@ -14,10 +14,11 @@ import pytest
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.run import Limits
-from whisper_tui.supervisor.keeper import system_rules
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited, probe
+from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
+from whisper_tui.system import landlock_rules
+from whisper_tui.system.confinement import probe
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
 
@@ -89,8 +90,8 @@ def test_a_system_file_that_was_replaced_can_be_read_as_before(
     file.parent.mkdir()
     file.write_text("old")
     (tmp_path / "private").write_text("secret")
-    roots = (*system_rules._ROOTS, str(file))
-    monkeypatch.setattr(system_rules, "_ROOTS", roots)
+    roots = (*landlock_rules._ROOTS, str(file))
+    monkeypatch.setattr(landlock_rules, "_ROOTS", roots)
     sandboxes = Sandboxes()
     if change == "replaced":
         (tmp_path / "new").write_text("new")
@@ -321,7 +322,7 @@ def test_a_command_whose_keeper_is_killed_before_it_starts_is_gone_as_well(tmp_p
 
 def test_a_missing_landlock_is_detected_and_reported() -> None:
     number = {"x86_64": "317", "aarch64": "277"}[os.uname().machine]
-    text = NO_LANDLOCK + "from whisper_tui.supervisor.keeper.sandbox import probe\nprint(probe())"
+    text = NO_LANDLOCK + "from whisper_tui.system.confinement import probe\nprint(probe())"
     done = subprocess.run([sys.executable, "-c", text, number], check=True, capture_output=True, text=True, timeout=60)
     assert "version=0" in done.stdout, done.stderr
     assert "this kernel has no Landlock" in done.stdout

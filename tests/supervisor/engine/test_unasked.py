@@ -21,10 +21,10 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.approvals.expand import literal_text
-from whisper_tui.supervisor.keeper.sandbox import probe
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.confinement import probe
 from whisper_tui.system.state_directory import Directories
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")

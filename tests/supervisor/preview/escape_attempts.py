@@ -3,7 +3,7 @@
 A line that exits with `REACHED` has made a system call that would be an escape by itself.
 """
 
-from whisper_tui.supervisor.keeper.syscalls import NUMBERS
+from whisper_tui.system.syscalls import NUMBERS
 
 REACHED = 99
 PIDFD_OPEN = 434

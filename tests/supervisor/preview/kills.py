@@ -19,9 +19,9 @@ from tests.supervisor.preview.overlay import Described, in_child, previewed, see
 from tests.supervisor.preview.random_runs import linked_names, without_links
 from tests.supervisor.preview.random_work import RandomWork, has_twin, make_tree
 from tests.supervisor.preview.trees import as_nobody, public_directory
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import transition
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.system import syscalls
 
 CHANGING = {
     "os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.removexattr", "os.rename", "os.rmdir",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.supervisor.preview.trees import described
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview.file_trees import attributes, dress, remove_tree, stamp
+from whisper_tui.system import syscalls
 
 NEWNS, NEWUSER = 0x20000, 0x10000000
 PRIVATE_ALL = 16384 | (1 << 18)

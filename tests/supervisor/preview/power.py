@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.preview.overlay import NEWNS, PRIVATE_ALL, in_child
-from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.system import syscalls
 
 
 class Disk:

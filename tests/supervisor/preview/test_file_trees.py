@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, rename
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.file_trees import (
     PreviewTooLarge,
@@ -26,6 +25,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
+from whisper_tui.system.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, rename
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")
 

@@ -18,7 +18,6 @@ import pytest
 
 from tests.outside import needs_overlays, needs_sandbox
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways, transition
 from whisper_tui.supervisor.preview.change_records import Plan
@@ -27,6 +26,7 @@ from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, command_line
 from whisper_tui.supervisor.preview.preview_ways import BUBBLEWRAP, COPY, OVERLAY, READ_ONLY, start
+from whisper_tui.system import syscalls
 
 pytestmark = needs_sandbox
 

@@ -19,7 +19,6 @@ from tests.outside import needs_overlays
 from tests.supervisor.preview.kills import LARGE, Scene, change_all_kinds, make_all_kinds
 from tests.supervisor.preview.overlay import in_child
 from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview import change_steps, real_paths, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, load_results, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
@@ -34,6 +33,7 @@ from whisper_tui.supervisor.preview.transition import (
     undo,
     undo_only,
 )
+from whisper_tui.system import syscalls
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

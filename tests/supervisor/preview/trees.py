@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.preview.file_trees import attributes, remove_tree
+from whisper_tui.system import syscalls
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4

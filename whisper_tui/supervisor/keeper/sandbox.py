@@ -10,7 +10,6 @@ which posix_spawn cannot set. `docs/sandbox.md`
 lists what is not prevented.
 """
 
-import _thread
 import errno
 import os
 import resource
@@ -21,11 +20,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.seccomp import filter_instructions
-from whisper_tui.supervisor.keeper.syscalls import Filter
-from whisper_tui.supervisor.keeper.system_rules import READ, SystemRules, permit
+from whisper_tui.system import syscalls
+from whisper_tui.system.bpf import Filter
+from whisper_tui.system.confinement import confine, in_a_thread, probe
+from whisper_tui.system.landlock_rules import READ, SystemRules
 
 TMP = "tmp"
 """Directory within that of an attempt: the private TMPDIR of its command."""
@@ -52,15 +52,6 @@ _LISTENER_PASSED = b"L"
 """The message that passes a sandbox's descriptor. A message of digits is an error number."""
 LAST_CPU_S = 5
 """Seconds of processor time between the signal that can be handled and the one that cannot."""
-
-
-class Support(NamedTuple):
-    """The sandbox support of this system."""
-
-    version: int
-    """Version of the Landlock interface. 0: there is no sandbox."""
-    problem: str
-    """The reason why there is no sandbox, as a clause. Empty: there is one."""
 
 
 class Profile(NamedTuple):
@@ -91,41 +82,20 @@ def profile_of(spec: dict[str, Any]) -> Profile | None:
     return Profile(read, execute, write, network=bool(asked["network"]), processes=bool(asked["processes"]))
 
 
-def probe() -> Support:
-    """Determine whether commands can be sandboxed on this system. Changes nothing."""
-    if not syscalls.LINUX:
-        return Support(0, "Landlock exists on Linux only")
-    if not syscalls.NUMBERS:
-        return Support(0, f"it does not support processors of type {syscalls.MACHINE}")
-    try:
-        version = syscalls.landlock_version()
-    except OSError as error:
-        if error.errno == errno.EOPNOTSUPP:
-            return Support(0, "Landlock is disabled: the kernel was started without it in its lsm= parameter")
-        return Support(0, "this kernel has no Landlock (it needs Linux 5.13), or a container blocks it")
-    try:
-        syscalls.call("seccomp", syscalls.SET_MODE_FILTER, syscalls.NEW_LISTENER, None)
-    except OSError as error:
-        # EFAULT: the kernel supports filters, and has tried to read our null pointer.
-        if error.errno != errno.EFAULT:
-            return Support(0, f"the kernel accepts no seccomp filter: {os.strerror(error.errno or 0)}")
-    return Support(version, "")
-
-
 class Sandboxes:
     """Creates sandboxes. The rules that all of them share are prepared while no command waits."""
 
     def __init__(self) -> None:
         self.support = probe()
-        self._system = SystemRules(self._known) if self.support.version else None
+        self._system = SystemRules(self.support.version) if self.support.version else None
         self._filters: dict[tuple[bool, bool], Filter] = {}
         self._ready = -1
 
     def prepare(self) -> None:
         """Prepare a ruleset with the rules for the system, for the next command without network."""
-        if self.support.version and self._ready < 0:
+        if self._system is not None and self._ready < 0:
             try:
-                self._ready = self._ruleset(network=False)
+                self._ready = self._system.ruleset()
             except OSError:
                 self._ready = -1
 
@@ -141,7 +111,7 @@ class Sandboxes:
         """Call `spawn` in a sandbox. It starts a process and returns its pid. Raises its errors."""
         rules = self._rules_for(profile)
         try:
-            return _in_a_thread(lambda: self._restricted(rules, profile, spawn))
+            return in_a_thread(lambda: self._restricted(rules, profile, spawn))
         finally:
             os.close(rules)
 
@@ -151,10 +121,10 @@ class Sandboxes:
         `watched`: the filter also tells about files that are only read.
         """
         rules, listening = self._rules_for(profile), self._filter(network=profile.network, watched=watched)
-        return lambda: _restrict(rules, listening)
+        return lambda: confine(rules, listening)
 
     def _restricted(self, rules: int, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
-        listener = _restrict(rules, self._filter(network=profile.network))
+        listener = confine(rules, self._filter(network=profile.network))
         try:
             return SandboxedStart(spawn(), listener)
         except BaseException:
@@ -169,10 +139,12 @@ class Sandboxes:
         return self._filters[kind]
 
     def _rules_for(self, profile: Profile) -> int:
+        if self._system is None:
+            raise OSError(errno.ENOSYS, self.support.problem)
         if self._ready >= 0 and not profile.network:
             rules, self._ready = self._ready, -1
         else:
-            rules = self._ruleset(network=profile.network)
+            rules = self._system.ruleset(network=profile.network)
         try:
             for paths, rights in (
                 (profile.read, READ),
@@ -181,62 +153,11 @@ class Sandboxes:
                 (("/proc",) if profile.processes else (), READ),
             ):
                 for path in paths:
-                    permit(rules, path, self._known(rights))
+                    self._system.permit(rules, path, rights)
         except BaseException:
             os.close(rules)
             raise
         return rules
-
-    def _ruleset(self, *, network: bool) -> int:
-        version = self.support.version
-        tcp = 0 if network or version < syscalls.TCP_ABI else syscalls.TCP_BIND | syscalls.TCP_CONNECT
-        scopes = syscalls.SCOPE_ABSTRACT_SOCKETS | syscalls.SCOPE_SIGNALS if version >= syscalls.SIGNALS_ABI else 0
-        rules = syscalls.create_ruleset(self._known(syscalls.EVERY_RIGHT), tcp, scopes, version)
-        try:
-            if self._system is not None:
-                self._system.grant(rules)
-        except BaseException:
-            os.close(rules)
-            raise
-        return rules
-
-    def _known(self, rights: int) -> int:
-        """Remove rights that this version of Landlock does not support."""
-        # A single unknown right makes the kernel refuse the ruleset.
-        if self.support.version < syscalls.REFER_ABI:
-            rights &= ~syscalls.REFER
-        if self.support.version < syscalls.TRUNCATE_ABI:
-            rights &= ~syscalls.TRUNCATE
-        return rights
-
-
-def _restrict(rules: int, listening: Filter) -> int:
-    """Restrict this thread irrevocably. Return the descriptor of the filter's notifications."""
-    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    syscalls.drop_capabilities()
-    syscalls.call("landlock_restrict_self", rules, 0)
-    # The filter is last: it would refuse the system calls of the other steps.
-    return listening.install()
-
-
-def _in_a_thread(work: Callable[[], SandboxedStart]) -> SandboxedStart:
-    """Call `work` in a new thread. Return its result, or raise its error."""
-    done, results, problems = _thread.allocate_lock(), [], []
-
-    def body() -> None:
-        try:
-            results.append(work())
-        except BaseException as problem:  # noqa: BLE001 - passed to the caller
-            problems.append(problem)
-        finally:
-            done.release()
-
-    done.acquire()
-    _thread.start_new_thread(body, ())
-    done.acquire()
-    if problems:
-        raise problems[0]
-    return results[0]
 
 
 class ProcessLimits(NamedTuple):

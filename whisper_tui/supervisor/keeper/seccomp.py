@@ -19,16 +19,20 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.keeper.syscalls import Instruction
-
-_LOAD = 0x20
-"""BPF_LD | BPF_W | BPF_ABS: load a word of `struct seccomp_data`."""
-_EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
-_REFUSED = syscalls.RET_ERRNO | errno.EPERM
-_MISSING = syscalls.RET_ERRNO | errno.ENOSYS
-_CLOSED = syscalls.RET_ERRNO | errno.EACCES
+from whisper_tui.system import syscalls
+from whisper_tui.system.bpf import (
+    CLOSED,
+    MISSING,
+    REFUSED,
+    Instruction,
+    answered,
+    if_bits,
+    if_call,
+    if_equal,
+    only_own_abi,
+    unless_equal,
+    when_equal,
+)
 
 _FORBIDDEN = (
     "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot "
@@ -78,72 +82,37 @@ def filter_instructions(*, network: bool, version: int, watched: bool = False) -
 
     `watched`: it also tells about files that are only read, and about directories that are entered.
     """
-    # Another ABI has other numbers, so 32-bit calls and x32 calls (numbers from 0x40000000 on) are refused.
-    found = [
-        Instruction(_LOAD, 0, 0, _ARCH),
-        Instruction(_EQUAL, 1, 0, syscalls.ARCHITECTURE),
-        Instruction(_RETURN, 0, 0, _MISSING),
-        Instruction(_LOAD, 0, 0, _NUMBER),
-    ]
-    if syscalls.MACHINE == "x86_64":
-        found += [Instruction(_AT_LEAST, 0, 1, 0x40000000), Instruction(_RETURN, 0, 0, _MISSING)]
+    # Another ABI has other numbers, so 32-bit calls and x32 calls are refused.
+    found = only_own_abi()
     for name, index in () if watched else _OPENING_FLAGS.items():
-        found += _if_call(name, _if_bits(index, _WRITING, syscalls.RET_USER_NOTIF))
-    found += _if_call("clone", _if_bits(0, _NAMESPACES, _REFUSED))
-    found += _if_call("ioctl", [each for trick in _TERMINAL_REQUESTS for each in _if_equal(1, trick, _REFUSED)])
+        found += if_call(name, if_bits(index, _WRITING, syscalls.RET_USER_NOTIF))
+    found += if_call("clone", if_bits(0, _NAMESPACES, REFUSED))
+    found += if_call("ioctl", [each for trick in _TERMINAL_REQUESTS for each in if_equal(1, trick, REFUSED)])
     for name, index in _OWN_ONLY.items():
-        found += _if_call(name, _unless_equal(index, 0, _REFUSED))
-    found += _if_call("socket", _sockets(network=network))
-    answers = dict.fromkeys(NOTIFIED, syscalls.RET_USER_NOTIF) | dict.fromkeys(_FORBIDDEN, _REFUSED)
-    answers |= dict.fromkeys(_ABSENT, _MISSING)
+        found += if_call(name, unless_equal(index, 0, REFUSED))
+    found += if_call("socket", _sockets(network=network))
+    answers = dict.fromkeys(NOTIFIED, syscalls.RET_USER_NOTIF) | dict.fromkeys(_FORBIDDEN, REFUSED)
+    answers |= dict.fromkeys(_ABSENT, MISSING)
     if watched:
         answers |= dict.fromkeys((*_OPENING_FLAGS, *_READING), syscalls.RET_USER_NOTIF)
     if version < syscalls.SIGNALS_ABI:
-        answers |= dict.fromkeys(_SIGNALS, _REFUSED)
+        answers |= dict.fromkeys(_SIGNALS, REFUSED)
     for name, answer in answers.items():
-        found += _if_call(name, [Instruction(_RETURN, 0, 0, answer)])
-    return [*found, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)]
+        found += if_call(name, [answered(answer)])
+    return [*found, answered(syscalls.RET_ALLOW)]
 
 
 def _sockets(*, network: bool) -> list[Instruction]:
     """Return the rules for sockets. Internet families are allowed, or the keeper reports and refuses them."""
     # Local sockets are always refused: their paths lead to docker, D-Bus, key agents and our own supervisor.
     open_families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
-    found = [each for family in open_families for each in _if_equal(0, family, syscalls.RET_ALLOW)]
+    found = [each for family in open_families for each in if_equal(0, family, syscalls.RET_ALLOW)]
     # Without capabilities these two kinds of netlink only list addresses and sockets, as `ip` and `ss` do.
-    told = [each for kind in (NETLINK_ROUTE, NETLINK_SOCK_DIAG) for each in _if_equal(2, kind, syscalls.RET_ALLOW)]
-    found += [_argument(0), Instruction(_EQUAL, 0, len(told), AF_NETLINK), *told]
+    told = [each for kind in (NETLINK_ROUTE, NETLINK_SOCK_DIAG) for each in if_equal(2, kind, syscalls.RET_ALLOW)]
+    found += when_equal(0, AF_NETLINK, told)
     for family in () if network else (AF_INET, AF_INET6):
-        found += _if_equal(0, family, syscalls.RET_USER_NOTIF)
-    return [*found, Instruction(_RETURN, 0, 0, _CLOSED)]
-
-
-def _if_call(name: str, then: list[Instruction]) -> list[Instruction]:
-    """Apply instructions to one system call. If they do not decide, it is allowed."""
-    number = syscalls.NUMBERS.get(name)
-    if number is None:
-        return []
-    if then[-1].code != _RETURN or len(then) > 1:
-        then = [*then, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)]
-    return [Instruction(_EQUAL, 0, len(then), number), *then]
-
-
-def _argument(index: int) -> Instruction:
-    """Load the low word of an argument."""
-    # Flags, families and pids have 32 bits, and both supported processors are little-endian.
-    return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
-
-
-def _if_bits(index: int, bits: int, answer: int) -> list[Instruction]:
-    return [_argument(index), Instruction(_HAS_BIT, 0, 1, bits), Instruction(_RETURN, 0, 0, answer)]
-
-
-def _if_equal(index: int, value: int, answer: int) -> list[Instruction]:
-    return [_argument(index), Instruction(_EQUAL, 0, 1, value), Instruction(_RETURN, 0, 0, answer)]
-
-
-def _unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
-    return [_argument(index), Instruction(_EQUAL, 1, 0, value), Instruction(_RETURN, 0, 0, answer)]
+        found += if_equal(0, family, syscalls.RET_USER_NOTIF)
+    return [*found, answered(CLOSED)]
 
 
 MOST_NOTED = 20

@@ -8,7 +8,6 @@ import os
 import stat
 from contextlib import suppress
 
-from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
 from whisper_tui.supervisor.preview.change_records import (
     ADD,
     ATTRIBUTES,
@@ -48,6 +47,7 @@ from whisper_tui.supervisor.preview.real_paths import (
     remove_at,
     restore_mode,
 )
+from whisper_tui.system.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
 
 _OVERWRITING = (WRITE, REPLACE, DELETE)
 """Before the first step, that which these changes take away is kept, unless the step moves it to the store."""

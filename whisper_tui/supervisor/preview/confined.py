@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
 from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_plan
@@ -43,6 +43,7 @@ from whisper_tui.supervisor.preview.preview_process import (
     fork_host,
     wakeups,
 )
+from whisper_tui.system import syscalls
 
 COPY, BASE, LEAKS = "copy", "base.json", "leaks.json"
 """The copy of the workspace in a store, what was in it when the command started, and the files that name the copy."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview import file_trees
 from whisper_tui.supervisor.preview.change_records import (
     ADD,
@@ -40,6 +40,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
+from whisper_tui.system import syscalls
 
 LAYERS = "layers.json"
 _CHUNK = 1 << 20

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files, syscalls
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.file_trees import (
     Links,
     TreeEntry,
@@ -27,6 +27,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
 )
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS
+from whisper_tui.system import syscalls
 
 RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.syscalls import flush_file_system
 from whisper_tui.supervisor.preview.change_records import (
     ADD,
     APPLIED,
@@ -49,6 +48,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamps_inside,
 )
 from whisper_tui.supervisor.preview.real_paths import KEPT
+from whisper_tui.system.syscalls import flush_file_system
 
 MOST_ENTRIES = 100_000
 """Files and directories that are kept of one command."""

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
 from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import (
@@ -48,6 +47,7 @@ from whisper_tui.supervisor.preview.watched_calls import (
     close_network,
     watching_filter,
 )
+from whisper_tui.system import syscalls
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 SET_PDEATHSIG, _CAPBSET_DROP = 1, 24

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import syscalls
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, ProcessLimits, Sandboxes
 from whisper_tui.supervisor.preview import confined, preview_process
 from whisper_tui.supervisor.preview.file_trees import remove_tree
@@ -36,6 +35,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
 )
 from whisper_tui.supervisor.preview.preview_process import Host, Init, PreviewStart, fork_host
 from whisper_tui.supervisor.preview.watched_calls import NameServer
+from whisper_tui.system import syscalls
 
 OVERLAY, BUBBLEWRAP, COPY, READ_ONLY = "overlay", "bubblewrap", "copy", "read-only"
 WAYS = (OVERLAY, BUBBLEWRAP, COPY, READ_ONLY)

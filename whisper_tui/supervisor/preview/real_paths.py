@@ -16,14 +16,6 @@ from types import TracebackType
 from typing import Self
 
 from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.syscalls import (
-    RENAME_EXCHANGE,
-    RENAME_NOREPLACE,
-    Place,
-    mount_of,
-    open_directory,
-    rename,
-)
 from whisper_tui.supervisor.preview.change_records import Attributes, DirectoryState, FileChange
 from whisper_tui.supervisor.preview.file_trees import (
     FACTS,
@@ -38,6 +30,14 @@ from whisper_tui.supervisor.preview.file_trees import (
     set_attributes,
     stamp,
     stamp_from,
+)
+from whisper_tui.system.syscalls import (
+    RENAME_EXCHANGE,
+    RENAME_NOREPLACE,
+    Place,
+    mount_of,
+    open_directory,
+    rename,
 )
 
 KEPT = "kept"

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import NoReturn
 
-from whisper_tui.supervisor.keeper.syscalls import flush_file_system
 from whisper_tui.supervisor.preview.change_checks import (
     changed_before_apply,
     changed_directories,
@@ -52,6 +51,7 @@ from whisper_tui.supervisor.preview.change_steps import is_ours
 from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamp
 from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
 from whisper_tui.supervisor.preview.shared_steps import SharedWork
+from whisper_tui.system.syscalls import flush_file_system
 
 
 class TransitionFailed(Exception):

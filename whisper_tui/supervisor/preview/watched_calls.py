@@ -15,10 +15,11 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from whisper_tui.supervisor.keeper import syscalls
-from whisper_tui.supervisor.keeper.syscalls import AT_FDCWD, RENAME_NOREPLACE, Filter, Instruction, rename
 from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
+from whisper_tui.system import syscalls
+from whisper_tui.system.bpf import Filter, Instruction
+from whisper_tui.system.syscalls import AT_FDCWD, RENAME_NOREPLACE, rename
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16

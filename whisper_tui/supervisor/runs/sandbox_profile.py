@@ -10,8 +10,8 @@ from pathlib import Path
 
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
-from whisper_tui.supervisor.keeper import sandbox as keeper_sandbox
 from whisper_tui.supervisor.runs.executor import SandboxProfile
+from whisper_tui.system.confinement import probe
 from whisper_tui.system.host_files import home_of_user
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -50,13 +50,13 @@ MOST_ENTRIES = 2000
 @cache
 def sandbox_problem() -> str:
     """Return why commands cannot be sandboxed on this machine, as a clause. Empty: they can."""
-    return keeper_sandbox.probe().problem
+    return probe().problem
 
 
 @cache
 def landlock_version() -> int:
     """Return the version of the kernel's Landlock interface. 0: there is none."""
-    return keeper_sandbox.probe().version
+    return probe().version
 
 
 def sandbox_description() -> str:

@@ -9,7 +9,6 @@ import os
 import struct
 import sys
 from collections.abc import Iterable
-from typing import NamedTuple
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 AT_FDCWD = -100
@@ -90,15 +89,6 @@ _libc = ctypes.CDLL(None, use_errno=True) if LINUX else None
 _NAMES = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
-class Instruction(NamedTuple):
-    """One instruction of classic BPF: `struct sock_filter`."""
-
-    code: int
-    if_true: int
-    if_false: int
-    value: int
-
-
 def call(name: str, *arguments: object) -> int:
     """Make a system call by its name. Raises `OSError`, also where this system has no such call."""
     number = NUMBERS.get(name)
@@ -146,23 +136,6 @@ def add_paths(ruleset: int, rules: Iterable[bytes]) -> None:
         if _libc is None or number is None or _libc.syscall(number, ruleset, RULE_PATH_BENEATH, rule, 0) < 0:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-
-class Filter:
-    """A seccomp filter, packed once and used for every start."""
-
-    def __init__(self, instructions: list[Instruction]) -> None:
-        packed = b"".join(struct.pack("=HBBI", *each) for each in instructions)
-        self._bytes = ctypes.create_string_buffer(packed, len(packed))
-        self._program = _Program(len(instructions), ctypes.addressof(self._bytes))
-
-    def install(self) -> int:
-        """Filter this thread's system calls. Returns the descriptor of its notifications. Raises `OSError`."""
-        return call("seccomp", SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(self._program))
 
 
 def drop_capabilities() -> None:

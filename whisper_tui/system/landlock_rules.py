@@ -1,10 +1,10 @@
-"""The part of the system that every sandboxed command may read: one set of rules, opened before a command waits."""
+"""Landlock rulesets that let a process read the system: one set of rules, opened before a command waits."""
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from whisper_tui.supervisor.keeper import syscalls
+from whisper_tui.system import syscalls
 
 _ROOTS = (
     "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix/store /gnu/store /snap "
@@ -30,8 +30,17 @@ READ = syscalls.READ_FILE | syscalls.READ_DIR
 """The rights to read a file and to list a directory."""
 
 
-def permit(rules: int, path: str, rights: int) -> None:
-    """Grant rights beneath a path, if it exists and can be opened."""
+def _known_rights(rights: int, version: int) -> int:
+    """Remove rights that a version of Landlock does not support."""
+    # A single unknown right makes the kernel refuse the ruleset.
+    if version < syscalls.REFER_ABI:
+        rights &= ~syscalls.REFER
+    if version < syscalls.TRUNCATE_ABI:
+        rights &= ~syscalls.TRUNCATE
+    return rights
+
+
+def _permit(rules: int, path: str, rights: int) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -54,9 +63,10 @@ class SystemRules:
     longer than starting the command.
     """
 
-    def __init__(self, known: Callable[[int], int]) -> None:
-        """`known`: removes rights that this version of Landlock does not support."""
-        self._rules = tuple((path, known(rights)) for path, rights in _system_rules())
+    def __init__(self, version: int) -> None:
+        """`version`: that of the kernel's Landlock interface."""
+        self._version = version
+        self._rules = tuple((path, _known_rights(rights, version)) for path, rights in _system_rules())
         self._parents = tuple(dict.fromkeys(parent for path, _ in self._rules for parent in _parents(path)))
         self._opened: list[int] = []
         """The descriptors of files that stay open."""
@@ -67,14 +77,30 @@ class SystemRules:
         self._found: list[tuple[int, ...]] = []
         self._open()
 
-    def grant(self, rules: int) -> None:
-        """Add them to a ruleset."""
+    def ruleset(self, *, network: bool = False) -> int:
+        """Return a new ruleset that grants nothing but these. Raises `OSError`."""
+        version = self._version
+        tcp = 0 if network or version < syscalls.TCP_ABI else syscalls.TCP_BIND | syscalls.TCP_CONNECT
+        scopes = syscalls.SCOPE_ABSTRACT_SOCKETS | syscalls.SCOPE_SIGNALS if version >= syscalls.SIGNALS_ABI else 0
+        rules = syscalls.create_ruleset(_known_rights(syscalls.EVERY_RIGHT, version), tcp, scopes, version)
+        try:
+            self._grant(rules)
+        except BaseException:
+            os.close(rules)
+            raise
+        return rules
+
+    def permit(self, rules: int, path: str, rights: int) -> None:
+        """Grant rights beneath a path, if it exists and can be opened. Raises `OSError`."""
+        _permit(rules, path, _known_rights(rights, self._version))
+
+    def _grant(self, rules: int) -> None:
         # A file that was replaced, such as /etc/passwd, changes its directory.
         if self._found != self._stamps():
             self._open()
         syscalls.add_paths(rules, self._packed)
         for path, rights in self._closed:
-            permit(rules, path, rights)
+            _permit(rules, path, rights)
 
     def __del__(self) -> None:
         self.close()

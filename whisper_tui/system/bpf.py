@@ -1,0 +1,108 @@
+"""Seccomp filters: programs of classic BPF over system calls, built from small parts.
+
+They are for processors in little-endian order, on which the low word of an argument comes first: both that are known.
+"""
+
+import ctypes
+import errno
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from whisper_tui.system import syscalls
+
+_LOAD = 0x20
+"""BPF_LD | BPF_W | BPF_ABS: load a word of `struct seccomp_data`."""
+_EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_X32 = 0x40000000
+"""Numbers from here on are those of the x32 ABI."""
+
+REFUSED = syscalls.RET_ERRNO | errno.EPERM
+MISSING = syscalls.RET_ERRNO | errno.ENOSYS
+"""The answer of a kernel that has no such call, so that programs fall back."""
+CLOSED = syscalls.RET_ERRNO | errno.EACCES
+
+
+class Instruction(NamedTuple):
+    """One instruction of classic BPF: `struct sock_filter`."""
+
+    code: int
+    if_true: int
+    if_false: int
+    value: int
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+class Filter:
+    """A seccomp filter, packed once and used for every start."""
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        packed = b"".join(struct.pack("=HBBI", *each) for each in instructions)
+        self._bytes = ctypes.create_string_buffer(packed, len(packed))
+        self._program = _Program(len(instructions), ctypes.addressof(self._bytes))
+
+    def install(self, *, listening: bool = True) -> int:
+        """Filter this thread's system calls. Raises `OSError`.
+
+        `listening`: return the descriptor of its notifications. Otherwise 0.
+        """
+        flags = syscalls.NEW_LISTENER if listening else 0
+        return syscalls.call("seccomp", syscalls.SET_MODE_FILTER, flags, ctypes.byref(self._program))
+
+
+def only_own_abi() -> list[Instruction]:
+    """Begin a filter: calls by the numbers of another ABI do not exist. The number is loaded."""
+    found = [
+        Instruction(_LOAD, 0, 0, _ARCH),
+        Instruction(_EQUAL, 1, 0, syscalls.ARCHITECTURE),
+        Instruction(_RETURN, 0, 0, MISSING),
+        Instruction(_LOAD, 0, 0, _NUMBER),
+    ]
+    # The kernel shows calls of x32 as those of x86-64.
+    if syscalls.MACHINE == "x86_64":
+        found += [Instruction(_AT_LEAST, 0, 1, _X32), Instruction(_RETURN, 0, 0, MISSING)]
+    return found
+
+
+def answered(value: int) -> Instruction:
+    """End a filter with an answer."""
+    return Instruction(_RETURN, 0, 0, value)
+
+
+def if_call(name: str, then: list[Instruction]) -> list[Instruction]:
+    """Apply instructions to one system call. If they do not decide, it is allowed."""
+    number = syscalls.NUMBERS.get(name)
+    if number is None:
+        return []
+    if then[-1].code != _RETURN or len(then) > 1:
+        then = [*then, answered(syscalls.RET_ALLOW)]
+    return [Instruction(_EQUAL, 0, len(then), number), *then]
+
+
+def argument(index: int) -> Instruction:
+    """Load the low word of an argument: flags, families and pids have 32 bits."""
+    return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def if_bits(index: int, bits: int, answer: int) -> list[Instruction]:
+    """Answer if an argument has one of these bits."""
+    return [argument(index), Instruction(_HAS_BIT, 0, 1, bits), answered(answer)]
+
+
+def when_equal(index: int, value: int, then: Sequence[Instruction]) -> list[Instruction]:
+    """Apply instructions if an argument has this value."""
+    return [argument(index), Instruction(_EQUAL, 0, len(then), value), *then]
+
+
+def if_equal(index: int, value: int, answer: int) -> list[Instruction]:
+    """Answer if an argument has this value."""
+    return when_equal(index, value, [answered(answer)])
+
+
+def unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
+    """Answer if an argument has another value."""
+    return [argument(index), Instruction(_EQUAL, 1, 0, value), answered(answer)]
