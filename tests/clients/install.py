@@ -119,6 +119,11 @@ def versions() -> dict[str, str]:
     }
 
 
+def measured_codex() -> str:
+    """Return the version of Codex as the doctor names it: the first two numbers."""
+    return ".".join(versions()["codex"].split(".")[:2])
+
+
 def _install_part(npm: str, part: str, place: Path, environ: Mapping[str, str], deadline: float) -> None:
     """Let npm install what the lock file says, and mark it as complete. Raises `NotInstalled`.
 

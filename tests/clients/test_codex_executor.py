@@ -15,7 +15,7 @@ import pytest
 
 from tests.clients.conversation import LONGEST_S, PROMPT, Played, play
 from tests.clients.human import Human
-from tests.clients.install import PLACE, missing
+from tests.clients.install import PLACE, measured_codex, missing
 from tests.clients.model.script import Call, Say, Turn, call_id, turn_due
 from tests.clients.model.server import SUB_AGENT, ScriptedModel
 from tests.clients.programs.codex import Codex, CodexInCodeMode
@@ -271,7 +271,7 @@ def test_a_codex_of_another_version_is_refused_and_the_doctor_compares_both(prog
         stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
         assert "The environment in" in (same := stage.whisper_tui("doctor", "codex")) and "measured with" not in same
         stage.variables = OlderCodex().environment(model.url)
-        assert "measured with Codex 0.169, not 0.166.0" in stage.whisper_tui("doctor", "codex")
+        assert f"measured with Codex {measured_codex()}, not 0.166.0" in stage.whisper_tui("doctor", "codex")
         stage.whisper_tui("uninstall", "codex", "--yes")
         with pytest.raises(AssertionError, match=r"Codex 0\.166\.0 has no environments that whisper_tui knows"):
             stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")

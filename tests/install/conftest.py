@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.agent_process import AgentProcess
+from tests.clients.install import versions
 from tests.install.realistic import REALISTIC
 from whisper_tui.agents.client_files import Change, InstallPlan, InstallRequest, Launch, apply_changes, changes
 from whisper_tui.agents.doctor import examine
@@ -16,14 +17,9 @@ from whisper_tui.agents.findings import DoctorContext, Report
 from whisper_tui.agents.known_clients import profile_of
 
 HERE = Path(__file__).parent
-VERSIONS = {
-    "claude": "2.1.329 (Claude Code)",
-    "gemini": "0.61.0",
-    "opencode": "1.18.33",
-    "copilot": "1.0.102",
-    "qwen": "0.24.4",
-    "kimi": "2.1.0",
-    "kilo": "7.7.9",
+PINS = versions()
+VERSIONS = {client: PINS[client] for client in ("gemini", "opencode", "copilot", "qwen", "kimi", "kilo")} | {
+    "claude": f"{PINS['claude']} (Claude Code)"
 }
 CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "kimi", "kilo")
 

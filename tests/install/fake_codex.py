@@ -62,7 +62,7 @@ def hooks(cwd: Path) -> list[dict]:
 
 
 if sys.argv[1:] == ["--version"]:
-    sys.stdout.write("codex-cli 0.169.0\n")
+    sys.stdout.write("codex-cli 0.171.0\n")
 elif mood == "broken":
     sys.exit(1)
 else:

@@ -107,7 +107,9 @@ def trust_check(path: Path, hook: ListedHook | None) -> Check:
 ENVIRONMENT = "whisper"
 EXECUTOR = "executor"
 FIRST_VERSION = (0, 169)
-"""The first version of Codex with which the environment was measured. Its protocol is experimental."""
+"""The first version of Codex that has the environments which whisper_tui knows."""
+MEASURED_VERSION = (0, 171)
+"""The newest version of Codex with which the environment was measured. Its protocol is experimental."""
 _AGAIN = "Run whisper-tui install codex --executor"
 
 
@@ -163,8 +165,8 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
     others = [entry for entry in entries if not is_environment(entry)]
     if others:
         checks.append(bad("environment", f"{path} has other environments, in which commands are not supervised", ""))
-    if version is not None and (not is_supported(version) or numbers(version)[:2] > FIRST_VERSION):
-        measured = ".".join(map(str, FIRST_VERSION))
+    if version is not None and (not is_supported(version) or numbers(version)[:2] > MEASURED_VERSION):
+        measured = ".".join(map(str, MEASURED_VERSION))
         sentence = f"The protocol of environments is experimental; it was measured with Codex {measured}, not {version}"
         checks.append(note("environment", sentence, "If Codex refuses to work, run whisper-tui install codex"))
     words = command_line(ours[0].get("program"), ours[0].get("args", []))

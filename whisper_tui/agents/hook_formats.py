@@ -3,7 +3,7 @@
 A hook sees the commands of the client's shell, and its other tools: edits of files, the web, the tools of MCP servers,
 and the starts of sub-agents. A tool that is not known is asked about with its arguments (decision 28).
 
-Measured with Claude Code 2.1.329, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18.33. All of them run a command when
+Measured with Claude Code 2.1.332, Codex 0.171, Gemini CLI 0.61 and OpenCode 1.18.33. All of them run a command when
 they do not understand an answer, so only answers are written that they are known to accept.
 """
 
