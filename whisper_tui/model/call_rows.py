@@ -224,8 +224,26 @@ def _function(command: Command) -> Row | None:
     """A tool that its agent carries out itself. None: it is a command, or an edit of files."""
     if not isinstance(command, Function):
         return None
-    # Without the arguments, which may be megabytes: they are in the command's text, and `show` has them in its `spec`.
-    return {"tool": command.tool, "about": command.about, "targets": command.targets}
+    arguments = _beginning_of(command.arguments, DEEPEST_ARGUMENT)
+    return {"tool": command.tool, "about": command.about, "targets": command.targets, "arguments": arguments}
+
+
+LONGEST_ARGUMENT, MOST_ARGUMENTS, DEEPEST_ARGUMENT = 500, 16, 4
+"""Characters of a text, entries of an object or a list, and levels, of which a row has the arguments of a tool."""
+
+
+def _beginning_of(value: Any, levels: int) -> Any:
+    """Return the beginning of a JSON value: arguments may be megabytes, and `show` has all of them in its `spec`."""
+    match value:
+        case str():
+            return value[:LONGEST_ARGUMENT]
+        case dict():
+            entries = list(value.items())[:MOST_ARGUMENTS] if levels else ()
+            return {name[:LONGEST_ARGUMENT]: _beginning_of(each, levels - 1) for name, each in entries}
+        case list() | tuple():
+            return [_beginning_of(each, levels - 1) for each in value[:MOST_ARGUMENTS]] if levels else []
+        case _:
+            return value
 
 
 def _edits(record: CallRecord) -> list[Row]:

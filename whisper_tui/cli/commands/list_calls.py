@@ -232,7 +232,7 @@ def _words_of(row: Row) -> str:
             for each in edits
         )
         return "".join(span.text for span in edit_line(list(named), row["cwd"]))
-    return "".join(span.text for span in tool_line(**(function or {})))
+    return "".join(span.text for span in tool_line(**function)) if function else command_line(row["command"])
 
 
 def add_show(verbs: Subcommands) -> None:
