@@ -23,7 +23,7 @@ ELSEWHERE = {
     "cli/mcp_http.py": "prints the address of the HTTP hook, and keeps Claude Code's variables from its own session",
     "demo/story.py": "tells a newcomer how to connect an agent of their own",
     "policy/commands/read_only_list.py": "`free --kilo` is no client",
-    "policy/risks/sensitive_paths.py": "files of all programs whose change changes what runs",
+    "policy/risks/later_files.py": "files of all programs whose change changes what runs",
     "supervisor/runs/sandbox_profile.py": "directories of all programs that hold secrets",
     "transports/codex_environment/environment_endpoint.py": "the supervisor's end of Codex's own protocol",
     "transports/codex_environment/environment_program.py": "the other end of that protocol, with Codex's directories",

@@ -20,6 +20,7 @@ from whisper_tui.model.call import (
 )
 from whisper_tui.model.decision import Decider, Grant, ToolScope
 from whisper_tui.model.verdict import EDITS_RULE, SUBAGENT_RULE, Resolved, Verdict
+from whisper_tui.policy.risks.later_files import flagged_kind
 from whisper_tui.policy.rules.grants import saved_tool_rules, scope_problem
 from whisper_tui.policy.rules.rule import Rule, Rules, literal_pattern
 from whisper_tui.policy.rules.rules_toml import read_rules
@@ -98,6 +99,22 @@ def test_a_session_can_be_allowed_its_edits_but_not_those_that_matter(workspace:
     assert judge(workspace, write("/etc/hosts"), asking, mode="allow").kind == "ask"
 
 
+RUN_LATER = (
+    "gradlew", "mvnw", "build.gradle", "app/build.gradle.kts", "pom.xml", "CMakeLists.txt", "cmake/x.cmake", "BUILD",
+    ".venv/bin/activate", "node_modules/.bin/x", ".zed/tasks.json", ".gitattributes", ".gitmodules", "pyproject.toml",
+    "tox.ini", "tests/conftest.py", "sitecustomize.py", "Dockerfile", "Dockerfile.dev", "compose.yaml", "makefile",
+    "jest.config.js", "vite.config.ts", "src/x.pth",
+)  # fmt: skip
+STEER = (
+    "CLAUDE.md", "CLAUDE.local.md", "src/AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md", "agents.md",
+    ".cursorrules", ".cursor/rules/a.mdc", ".windsurfrules", ".clinerules", ".clinerules/a.md", ".rules",
+    ".roo/rules/a.md", ".github/copilot-instructions.md", ".github/instructions/a.instructions.md",
+    ".github/prompts/a.prompt.md", ".github/agents/a.agent.md", ".agents/skills/x/SKILL.md", ".kiro/steering/a.md",
+    ".junie/guidelines.md",
+    ".goosehints",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("path", "risk"),
     [
@@ -121,12 +138,35 @@ def test_a_session_can_be_allowed_its_edits_but_not_those_that_matter(workspace:
         (".pre-commit-config.yaml", "runs-later"),
         (".vscode/tasks.json", "runs-later"),
         ("setup.py", "runs-later"),
+        (".claude/workflows/w.js", "sensitive-write"),
+        (".claude/output-styles/x.md", "sensitive-write"),
+        (".cursor/commands/x.md", "sensitive-write"),
+        *((path, "runs-later") for path in RUN_LATER),
+        *((path, "steers-agents") for path in STEER),
     ],
 )
 def test_files_that_decide_run_later_or_hold_secrets_are_asked(workspace: Path, path: str, risk: str):
     verdict = judge(workspace, write(workspace / path))
     assert verdict.kind == "ask"
     assert risk in {each.id for each in verdict.risks}
+
+
+def test_a_preview_flags_the_same_files():
+    assert all(flagged_kind(f"/w/{path}", "/home/me", ()) for path in (*RUN_LATER, *STEER, ".git/config"))
+    assert not flagged_kind("/w/src/app.py", "/home/me", ())
+
+
+@pytest.mark.parametrize(
+    "path", ["src/build", "src/config.ts", "docs/rules", "src/agents.py", ".claude/worktrees/w/a.py"]
+)
+def test_ordinary_files_with_similar_names_are_not_asked(workspace: Path, path: str):
+    assert judge(workspace, write(workspace / path)).kind == "allow"
+
+
+def test_a_link_named_like_instructions_steers_agents_too(workspace: Path):
+    (workspace / "docs.md").write_text("ordinary\n")
+    (workspace / "CLAUDE.md").symlink_to(workspace / "docs.md")
+    assert {risk.id for risk in judge(workspace, write(workspace / "CLAUDE.md")).risks} == {"steers-agents"}
 
 
 def test_files_that_decide_are_asked_whatever_the_rules_allow(workspace: Path):
@@ -139,6 +179,24 @@ def test_files_that_decide_are_asked_whatever_the_rules_allow(workspace: Path):
         ),
     )
     assert judge(workspace, write(workspace / ".git" / "hooks" / "x"), everything).kind == "ask"
+
+
+def test_pyproject_is_asked_only_where_what_tools_run_changes(workspace: Path):
+    project = workspace / "pyproject.toml"
+    project.write_text(
+        '[project]\nname = "a"\ndependencies = ["b"]\n[project.scripts]\na = "a:main"\n[tool.x]\ny = 1\n'
+    )
+
+    def kind(old: str, new: str) -> str:
+        change = ReplaceText(path=str(project), old=old, new=new)
+        return judge(workspace, FileEdits(tool="Edit", changes=(change,))).kind
+
+    assert kind('["b"]', '["b", "c"]') == "allow"
+    assert kind('name = "a"', 'name = "b"\nversion = "2"') == "allow"
+    assert kind('"a:main"', '"evil:main"') == "ask"
+    assert kind("y = 1", "y = 2") == "ask"
+    assert kind("[project]", '[build-system]\nbuild-backend = "evil"\n[project]') == "ask"
+    assert kind("[project]", "[project") == "ask"
 
 
 def test_package_json_is_asked_only_where_its_scripts_change(workspace: Path):

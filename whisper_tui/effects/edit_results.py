@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +27,8 @@ from whisper_tui.model.call import (
     ReplaceText,
     WriteFile,
 )
-from whisper_tui.policy.risks.sensitive_paths import (
-    PACKAGE_SCRIPTS,
-    names_secret,
-    run_later_kind,
-    sensitive_kind,
-)
+from whisper_tui.policy.risks.later_files import PACKAGE_SCRIPTS, PYTHON_PROJECT, later_kind, sensitive_kind
+from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.system import host_files
 
 DIFF_S = 0.05
@@ -298,7 +295,7 @@ class _FileFacts:
             sensitive=next((kind for path in (named, real) if (kind := self._kind(path))), ""),
             secret=names_secret(named) or names_secret(real),
             binary=binary,
-            runs_later=self._runs_later(real, old, after),
+            runs_later=next((kind for path in (real, named) if (kind := self._runs_later(path, old, after))), ""),
             hidden=_deceptive(before.content, after, self.paths.brought.get(real, "")),
             unread=before.content.unknown,
             problem=self.paths.problems.get(real, ""),
@@ -309,12 +306,13 @@ class _FileFacts:
             return ""
         return next((printable(real[len(root) :]) for root in self.roots if real.startswith(root)), "")
 
-    def _runs_later(self, real: str, old: Content, new: Content) -> str:
-        """Return the kind of a file that is run later, where the edit changes what is run."""
-        kind = run_later_kind(real)
-        if kind != PACKAGE_SCRIPTS or old.unknown or new.unknown:
+    def _runs_later(self, path: str, old: Content, new: Content) -> str:
+        """Return the kind of a file that acts later, where the edit changes that part of it."""
+        kind = later_kind(path)
+        acting = _ACTING_PARTS.get(kind)
+        if acting is None or old.unknown or new.unknown:
             return kind
-        return kind if _scripts_of(old.data) != _scripts_of(new.data) else ""
+        return kind if acting(old.data) != acting(new.data) else ""
 
     def _kind(self, path: str) -> str | None:
         return sensitive_kind(path, self.home, self.own)
@@ -328,6 +326,30 @@ def _scripts_of(package: bytes | None) -> object:
     except (ValueError, AttributeError):
         return object()
 
+
+_ONLY_DESCRIBES = frozenset(
+    "name version description readme requires-python license license-files authors maintainers keywords classifiers "
+    "urls dependencies optional-dependencies".split()
+)
+"""Keys of the project in a pyproject.toml that run nothing. An installation of dependencies is a command of its own."""
+
+
+def _settings_of(pyproject: bytes | None) -> object:
+    """Return what tools run or load in a pyproject.toml. A file that cannot be read differs from every other."""
+    try:
+        content = tomllib.loads((pyproject or b"").decode())
+        project = {key: value for key, value in content.pop("project", {}).items() if key not in _ONLY_DESCRIBES}
+    except (ValueError, AttributeError):
+        return object()
+    content.pop("dependency-groups", None)
+    return content, project
+
+
+_ACTING_PARTS: dict[str, Callable[[bytes | None], object]] = {
+    PACKAGE_SCRIPTS: _scripts_of,
+    PYTHON_PROJECT: _settings_of,
+}
+"""Kinds of files of which only a part is run, with that part."""
 
 _DECEPTIVE = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 """Characters that change the order in which a text is shown, so that it looks like another one."""

@@ -13,6 +13,9 @@ from whisper_tui.model.value import Count, Value
 LARGEST_EDITED = 4 << 20
 """Bytes of a file, or of its new content, beyond which neither content nor difference is looked at."""
 
+AGENT_INSTRUCTIONS = "instructions that agents follow"
+"""The kind of a file that agents read at the start of each session, or whenever its subject comes up."""
+
 
 class WriteFile(Value):
     """Create a file, or replace all of its content."""
@@ -121,7 +124,7 @@ class EditedFile(Value):
     sensitive: str = ""
     """The kind of file, if it decides what runs later or who may approve. Empty: it does not."""
     runs_later: str = ""
-    """The kind of file, if its content is run by an ordinary command of the project. Empty: it is not."""
+    """The kind of file, if an ordinary command of the project runs its content, or agents follow it. Empty: neither."""
     hidden: str = ""
     """The first character in the new text that makes it look like another one. Empty: there is none."""
     secret: bool = False
@@ -132,6 +135,11 @@ class EditedFile(Value):
     """Why the content was not read, as a clause. Empty: it was, or there is no such file."""
     problem: str = ""
     """Why the new content is not known, as a clause: the text to replace is not there. Empty: it is known."""
+
+    @property
+    def steers_agents(self) -> bool:
+        """True if agents of later sessions follow its content."""
+        return self.runs_later == AGENT_INSTRUCTIONS
 
     @property
     def outside(self) -> bool:

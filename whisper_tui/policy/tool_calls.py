@@ -106,6 +106,8 @@ def _file_doubt(file: EditedFile) -> str:
         return f"{shown} is outside the workspace{link}"
     if file.secret:
         return f"{shown} usually holds keys or passwords"
+    if file.steers_agents:
+        return f"{shown} holds {file.runs_later}"
     if file.runs_later:
         return f"{shown} is run later: {file.runs_later}"
     if file.hidden:
@@ -134,7 +136,9 @@ def _file_risks(files: Iterable[EditedFile]) -> Iterator[Risk]:
             yield Risk(id="sensitive-write", sentence=sentence)
         if file.secret:
             yield Risk(id="writes-secrets", sentence=f"Changes a file that usually holds keys or passwords: {shown}")
-        if file.runs_later:
+        if file.steers_agents:
+            yield Risk(id="steers-agents", sentence=f"Changes {file.runs_later} from now on: {shown}")
+        elif file.runs_later:
             yield Risk(id="runs-later", sentence=f"Changes {file.runs_later}, which runs later: {shown}")
         if file.outside:
             link = ", through a symbolic link" if file.through_link else ""

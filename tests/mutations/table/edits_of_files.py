@@ -30,6 +30,30 @@ EDITS_OF_FILES = (
         (RESULTS + "test_files_that_decide_have_a_kind",),
     ),
     Mutation(
+        "instructions of agents, by every name",
+        "whisper_tui.effects.edit_results._FileFacts.of",
+        "(real, named)",
+        "(real,)",
+        (JUDGED + "test_a_link_named_like_instructions_steers_agents_too",),
+    ),
+    Mutation(
+        "what tools run of a pyproject.toml",
+        "whisper_tui.effects.edit_results._FileFacts._runs_later",
+        "acting(old.data) != acting(new.data)",
+        "False",
+        (
+            JUDGED + "test_pyproject_is_asked_only_where_what_tools_run_changes",
+            JUDGED + "test_package_json_is_asked_only_where_its_scripts_change",
+        ),
+    ),
+    Mutation(
+        "files that run later in previews",
+        "whisper_tui.policy.risks.later_files.flagged_kind",
+        "later_kind(path)",
+        '""',
+        ("tests/policy/test_tool_calls.py::test_a_preview_flags_the_same_files",),
+    ),
+    Mutation(
         "an approval of an edit is of the content",
         "whisper_tui.effects.edit_results._FileFacts.of",
         "_digest(before.content.data)",

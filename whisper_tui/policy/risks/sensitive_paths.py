@@ -1,4 +1,4 @@
-"""Sensitive paths: with secrets, or in control of what runs later (decision 10); and places no reader may show."""
+"""Sensitive paths: with secrets, and places no reader may show; and the paths that a command reads or writes."""
 
 import posixpath
 import re
@@ -81,77 +81,7 @@ _READERS = frozenset(
 
 _GIT_WRITES = frozenset("checkout restore mv rm apply am clone config init worktree stash switch reset".split())
 
-_HOME = r"(?:/home/[^/]+|/Users/[^/]+|/export/home/[^/]+|/root|/var/root|/etc/skel)"
-_STARTUP = re.compile(
-    _HOME
-    + r"/(?:\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|"
-    r"kshrc|mkshrc|cshrc|tcshrc|login|xprofile|xinitrc|xsession|xsessionrc|pam_environment|inputrc|vimrc|gitconfig|npmrc|"
-    r"tmux\.conf|screenrc|gdbinit|pythonrc(?:\.py)?|Rprofile|irbrc)|\.oh-my-zsh/.*|"
-    r"\.config/(?:fish|systemd/user|autostart|environment\.d|git|nvim|tmux)/.*|Library/LaunchAgents/.*)\Z"
-    r"|/etc/(?:profile(?:\.d/.*)?|bash\.bashrc|bashrc|zsh/.*|zshrc|zshenv|environment|crontab|cron\.[^/]+/.*|sudoers(?:\.d/.*)?|"
-    r"ld\.so\.(?:preload|conf(?:\.d/.*)?)|passwd|shadow|group|rc\.local|init\.d/.*|systemd/.*|pam\.d/.*|ssh/.*|hosts|"
-    r"xdg/autostart/.*|gitconfig)\Z|/var/spool/cron/.*\Z|/(?:usr/)?lib/systemd/.*\Z",
-    re.DOTALL,
-)
-_OF_THE_SYSTEM = re.compile(r"/etc/(?:sudoers|ld\.so|passwd|shadow|group|pam\.d|ssh|hosts|gitconfig)")
-_ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"/\.ssh/(?:authorized_keys2?|config|rc|environment|id_[^/]*)\Z"), "keys or settings of ssh"),
-    (re.compile(r"/(?:\.claude(?:/(?:settings[^/]*\.json|(?:hooks|commands|skills|agents|plugins)(?:/.*)?))?|"
-                r"\.claude\.json|\.mcp\.json|\.vscode/mcp\.json|\.github/(?:mcp\.json|(?:hooks|copilot)/.*)|"
-                r"\.copilot(?:/.*)?|\.crush\.json|"
-                r"\.kimi-code(?:/.*)?|\.kilo(?:code)?(?:/.*)?|kilo\.jsonc?|\.config/kilo(?:/.*)?|"
-                r"\.config/goose(?:/.*)?|\.windsurf(?:/.*)?|\.factory(?:/.*)?|\.codex(?:/.*)?|"
-                r"\.gemini(?:/.*)?|\.qwen(?:/.*)?|opencode\.jsonc?|\.config/opencode(?:/.*)?|\.opencode(?:/.*)?|"
-                r"\.cursor/(?:mcp|hooks|cli)[^/]*\.json)\Z", re.DOTALL), "the settings of an agent"),
-    (re.compile(r"/(?:\.git/(?:hooks(?:/.*)?|config|info/attributes)|\.husky(?:/.*)?|\.githooks/.*)\Z", re.DOTALL),
-     "hooks or settings of git"),
-    (re.compile(r"/(?:\.whisper-tui(?:/.*)?|\.config/whisper_tui(?:/.*)?|\.local/(?:state|share)/whisper_tui(?:/.*)?)\Z",
-                re.DOTALL), "the configuration or the state of whisper_tui"),
-)  # fmt: skip
-_OWN_KIND = "the configuration or the state of whisper_tui"
 _PARTS = re.compile(r"[\s'\"`;|&<>()=,\[\]{}]+")
-
-
-def sensitive_kind(path: str, home: str, own: Sequence[str]) -> str | None:
-    """Return the kind of a path that controls what runs later or who may approve, or None."""
-    path = posixpath.normpath(path)
-    if any(path == each or path.startswith(each.rstrip("/") + "/") for each in own):
-        return _OWN_KIND
-    # the pattern knows homes by their usual places; this home may be anywhere
-    as_if = "/root" + path[len(home.rstrip("/")) :] if home and path.startswith(home.rstrip("/") + "/") else path
-    if _STARTUP.match(as_if) or _STARTUP.match(path):
-        return "a system file" if _OF_THE_SYSTEM.match(path) else "a start-up file"
-    return next((said for pattern, said in _ANYWHERE if pattern.search(path)), None)
-
-
-PACKAGE_SCRIPTS = "the scripts of package.json"
-_RUN_LATER: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"/package\.json\Z"), PACKAGE_SCRIPTS),
-    (re.compile(r"/(?:GNUm|m|M)akefile\Z|\.mk\Z|/(?:[Jj]ustfile|\.justfile|Taskfile\.ya?ml|Rakefile|SConstruct|build\.rs|"
-                r"setup\.py|noxfile\.py|tasks\.py|dodo\.py|Vagrantfile|Procfile|\.?mise\.toml|gulpfile\.[cm]?[jt]s|"
-                r"Gruntfile\.[cm]?js|\.cargo/config(?:\.toml)?|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs)\Z"), "a build file"),
-    (re.compile(r"/(?:\.github/(?:workflows|actions)/.*|\.gitlab-ci\.yml|\.gitlab/ci/.*|\.circleci/.*|\.travis\.yml|"
-                r"\.drone\.yml|Jenkinsfile|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|\.buildkite/.*|"
-                r"\.woodpecker(?:/.*|\.ya?ml)|\.cirrus\.yml|appveyor\.yml)\Z", re.DOTALL), "a file of the CI"),
-    (re.compile(r"/(?:\.pre-commit-config\.yaml|lefthook\.ya?ml|\.lefthook/.*|\.lintstagedrc[^/]*|\.overcommit\.yml)\Z",
-                re.DOTALL), "hooks of git"),
-    (re.compile(r"/(?:\.vscode/(?:tasks|launch|settings)\.json|\.devcontainer/.*|\.devcontainer\.json|"
-                r"\.idea/runConfigurations/.*|[^/]+\.code-workspace)\Z", re.DOTALL), "a task of an editor"),
-)  # fmt: skip
-
-
-def run_later_kind(path: str) -> str:
-    """Return the kind of a file whose content an ordinary command of the project runs, or an empty text."""
-    path = posixpath.normpath(path)
-    return next((said for pattern, said in _RUN_LATER if pattern.search(path)), "")
-
-
-def holds_sensitive(path: str, home: str, own: Sequence[str]) -> bool:
-    """True if a directory lies above such files, so that extracting or copying a tree there may overwrite them."""
-    path = posixpath.normpath(path)
-    return path in {"/", "/home", "/etc", "/root", home.rstrip("/")} or any(
-        each.startswith(path.rstrip("/") + "/") for each in own
-    )
 
 
 def innermost(words: Argv) -> Argv:

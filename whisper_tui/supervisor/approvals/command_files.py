@@ -15,13 +15,8 @@ from whisper_tui.model.verdict import Meaning, OwnShell, Resolved, RunCode
 from whisper_tui.policy.commands.argv import Argv
 from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS
 from whisper_tui.policy.risks.code_execution import is_interpreter
-from whisper_tui.policy.risks.sensitive_paths import (
-    holds_sensitive,
-    innermost,
-    read_paths,
-    sensitive_kind,
-    written_paths,
-)
+from whisper_tui.policy.risks.later_files import holds_sensitive, sensitive_kind
+from whisper_tui.policy.risks.sensitive_paths import innermost, read_paths, written_paths
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.approvals.expand import Expander, find_program
 from whisper_tui.supervisor.keeper.run_files import stamp_of

@@ -29,7 +29,7 @@ from whisper_tui.model.preview import (
     UndoDirection,
 )
 from whisper_tui.model.verdict import PreviewCondition
-from whisper_tui.policy.risks.sensitive_paths import run_later_kind, sensitive_kind
+from whisper_tui.policy.risks.later_files import flagged_kind
 from whisper_tui.policy.rules.rule import file_matches
 from whisper_tui.supervisor.preview import change_records, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
@@ -201,7 +201,7 @@ class PreviewStore:
     def _flags(self, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
         change, after = self.plan.changes[row.change], row.after
-        if (kind := sensitive_kind(row.path, self.home, self.own)) is not None or (kind := run_later_kind(row.path)):
+        if kind := flagged_kind(row.path, self.home, self.own):
             yield f"it is {kind}"
         if after is not None and after.is_file:
             before = row.before.mode if row.before is not None else 0
