@@ -6,7 +6,7 @@ They are for processors in little-endian order, on which the low word of an argu
 import ctypes
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from whisper_tui.system import syscalls
@@ -14,6 +14,8 @@ from whisper_tui.system import syscalls
 _LOAD = 0x20
 """BPF_LD | BPF_W | BPF_ABS: load a word of `struct seccomp_data`."""
 _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x15, 0x35, 0x45, 0x06
+_KEEP_BITS = 0x54
+"""BPF_ALU | BPF_AND | BPF_K."""
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32 = 0x40000000
 """Numbers from here on are those of the x32 ABI."""
@@ -83,6 +85,19 @@ def if_call(name: str, then: list[Instruction]) -> list[Instruction]:
     return [Instruction(_EQUAL, 0, len(then), number), *then]
 
 
+def answers_to(answers: Mapping[int, int], other: int) -> list[Instruction]:
+    """End a filter with an answer for each number that is loaded. `other`: that to all numbers above the highest one.
+
+    Numbers below it must all have an answer. Successive numbers with the same answer share their instructions.
+    """
+    found = []
+    last = max(answers) + 1
+    starts = [number for number in range(1, last) if answers[number] != answers[number - 1]]
+    for start, answer in ((last, other), *((start, answers[start]) for start in reversed(starts))):
+        found += [Instruction(_AT_LEAST, 0, 1, start), answered(answer)]
+    return [*found, answered(answers[0])]
+
+
 def argument(index: int) -> Instruction:
     """Load the low word of an argument: flags, families and pids have 32 bits."""
     return Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
@@ -103,6 +118,13 @@ def if_equal(index: int, value: int, answer: int) -> list[Instruction]:
     return when_equal(index, value, [answered(answer)])
 
 
+def unless_in(index: int, values: Sequence[int], answer: int, *, bits: int = 0xFFFFFFFF) -> list[Instruction]:
+    """Answer if an argument has none of these values. `bits`: those of it that count."""
+    # A jump passes at most 255 instructions.
+    each = [Instruction(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+    return [argument(index), Instruction(_KEEP_BITS, 0, 0, bits), *each, answered(answer)]
+
+
 def unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
     """Answer if an argument has another value."""
-    return [argument(index), Instruction(_EQUAL, 1, 0, value), answered(answer)]
+    return unless_in(index, (value,), answer)

@@ -1,4 +1,4 @@
-"""System calls without a Python function: Landlock, seccomp, capabilities and files, with their numbers and layouts.
+"""System calls by their names and numbers, and those without a Python function: Landlock, seccomp, capabilities, files.
 
 Sources: landlock(7), seccomp(2), seccomp_unotify(2), capget(2), openat2(2), renameat2(2) and the kernel's headers.
 Restrictions are those of the calling *thread*: processes that it starts inherit them, other threads stay unrestricted.
@@ -45,6 +45,40 @@ msgrcv 70 188|msgctl 71 187|mq_open 240 180|mq_unlink 241 181|io_uring_setup 425
 io_uring_register 427 427|memfd_create 319 279|memfd_secret 447 447|seccomp 317 277|capset 126 91
 connect 42 203|sendto 44 206|syncfs 306 267|landlock_create_ruleset 444 444|landlock_add_rule 445 445
 landlock_restrict_self 446 446|chdir 80 49|execve 59 221|name_to_handle_at 303 264|statx 332 291
+read 0 63|write 1 64|close 3 57|lseek 8 62|pread64 17 67|pwrite64 18 68|readv 19 65|writev 20 66|preadv 295 69
+pwritev 296 70|preadv2 327 286|pwritev2 328 287|access 21 -|faccessat 269 48|faccessat2 439 439|stat 4 -|fstat 5 80
+lstat 6 -|newfstatat 262 79|statfs 137 43|fstatfs 138 44|readlink 89 -|readlinkat 267 78|getdents 78 -
+getdents64 217 61|getcwd 79 17|fchdir 81 50|dup 32 23|dup2 33 -|dup3 292 24|fcntl 72 25|flock 73 32|fsync 74 82
+fdatasync 75 83|sync 162 81|sync_file_range 277 84|fallocate 285 47|ftruncate 77 46|fadvise64 221 223
+readahead 187 213|cachestat 451 451|umask 95 166|pipe 22 -|pipe2 293 59|splice 275 76|tee 276 77|vmsplice 278 75
+sendfile 40 71|copy_file_range 326 285|close_range 436 436|execveat 322 281|statmount 457 457|listmount 458 458
+getxattr 191 8|lgetxattr 192 9|fgetxattr 193 10|listxattr 194 11|llistxattr 195 12|flistxattr 196 13
+inotify_init 253 -|inotify_init1 294 26|inotify_add_watch 254 27|inotify_rm_watch 255 28|io_setup 206 0
+io_destroy 207 1|io_getevents 208 4|io_pgetevents 333 292|io_submit 209 2|io_cancel 210 3|brk 12 214|mmap 9 222
+munmap 11 215|mremap 25 216|mprotect 10 226|msync 26 227|mincore 27 232|madvise 28 233|mlock 149 228|mlock2 325 284
+munlock 150 229|mlockall 151 230|munlockall 152 231|remap_file_pages 216 234|mbind 237 235|get_mempolicy 239 236
+set_mempolicy 238 237|set_mempolicy_home_node 450 450|pkey_mprotect 329 288|pkey_alloc 330 289|pkey_free 331 290
+map_shadow_stack 453 -|mseal 462 462|membarrier 324 283|shmdt 67 197|fork 57 -|vfork 58 -|exit 60 93|exit_group 231 94
+wait4 61 260|waitid 247 95|pidfd_open 434 434|getpid 39 172|getppid 110 173|gettid 186 178|getuid 102 174
+geteuid 107 175|getgid 104 176|getegid 108 177|getresuid 118 148|getresgid 120 150|getgroups 115 158|setuid 105 146
+setgid 106 144|setreuid 113 145|setregid 114 143|setresuid 117 147|setresgid 119 149|setfsuid 122 151|setfsgid 123 152
+setgroups 116 159|getpgid 121 155|getpgrp 111 -|getsid 124 156|setpgid 109 154|setsid 112 157|capget 125 90
+prctl 157 167|arch_prctl 158 -|set_thread_area 205 -|get_thread_area 211 -|set_tid_address 218 96
+set_robust_list 273 99|get_robust_list 274 100|rseq 334 293|futex 202 98|futex_waitv 449 449|futex_wake 454 454
+futex_wait 455 455|futex_requeue 456 456|personality 135 92|getrlimit 97 163|setrlimit 160 164|getrusage 98 165
+times 100 153|uname 63 160|sysinfo 99 179|syslog 103 116|getcpu 309 168|getrandom 318 278|sched_yield 24 124
+sched_getaffinity 204 123|sched_getscheduler 145 120|sched_getparam 143 121|sched_getattr 315 275
+sched_get_priority_max 146 125|sched_get_priority_min 147 126|sched_rr_get_interval 148 127|getpriority 140 141
+ioprio_get 252 31|rt_sigaction 13 134|rt_sigprocmask 14 135|rt_sigreturn 15 139|rt_sigpending 127 136
+rt_sigsuspend 130 133|rt_sigtimedwait 128 137|sigaltstack 131 132|restart_syscall 219 128|pause 34 -|alarm 37 -
+getitimer 36 102|setitimer 38 103|nanosleep 35 101|clock_gettime 228 113|clock_getres 229 114|clock_nanosleep 230 115
+gettimeofday 96 169|time 201 -|timer_create 222 107|timer_settime 223 110|timer_gettime 224 108
+timer_getoverrun 225 109|timer_delete 226 111|timerfd_create 283 85|timerfd_settime 286 86|timerfd_gettime 287 87
+signalfd 282 -|signalfd4 289 74|eventfd 284 -|eventfd2 290 19|epoll_create 213 -|epoll_create1 291 20|epoll_ctl 233 21
+epoll_wait 232 -|epoll_pwait 281 22|epoll_pwait2 441 441|poll 7 -|ppoll 271 73|select 23 -|pselect6 270 72
+accept 43 202|accept4 288 242|bind 49 200|listen 50 201|shutdown 48 210|recvfrom 45 207|sendmsg 46 211|recvmsg 47 212
+sendmmsg 307 269|recvmmsg 299 243|getsockname 51 204|getpeername 52 205|setsockopt 54 208|getsockopt 55 209
+socketpair 53 199
 """
 _COLUMN = {"x86_64": 1, "aarch64": 2}.get(MACHINE, 0) if LINUX else 0
 

@@ -1,5 +1,6 @@
 """What the kernel holds of a sandboxed command, whatever its words say."""
 
+import errno
 import os
 import select
 import signal
@@ -17,7 +18,7 @@ from whisper_tui.model.run import Limits
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
-from whisper_tui.system import landlock_rules
+from whisper_tui.system import landlock_rules, syscalls
 from whisper_tui.system.confinement import probe
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
@@ -200,6 +201,90 @@ async def test_a_sandboxed_command_reaches_no_network_and_no_local_socket(box: B
     assert box.out.startswith(b"refused\n")
     assert b"open" not in box.out
     assert box.tried == ["tried to use the network"]
+
+
+DATAGRAMS = """
+use Socket;
+for my $type (SOCK_DGRAM, SOCK_RAW, SOCK_DGRAM | 0x80800, SOCK_STREAM, SOCK_SEQPACKET) {
+    next unless socketpair(my $one, my $two, AF_UNIX, $type, 0);
+    print "$type ";
+    send($one, "x", 0, pack_sockaddr_un($ARGV[0]));
+    close $two;
+    connect($one, pack("S", AF_UNSPEC)), connect($one, pack_sockaddr_un($ARGV[0])) and send($one, "x", 0);
+}
+"""
+
+
+@pytest.mark.parametrize("network", [False, True])
+async def test_a_sandboxed_command_sends_no_datagram_to_a_local_socket(
+    box: Box, tmp_path: Path, *, network: bool
+) -> None:
+    (tmp_path / "workspace" / "datagrams.pl").write_text(DATAGRAMS)
+    path = tmp_path / "workspace" / "socket"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as local:
+        local.bind(str(path))
+        path.chmod(0o777)
+        await box.run(f"perl datagrams.pl {path}", network=network)
+        local.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            local.recv(1)
+    assert box.out == b"1 5 ", "pairs that stay connected can be made"
+
+
+async def test_a_sandboxed_command_changes_its_own_priority_and_no_other(box: Box, tmp_path: Path) -> None:
+    by_user = {
+        name: syscalls.NUMBERS[name] for name in ("setpriority", "ioprio_set")
+    }  # for a whole user: PRIO_USER and IOPRIO_WHO_USER
+    perl = "; ".join(
+        f"print syscall({by_user[name]}, {which}, {who}, {value}) < 0 ? q(no ) : q(yes )"
+        for name, which, who, value in (
+            ("setpriority", 2, 0, 1),
+            ("ioprio_set", 3, 0, 3 << 13),
+            ("setpriority", 0, os.getpid(), 1),
+            ("setpriority", 1, 0, 1),
+            ("setpriority", 0, 0, 2),
+            ("ioprio_set", 1, 0, 3 << 13),
+        )
+    )
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    await box.run(f"perl -e '{perl}'; nice", network=False)
+    assert box.out.startswith(b"no no no yes yes yes ")
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+FLAGS = """
+import fcntl, os, struct, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+for request in (0x40086602, 0x401C5820, 0x40087602, 0x40806685, 0xC0189436, 0x5412, 0x5423, 0xDEAD):
+    try:
+        fcntl.ioctl(file, request, bytearray(128))
+    except OSError as error:
+        print(error.errno)
+    else:
+        print("done")
+flags = struct.unpack("=I", fcntl.ioctl(file, 0x80086601, bytes(4)))[0]
+"""
+
+
+async def test_a_sandboxed_command_changes_no_flags_of_files_that_it_can_only_read(box: Box, tmp_path: Path) -> None:
+    """Only listed requests of ioctl(2) are allowed: FS_IOC_SETFLAGS works on descriptors for reading."""
+    (tmp_path / "workspace" / "flags.py").write_text(FLAGS)
+    await box.run("/usr/bin/python3 flags.py known.txt; chattr +A known.txt")
+    assert box.out == f"{errno.EPERM}\n".encode() * 8
+    assert box.ended.blocked is not None
+    assert any("Operation not permitted" in line for line in box.ended.blocked.messages)
+    await box.run("lsattr known.txt")
+    assert b"A" not in box.out.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "answer"),
+    [(467, errno.EPERM), (464, errno.EPERM), (468, errno.EPERM), (470, errno.ENOSYS), (999, errno.ENOSYS)],
+)
+async def test_calls_that_the_sandbox_does_not_know_are_refused(box: Box, number: int, answer: int) -> None:
+    """They include open_tree_attr, getxattrat and file_getattr. Newer calls do not exist, so programs fall back."""
+    await box.run(f"perl -e '$! = 0; syscall({number}, -100, my $path = qq(/), 0, 0, 0); print $! + 0'")
+    assert box.out == str(answer).encode()
 
 
 async def test_a_sandboxed_command_reaches_the_network_if_permitted(box: Box) -> None:

@@ -1,7 +1,8 @@
 """The seccomp filter of a sandbox, and the keeper's answers to it.
 
-The filter refuses calls that Landlock cannot restrict, and asks the keeper about the others that change files,
-over a descriptor (seccomp_unotify(2)). There are two kinds of answers:
+The filter allows a list of calls. It refuses those that Landlock cannot restrict, and all that it does not know, and
+asks the keeper about the others that change files, over a descriptor (seccomp_unotify(2)). There are two kinds of
+answers:
 
 ** *Calls that Landlock checks* (opening, creating, removing, renaming) continue, and Landlock decides. The keeper only
   records those that it will refuse: a race between both checks can only cost a line in a report.
@@ -16,7 +17,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from whisper_tui.system import syscalls
@@ -26,38 +27,62 @@ from whisper_tui.system.bpf import (
     REFUSED,
     Instruction,
     answered,
+    answers_to,
     if_bits,
     if_call,
     if_equal,
     only_own_abi,
     unless_equal,
+    unless_in,
     when_equal,
 )
 
-_FORBIDDEN = (
-    "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot "
-    "move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr unshare setns swapon swapoff reboot sethostname "
-    "setdomainname init_module finit_module delete_module kexec_load kexec_file_load bpf perf_event_open userfaultfd "
-    "add_key request_key keyctl open_by_handle_at fanotify_init quotactl quotactl_fd acct settimeofday clock_settime "
-    "adjtimex clock_adjtime iopl ioperm modify_ldt vhangup lookup_dcookie migrate_pages move_pages shmget shmat shmctl "
-    "semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink setxattrat removexattrat "
-    "file_setattr".split()
+_PERMITTED = frozenset(
+    # files, most of which Landlock checks when they are opened
+    "read write close lseek pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 open openat access faccessat "
+    "faccessat2 stat fstat lstat newfstatat statx statfs fstatfs readlink readlinkat getdents getdents64 getcwd chdir "
+    "fchdir dup dup2 dup3 fcntl flock fsync fdatasync sync syncfs sync_file_range fallocate ftruncate fadvise64 "
+    "readahead cachestat umask pipe pipe2 splice tee vmsplice sendfile copy_file_range close_range execve execveat "
+    "statmount listmount getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr inotify_init inotify_init1 "
+    "inotify_add_watch inotify_rm_watch name_to_handle_at io_setup io_destroy io_getevents io_pgetevents io_submit "
+    "io_cancel ioctl "
+    # memory
+    "brk mmap munmap mremap mprotect msync mincore madvise mlock mlock2 munlock mlockall munlockall remap_file_pages "
+    "mbind get_mempolicy set_mempolicy set_mempolicy_home_node pkey_mprotect pkey_alloc pkey_free map_shadow_stack "
+    "mseal membarrier shmdt "
+    # the process itself and its children, to which no_new_privs gives no rights
+    "clone fork vfork exit exit_group wait4 waitid pidfd_open getpid getppid gettid getuid geteuid getgid getegid "
+    "getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups "
+    "getpgid getpgrp getsid setpgid setsid capget capset prctl arch_prctl set_thread_area get_thread_area "
+    "set_tid_address set_robust_list get_robust_list rseq futex futex_waitv futex_wake futex_wait futex_requeue "
+    "personality getrlimit setrlimit prlimit64 getrusage times uname sysinfo syslog getcpu getrandom seccomp "
+    "landlock_create_ruleset landlock_add_rule landlock_restrict_self sched_yield sched_getaffinity sched_setaffinity "
+    "sched_getscheduler sched_setscheduler sched_getparam sched_setparam sched_getattr sched_setattr "
+    "sched_get_priority_max sched_get_priority_min sched_rr_get_interval getpriority setpriority ioprio_get ioprio_set "
+    # signals, time and events
+    "kill tkill tgkill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo rt_sigaction rt_sigprocmask rt_sigreturn "
+    "rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack restart_syscall pause alarm getitimer setitimer nanosleep "
+    "clock_gettime clock_getres clock_nanosleep gettimeofday time timer_create timer_settime timer_gettime "
+    "timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4 eventfd eventfd2 "
+    "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 "
+    # sockets that could be made
+    "socket socketpair connect accept accept4 bind listen shutdown sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg "
+    "getsockname getpeername setsockopt getsockopt".split()
 )
-"""Refused calls: neither reading nor building needs them, or they reach beyond files."""
+"""Calls that are allowed, some of them with certain arguments only. Every other call is refused or told about."""
 _ABSENT = "io_uring_setup io_uring_enter io_uring_register memfd_create memfd_secret clone3".split()
 """Calls that fail as if they did not exist, so that programs fall back: a filter cannot inspect io_uring and clone3."""
+_NEWEST = 469
+"""The highest number that a call had when the table was made. Newer calls do not exist in a sandbox."""
 _SIGNALS = "kill tkill tgkill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo".split()
 """Calls that send signals: refused if Landlock cannot confine them to the sandbox."""
-_OWN_ONLY = {
-    "prlimit64": 0,
-    "sched_setaffinity": 0,
-    "sched_setscheduler": 0,
-    "sched_setparam": 0,
-    "sched_setattr": 0,
-    "setpriority": 1,
-    "ioprio_set": 1,
-}
+_OWN_ONLY = dict.fromkeys(
+    "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr".split(), 0
+) | dict.fromkeys(("setpriority", "ioprio_set"), 1)
 """Calls about a process, with the index of the argument that names it. 0 is the caller."""
+_KINDS_OF_OWN = {"setpriority": (os.PRIO_PROCESS, os.PRIO_PGRP), "ioprio_set": (1, 2)}
+"""Those of them that may also be about all processes of a user, with the values of their first argument that are not:
+the process and its process group."""
 NOTIFIED = (
     "creat openat2 mkdir mkdirat mknod mknodat unlink unlinkat rmdir rename renameat renameat2 link linkat symlink "
     "symlinkat truncate chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat "
@@ -71,14 +96,37 @@ _READING = ("chdir", "execve")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NAMESPACES = 0x7E020000
 """The CLONE_NEW* flags of clone()."""
-_TERMINAL_REQUESTS = (0x5412, 0x541C, 0x5423, 0x4B4C)
-"""TIOCSTI, TIOCLINUX, TIOCSETD and KDSETKEYCODE: they insert input into a terminal, or change it for others."""
+_REQUESTS = (
+    # FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD, FIOQSIZE, FIBMAP, FIGETBSZ
+    *(0x5451, 0x5450, 0x5421, 0x5452, 0x541B, 0x5460, 0x1, 0x2),
+    # of terminals: attributes, windows, sessions, breaks and queues, but not TIOCSTI and others that simulate input
+    *(0x5401, 0x5402, 0x5403, 0x5404, 0x5405, 0x5406, 0x5407, 0x5408, 0x5409, 0x540A, 0x540B, 0x5411, 0x5425),
+    *(0x802C542A, 0x402C542B, 0x402C542C, 0x402C542D, 0x5413, 0x5414, 0x540E, 0x540F, 0x5410, 0x5422, 0x5429),
+    # of simulated terminals: TIOCPKT, TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER
+    *(0x5420, 0x80045430, 0x40045431, 0x80045439, 0x5441),
+    # of files, to read: FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR, FS_IOC_FIEMAP
+    *(0x80086601, 0x80087601, 0x801C581F, 0xC020660B),
+    # FICLONE and FICLONERANGE write to a file that has to be open for writing
+    *(0x40049409, 0x4020940D),
+    # of block devices, to read: BLKROGET, BLKGETSIZE, BLKSSZGET, BLKGETSIZE64
+    *(0x125E, 0x1260, 0x1268, 0x80081272),
+    # of sockets, to read: SIOCATMARK, SIOCGSTAMP, and what SIOCGIF* tell of interfaces
+    *(0x8905, 0x8906, 0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891B, 0x891D, 0x8921, 0x8927, 0x8933, 0x8942),
+    *(0x8970,),
+    # of namespaces, to read: NS_GET_USERNS to NS_GET_OWNER_UID
+    *(0xB701, 0xB702, 0xB703, 0xB704),
+)
+"""The requests of ioctl(2) that are allowed. Those that change flags of files work on descriptors for reading as well,
+and drivers have any number of others."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+_CONNECTED = (1, 5)
+"""SOCK_STREAM and SOCK_SEQPACKET: a pair of them is connected for ever. Datagrams can be sent to any path."""
+_SOCKET_TYPE = 0xF
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 
 
 def filter_instructions(*, network: bool, version: int, watched: bool = False) -> list[Instruction]:
-    """Return the filter. Calls that it does not name are allowed: Landlock restricts files.
+    """Return the filter. It allows what `_PERMITTED` names, with restrictions; Landlock restricts files.
 
     `watched`: it also tells about files that are only read, and about directories that are entered.
     """
@@ -87,19 +135,25 @@ def filter_instructions(*, network: bool, version: int, watched: bool = False) -
     for name, index in () if watched else _OPENING_FLAGS.items():
         found += if_call(name, if_bits(index, _WRITING, syscalls.RET_USER_NOTIF))
     found += if_call("clone", if_bits(0, _NAMESPACES, REFUSED))
-    found += if_call("ioctl", [each for trick in _TERMINAL_REQUESTS for each in if_equal(1, trick, REFUSED)])
+    found += if_call("ioctl", unless_in(1, _REQUESTS, REFUSED))
     for name, index in _OWN_ONLY.items():
-        found += if_call(name, unless_equal(index, 0, REFUSED))
+        kinds = _KINDS_OF_OWN.get(name)
+        found += if_call(name, [*(unless_in(0, kinds, REFUSED) if kinds else ()), *unless_equal(index, 0, REFUSED)])
     found += if_call("socket", _sockets(network=network))
-    answers = dict.fromkeys(NOTIFIED, syscalls.RET_USER_NOTIF) | dict.fromkeys(_FORBIDDEN, REFUSED)
-    answers |= dict.fromkeys(_ABSENT, MISSING)
+    pairs = [*unless_equal(0, AF_UNIX, CLOSED), *unless_in(1, _CONNECTED, CLOSED, bits=_SOCKET_TYPE)]
+    found += if_call("socketpair", pairs)
+    answers = dict.fromkeys(range(_NEWEST + 1), REFUSED)
+    answers |= _numbered(_PERMITTED, syscalls.RET_ALLOW) | _numbered(_ABSENT, MISSING)
+    answers |= _numbered(NOTIFIED, syscalls.RET_USER_NOTIF)
     if watched:
-        answers |= dict.fromkeys((*_OPENING_FLAGS, *_READING), syscalls.RET_USER_NOTIF)
+        answers |= _numbered((*_OPENING_FLAGS, *_READING), syscalls.RET_USER_NOTIF)
     if version < syscalls.SIGNALS_ABI:
-        answers |= dict.fromkeys(_SIGNALS, REFUSED)
-    for name, answer in answers.items():
-        found += if_call(name, [answered(answer)])
-    return [*found, answered(syscalls.RET_ALLOW)]
+        answers |= _numbered(_SIGNALS, REFUSED)
+    return [*found, *answers_to(answers, MISSING)]
+
+
+def _numbered(names: Iterable[str], answer: int) -> dict[int, int]:
+    return {syscalls.NUMBERS[name]: answer for name in names if name in syscalls.NUMBERS}
 
 
 def _sockets(*, network: bool) -> list[Instruction]:
