@@ -62,6 +62,13 @@ async def test_a_denial_overrides_rules_and_approvals(bench: Bench) -> None:
         assert denied(await bench.record(await bench.submit(session, *words))).for_session == words
 
 
+@pytest.mark.parametrize("text", ["npm -w lib publish", "echo x && npm --prefix lib publish", "npm publis --tag next"])
+async def test_options_and_other_spellings_do_not_escape_a_denial(bench: Bench, text: str) -> None:
+    session = await bench.session()
+    await deny(bench, session)
+    assert denied(await bench.record(await bench.submit(session, text=text))).for_session == PUBLISH
+
+
 async def test_words_that_expansions_lead_to_are_denied(bench: Bench) -> None:
     await bench.restart(Rules(read_only=True))
     session = await bench.session()

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from whisper_tui.effects.changes import Changes, printable
@@ -11,6 +11,7 @@ from whisper_tui.effects.operands import ParsedWords
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.effects.transfer_programs import is_remote, transfer_words
 from whisper_tui.model.effects import HostEffect
+from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.system import host_files
 
@@ -27,7 +28,7 @@ def record_hosts(step: Step, changes: Changes) -> bool:
         lister(step, changes)
         return True
     registry = next(
-        (where for programs, verbs, where in _REGISTRIES if name in programs and _verb(step) in verbs), None
+        (where for programs, verbs, where in _REGISTRIES if name in programs and _may_be(step, verbs)), None
     )
     if registry is not None:
         _add(changes, registry, name, source="unless it is configured otherwise")
@@ -44,8 +45,15 @@ def _add(changes: Changes, host: str, program: str, *, source: str = "") -> None
         changes.hosts.append(entry)
 
 
-def _verb(step: Step) -> str:
-    return next((word for word in step.words[1:] if word is not None and not word.startswith("-")), "")
+def _may_be(step: Step, verbs: Iterable[str]) -> bool:
+    """True if one of these is the subcommand, whichever options before it take a value."""
+    return any(word in verbs for _, word in first_words(step.words))
+
+
+def _is_surely(step: Step, verbs: Iterable[str]) -> bool:
+    """True if the subcommand is one of these, whichever options before it take a value."""
+    possible = first_words(step.words)
+    return bool(possible) and all(word in verbs for _, word in possible)
 
 
 def record_remote_host(step: Step, changes: Changes, url: str | None, program: str, source: str = "") -> str | None:
@@ -191,7 +199,9 @@ def _kubernetes(step: Step, changes: Changes) -> None:
     args = ParsedWords(
         step.words, "ncfolsp", ("context", "kubeconfig", "kube-context", "namespace", "cluster", "server")
     )
-    if step.name == "kubectl" and _verb(step) in {"config", "version", "completion", "kustomize", "explain", "options"}:
+    if step.name == "kubectl" and _is_surely(
+        step, {"config", "version", "completion", "kustomize", "explain", "options"}
+    ):
         return
     if (server := args.value("server") or args.value("s")) and step.name == "kubectl":
         _add(changes, host_of_url(server) or server, "kubectl")
@@ -253,7 +263,7 @@ def _docker(step: Step, changes: Changes) -> None:
                 return
     if host and not host.startswith(("unix:", "npipe:", "fd:")):
         _add(changes, host_of_url(host) or host, name, source=source)
-    if _verb(step) in {"pull", "push", "login", "search"}:
+    if _may_be(step, {"pull", "push", "login", "search"}):
         image = next((word for word in args.operands[1:] if word), "")
         first = image.partition("/")[0]
         _add(changes, first if "." in first or ":" in first else "docker.io", name, source="the registry of the image")

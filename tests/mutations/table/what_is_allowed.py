@@ -9,6 +9,7 @@ EVALUATE = "tests/policy/test_evaluate.py::"
 PLACES = "tests/policy/test_rules_at_places.py::"
 SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
 UNASKED = "tests/supervisor/engine/test_unasked.py::"
+SPELLINGS = "tests/policy/test_spellings.py::"
 READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -365,5 +366,50 @@ EXPANDED = (
         'any(kind in {"name", "quoted name"} for kind, _ in word)',
         "False",
         ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "a word behind an option may be the subcommand",
+        "whisper_tui.policy.commands.readings.find_words",
+        "not each.is_certain",
+        "False",
+        (
+            SPELLINGS + "test_options_between_a_program_and_its_subcommand_hide_nothing",
+            SPELLINGS + "test_a_danger_is_seen_behind_options",
+        ),
+    ),
+    Mutation(
+        "other words for a denied subcommand",
+        "whisper_tui.policy.commands.spellings.spellings",
+        "words[: len(spelling)] == spelling",
+        "False",
+        (SPELLINGS + "test_a_denial_holds_for_every_spelling_that_the_program_accepts",),
+    ),
+    Mutation(
+        "options that mean the same",
+        "whisper_tui.policy.commands.spellings.same_options",
+        "option in group",
+        "False",
+        (SPELLINGS + "test_what_git_itself_takes_for_no_verify_is_denied_as_no_verify",),
+    ),
+    Mutation(
+        "beginnings of a long option",
+        "whisper_tui.policy.commands.spellings._is_option",
+        'shortens and given.startswith("--") and len(given) > 2 and option.startswith(given)',
+        "False",
+        (SPELLINGS + "test_what_rm_itself_takes_for_recursive_is_denied_as_recursive",),
+    ),
+    Mutation(
+        "a command in a container behind unknown options",
+        "whisper_tui.policy.commands.special_wrappers._container_verb",
+        "find_words(read, way)",
+        "(None if parsed is None else find_words(read, way))",
+        (SPELLINGS + "test_a_command_in_a_container_is_found_behind_options",),
+    ),
+    Mutation(
+        "denials for a session behind options",
+        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        "each.matches(begins) or _reaches(each, spec, seen)",
+        "each.matches(begins)",
+        (DENIALS + "test_options_and_other_spellings_do_not_escape_a_denial",),
     ),
 )

@@ -11,6 +11,7 @@ from whisper_tui.policy.commands.argv import (
     program_name,
     unwrap_git,
 )
+from whisper_tui.policy.commands.readings import find_words, read_words
 
 _GLOBAL = known_options("Dv", "cHl", "debug tls tlsverify", "config context host log-level tlscacert tlscert tlskey "
                 "namespace kubeconfig cluster user server token")  # fmt: skip
@@ -36,21 +37,24 @@ _POD = known_options(
 
 def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
     """Return the command that docker, podman, kubectl and the like run inside, if one is given."""
-    parsed = parse_options(argv, 1, _GLOBAL)
-    if parsed is None:
+    at = _container_verb(argv)
+    if at is None:
         return None
-    at = parsed.rest
-    if argv[at : at + 1] in {("compose",), ("container",)}:
-        at += 1
-    verb = argv[at] if at < len(argv) else None
-    if verb not in {"exec", "run"}:
-        return None
+    verb = argv[at]
     # for these two, `run NAME` takes an image and its command stands behind `--`
     cluster = program_name(argv[0] or "") in {"kubectl", "oc"}
     if cluster:
         return _pod(argv, at)
     inner = _inside(argv, at + 1, _EXEC if verb == "exec" else _RUN)
     return inner if inner is None else Unwrapped(commands=(inner,)) if inner else _unknown()
+
+
+def _container_verb(argv: Argv) -> int | None:
+    """Return the index of `exec` or `run`, in whichever reading of the options before it. None: it is neither."""
+    parsed = parse_options(argv, 1, _GLOBAL)
+    read = read_words(argv, 1 if parsed is None else parsed.rest)
+    ways = ((*group, verb) for group in ((), ("compose",), ("container",)) for verb in ("exec", "run"))
+    return next((found[-1] for way in ways if (found := find_words(read, way)) is not None), None)
 
 
 def _unknown() -> Unwrapped:

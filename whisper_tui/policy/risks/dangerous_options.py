@@ -2,7 +2,8 @@
 
 import re
 
-from whisper_tui.policy.commands.argv import Danger, Words, letters, operands
+from whisper_tui.policy.commands.argv import Danger, Words, letters
+from whisper_tui.policy.commands.readings import first_words
 
 _RUNS = """
 kubectl oc : --kubeconfig
@@ -396,7 +397,7 @@ def _of_subcommand(argv: Words, name: str) -> list[Danger]:
     table = _SUBCOMMANDS.get(name)
     if table is None:
         return []
-    for index, subcommand in operands(argv)[:1]:
+    for index, subcommand in first_words(argv):
         for at in range(index + 1, len(argv)):
             word = argv[at]
             if word is not None and any(

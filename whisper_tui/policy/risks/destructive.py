@@ -13,6 +13,8 @@ from whisper_tui.policy.commands.argv import (
     operands,
     short_or_long,
 )
+from whisper_tui.policy.commands.readings import find_words, read_words
+from whisper_tui.policy.commands.spellings import shortens_options, spellings, usual_name
 
 SYSTEM_PLACES = re.compile(
     r"/+(?:(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|System|Library)/*)?(?:\*|\.)?\Z"
@@ -95,14 +97,11 @@ docker system prune
 docker * prune
 docker volume rm
 docker rm -f --force
-docker container rm -f --force
 docker rmi -f --force
-docker image rm -f --force
 docker network rm
 docker stack rm
 docker swarm leave
 docker compose down -v --volumes --rmi
-docker-compose down -v --volumes --rmi
 podman system prune
 podman system reset
 podman * prune
@@ -116,7 +115,6 @@ kubectl scale --replicas=0
 kubectl rollout undo
 oc delete
 helm uninstall
-helm delete
 helm rollback
 terraform destroy
 terraform apply -destroy --destroy -auto-approve --auto-approve
@@ -169,11 +167,7 @@ heroku apps:destroy
 heroku pg:reset
 heroku destroy
 fly apps destroy
-flyctl apps destroy
-flyctl destroy
-fly destroy
 vercel remove
-vercel rm
 netlify sites:delete
 wrangler delete
 wrangler * delete
@@ -183,7 +177,6 @@ gh repo delete
 gh repo archive
 gh release delete
 gh secret delete
-gh secret remove
 gh variable delete
 gh ssh-key delete
 gh gpg-key delete
@@ -221,7 +214,6 @@ apt-get remove
 apt-get autoremove
 dnf remove
 yum remove
-yum erase
 pacman -R* -S*c*
 brew uninstall
 snap remove
@@ -322,6 +314,7 @@ osascript
 
 class _Entry(NamedTuple):
     words: tuple[str, ...]
+    spellings: tuple[tuple[str, ...], ...]
     options: tuple[str, ...]
 
 
@@ -330,7 +323,10 @@ def _entries() -> dict[str, tuple[_Entry, ...]]:
     for line in DELETES.strip().splitlines():
         program, *rest = line.split()
         words = tuple(word for word in rest if not word.startswith("-"))
-        table.setdefault(program, []).append(_Entry(words, tuple(word for word in rest if word.startswith("-"))))
+        options = tuple(word for word in rest if word.startswith("-"))
+        # a spelling with an option has a line of its own
+        spelled = (each for each in spellings(program, words) if not any(word.startswith("-") for word in each))
+        table.setdefault(program, []).append(_Entry(words, tuple(spelled), options))
     return {program: tuple(entries) for program, entries in table.items()}
 
 
@@ -348,24 +344,26 @@ _DATABASES = frozenset(
 
 def deletes(argv: Words, name: str) -> list[Danger]:
     """Return the subcommand or option of a command that deletes or stops something."""
+    called = usual_name(name)
+    more = len(called) - 1  # words that the usual name has more
+    argv, name = (*called, *argv[1:]), called[0]
+    read = read_words(argv)
     for entry in _TABLE.get(name, ()):
-        named = operands(argv)
-        if len(named) < len(entry.words):
-            continue
-        pairs = zip(named, entry.words, strict=False)
-        if not all(fnmatch.fnmatchcase(word, pattern) for (_, word), pattern in pairs):
+        found = (find_words(read, words, fnmatch.fnmatchcase) for words in entry.spellings)
+        places = next((each for each in found if each is not None), None)
+        if places is None:
             continue
         # the danger stands at the last word that matched, so a rule with that prefix names it
-        at = named[len(entry.words) - 1][0] if entry.words else 0
+        at = places[-1] if places else 0
         if entry.options:
-            at_option = next(
-                (index for index, word in enumerate(argv) if index and word and _is_option(word, entry.options)), None
-            )
+            options = (index for index, word in enumerate(argv) if index and word and _is_option(word, entry, name))
+            at_option = next(options, None)
             if at_option is None:
                 continue
             at = at_option
         option = (argv[at] or "",) if entry.options else ()
-        shown = " ".join((name, *(word for _, word in named[: len(entry.words)]), *option))
+        shown = " ".join((name, *(argv[place] or "" for place in places), *option))
+        at = max(at - more, 0)
         verb = entry.words[-1] if entry.words else ""
         if effect := _RECOVERABLE.get(" ".join((name, *entry.words))):
             return [Danger("interrupts", f"{effect} (`{shown}`)", at)]
@@ -395,7 +393,7 @@ _LOSSES = {
     for names, loss in (
         ("kubectl helm", "Destroys cluster resources"),
         ("terraform tofu pulumi", "Destroys deployed infrastructure"),
-        ("aws gcloud gsutil az doctl heroku flyctl fly", "Deletes resources in the cloud"),
+        ("aws gcloud gsutil az doctl heroku fly", "Deletes resources in the cloud"),
         ("docker podman", "Removes containers, images, networks or volumes"),
         ("rsync rclone", "Deletes files that the source does not have"),
         ("passwd usermod userdel groupdel deluser visudo", "Changes or deletes accounts of this machine"),
@@ -407,10 +405,16 @@ _LOSSES = {
 }
 
 
-def _is_option(word: str, options: tuple[str, ...]) -> bool:
-    for option in options:
+_SHORTEST = 5
+"""Characters from which on the beginning of a long option counts as the option."""
+
+
+def _is_option(word: str, entry: _Entry, name: str) -> bool:
+    for option in entry.options:
         if option.startswith("--"):
-            if word == option or word.startswith(option + "="):
+            given = word.partition("=")[0]
+            begins = len(given) >= _SHORTEST and given.startswith("--") and shortens_options(name)
+            if given == option or (begins and option.startswith(given)):
                 return True
         elif len(option) == 2:
             # longer words with one dash are rather a long option of Go or Java than a bundle

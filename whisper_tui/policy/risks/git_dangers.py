@@ -13,6 +13,7 @@ from whisper_tui.policy.commands.argv import (
     parse_git,
     short_or_long,
 )
+from whisper_tui.policy.commands.readings import first_words
 
 _RUNNING_LONG = (
     "upload-pack", "receive-pack", "exec", "ext-diff", "textconv", "open-files-in-pager", "extcmd", "edit-description",
@@ -93,6 +94,11 @@ def _flag(argv: Words, at: int, short: str, *long: str, valued: str = "") -> int
     return short_or_long(argv, short, long, valued, at + 1)
 
 
+def _verb(argv: Words, at: int, *verbs: str) -> int | None:
+    """Return the index of one of these words if it may be the first behind the subcommand."""
+    return next((index for index, word in first_words(argv, at + 1) if word in verbs), None)
+
+
 def _loss(at: int | None, sentence: str = _LOSES) -> list[Danger]:
     return [] if at is None else [Danger("destructive", sentence, at)]
 
@@ -160,10 +166,7 @@ def _push(argv: Words, at: int) -> list[Danger]:
 
 
 def _stash(argv: Words, at: int) -> list[Danger]:
-    named = operands(argv, at + 1)
-    if named and named[0][1] in {"drop", "clear"}:
-        return _loss(named[0][0], "Deletes stashed changes")
-    return []
+    return _loss(_verb(argv, at, "drop", "clear"), "Deletes stashed changes")
 
 
 def _branch(argv: Words, at: int) -> list[Danger]:
@@ -176,16 +179,12 @@ def _branch(argv: Words, at: int) -> list[Danger]:
 
 
 def _worktree(argv: Words, at: int) -> list[Danger]:
-    named = operands(argv, at + 1)
-    if named and named[0][1] == "remove":
-        return _loss(_flag(argv, at, "f", "force"))
-    return []
+    return [] if _verb(argv, at, "remove") is None else _loss(_flag(argv, at, "f", "force"))
 
 
 def _named(sentence: str, *words: str) -> Callable[[Words, int], list[Danger]]:
     def check(argv: Words, at: int) -> list[Danger]:
-        named = operands(argv, at + 1)
-        return _loss(named[0][0], sentence) if named and named[0][1] in words else []
+        return _loss(_verb(argv, at, *words), sentence)
 
     return check
 
@@ -234,20 +233,16 @@ def _runs(short: str) -> Callable[[Words, int], list[Danger]]:
 
 def _runs_behind(*words: str) -> Callable[[Words, int], list[Danger]]:
     def check(argv: Words, at: int) -> list[Danger]:
-        named = operands(argv, at + 1)
-        if named and named[0][1] in words:
-            return [Danger("runs-other-code", "Runs the command that follows", named[0][0])]
-        return []
+        verb = _verb(argv, at, *words)
+        return [] if verb is None else [Danger("runs-other-code", "Runs the command that follows", verb)]
 
     return check
 
 
 def _remote(argv: Words, at: int) -> list[Danger]:
-    named = operands(argv, at + 1)
+    verb = _verb(argv, at, "remove", "rm")
     # the address can be added again, so this destroys nothing
-    if named and named[0][1] in {"remove", "rm"}:
-        return [Danger("interrupts", "Removes a remote", named[0][0])]
-    return []
+    return [] if verb is None else [Danger("interrupts", "Removes a remote", verb)]
 
 
 _REWRITES = "Rewrites the history of the repository"

@@ -12,6 +12,7 @@ from whisper_tui.policy.commands.argv import (
     operands,
     short_or_long,
 )
+from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
 
 NETWORK = frozenset(
@@ -207,7 +208,7 @@ def systemctl(argv: Words) -> list[Danger]:
     """`systemctl`: subcommands that start a service, now or at boot."""
     return [
         Danger("persistence", f"Starts or changes a service (`systemctl {word}`)", at)
-        for at, word in operands(argv)[:1]
+        for at, word in first_words(argv)
         if word in _STARTS_SERVICES
     ]
 
@@ -217,7 +218,7 @@ def launchctl(argv: Words) -> list[Danger]:
     verbs = {"load", "bootstrap", "start", "enable", "submit", "kickstart"}
     return [
         Danger("persistence", f"Starts or changes a service (`launchctl {word}`)", at)
-        for at, word in operands(argv)[:1]
+        for at, word in first_words(argv)
         if word in verbs
     ]
 

@@ -2,14 +2,27 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
 
 from whisper_tui.model.call import Command, CommandSpec
 from whisper_tui.model.verdict import READ_ONLY_RULE, Resolved
-from whisper_tui.policy.commands.argv import Danger, letters, operands, parse_git, program_name
+from whisper_tui.policy.commands.argv import Danger, parse_git, program_name
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
 from whisper_tui.policy.commands.read_only_programs import reads_submodules
+from whisper_tui.policy.commands.readings import find_words, read_words
+from whisper_tui.policy.commands.spellings import (
+    canonical,
+    gives_option,
+    means,
+    option_parts,
+    same_options,
+    spellings,
+    takes_any_order,
+    usual_name,
+)
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
@@ -61,7 +74,9 @@ def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:
         return True
     if rule.pattern is not None:
         texts = (seen.text.strip(), *(" ".join(word or "*" for word in inner.argv) for inner in seen.commands))
-        return any(fnmatch.fnmatchcase(text, rule.pattern) for text in texts)
+        if any(fnmatch.fnmatchcase(text, rule.pattern) for text in texts):
+            return True
+        return any(_begins_like(rule.pattern, inner) for inner in seen.commands)
     if rule.text is not None or rule.argv is not None:
         return any(_is_exactly(rule, inner) for inner in seen.commands)
     words = (rule.program,) if rule.program is not None else rule.prefix or ()
@@ -71,9 +86,29 @@ def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:
     return seen.problem is not None and _stands_somewhere(words, seen)
 
 
+def _begins_like(pattern: str, inner: InnerCommand) -> bool:
+    """True if the words of a pattern match the first words of a command in some reading."""
+    if inner.name is None:
+        return False
+    program, *words = pattern.split()
+    argv, name = canonical(inner.argv), program_name(program)
+    if not words or not any(fnmatch.fnmatchcase(each, name) for each in (inner.name, argv[0] or "")):
+        return False
+    # what follows the last word may be nothing at all
+    wanted = [word for word in words if not word.startswith("-")]
+    while wanted and not wanted[-1].strip("*"):
+        wanted.pop()
+    options = [word for word in words if word.startswith("-")]
+    if not (wanted or options) or not all(
+        any(fnmatch.fnmatchcase(word or "", option) for word in argv[1:]) for option in options
+    ):
+        return False
+    return any(_has_words(form, wanted, fnmatch.fnmatchcase) for form in _forms(argv))
+
+
 def _may_begin(word: str, seen: CommandView) -> bool:
     """True if a comparison word by word may succeed."""
-    return "=" in word or program_name(word) in seen.names
+    return "=" in word or usual_name(program_name(word))[0] in {usual_name(name)[0] for name in seen.names}
 
 
 def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
@@ -83,15 +118,22 @@ def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
 
 
 def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
-    """True if a command begins with these words, without regard to its directory and to options in between."""
+    """True if a command begins with these words in some reading and spelling, wherever it has further options."""
     assigned = [word for word in words if _ASSIGNMENT.match(word)]
     words = words[len(assigned) :]
     if not all(assignment in inner.assignments for assignment in assigned) or not words:
         return bool(assigned) and not words and all(assignment in inner.assignments for assignment in assigned)
-    if inner.name is None or not (inner.name == program_name(words[0]) and _same_place(words[0], inner.argv[0] or "")):
+    if inner.name is None or not _same_place(words[0], inner.argv[0] or ""):
         return False
-    rest = tuple(words[1:])
-    return any(argv[1 : len(rest) + 1] == rest or _holds(rest, argv) for argv in _forms(inner.argv))
+    if inner.name == program_name(words[0]) and inner.argv[1 : len(words)] == tuple(words[1:]):
+        return True
+    name, *rest = canonical(words)
+    argv = canonical(inner.argv)
+    if name is None or argv[0] != name:
+        return False
+    return any(
+        _holds(wanted, form) for wanted in spellings(name, tuple(word or "" for word in rest)) for form in _forms(argv)
+    )
 
 
 def _same_place(said: str, called: str) -> bool:
@@ -101,7 +143,7 @@ def _same_place(said: str, called: str) -> bool:
 
 def _forms(argv: tuple[str | None, ...]) -> list[tuple[str | None, ...]]:
     forms = [argv]
-    if program_name(argv[0] or "") == "git":
+    if argv[0] == "git":
         apart = parse_git(argv)
         if apart is not None and apart.options:
             # `git -C dir push` is a `git push`
@@ -110,24 +152,58 @@ def _forms(argv: tuple[str | None, ...]) -> list[tuple[str | None, ...]]:
 
 
 def _holds(wanted: Sequence[str], argv: Sequence[str | None]) -> bool:
-    """True if the first operands are those of the rule, and its options stand anywhere."""
-    wanted_operands = [word for word in wanted if not word.startswith("-")]
-    wanted_options = [word for word in wanted if word.startswith("-")]
-    named = [word for _, word in operands(argv)]
-    if named[: len(wanted_operands)] != wanted_operands:
-        return False
-    given = [word for word in argv[1:] if word is not None and word.startswith("-")]
-    # `rm -fr` matches a rule for `rm -rf`
-    short = {letter for word in given for letter in letters(word)}
-    for option in wanted_options:
-        if option in given:
-            continue
-        if option.startswith("--") or len(option) < 2:
-            if not any(word.startswith(option + "=") for word in given):
-                return False
-        elif not set(option[1:]) <= short:
-            return False
-    return True
+    """True if the first words in some reading are those of the rule, and its options stand anywhere."""
+    name = argv[0] or ""
+    return any(
+        _has_words(argv, named, partial(means, name))
+        and all(_gives(argv, "".join(named[:1]), option, value) for option, value in options)
+        for named, options in _rule_readings(tuple(wanted))
+    )
+
+
+def _has_words(argv: Sequence[str | None], wanted: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+    """True if a command begins with these words in some reading, or names all of them as targets."""
+    read = read_words(argv)
+    if takes_any_order(argv[0] or ""):
+        return all(any(same(each.word, word) for each in read) for word in wanted)
+    return find_words(read, wanted, same) is not None
+
+
+def _gives(argv: Sequence[str | None], subcommand: str, option: str, value: str | None) -> bool:
+    """True if a command has an option of a rule. `-fr` and `--recursive --force` have `-rf`."""
+    if gives_option(argv, option, value):
+        return True
+    *others, last = option_parts(option)
+    wanted = (*((part, None) for part in others), (last, value))
+    return all(
+        any(gives_option(argv, each, needed) for each in same_options(argv[0] or "", subcommand, part))
+        for part, needed in wanted
+    )
+
+
+MOST_VALUES = 4
+"""Options of a rule that are tried with and without the word behind them as their value."""
+
+
+@lru_cache(maxsize=1024)
+def _rule_readings(wanted: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], tuple[tuple[str, str | None], ...]], ...]:
+    """Return the words and the options of a rule in each reading: an option may take the word behind it."""
+    may_take = [
+        at
+        for at, word in enumerate(wanted[:-1])
+        if word.startswith("-") and "=" not in word and not wanted[at + 1].startswith("-")
+    ][:MOST_VALUES]
+    found = []
+    for takes in product((False, True), repeat=len(may_take)):
+        with_value = {at for at, takes_it in zip(may_take, takes, strict=True) if takes_it}
+        named = tuple(word for at, word in enumerate(wanted) if not word.startswith("-") and at - 1 not in with_value)
+        options = tuple(
+            (word, wanted[at + 1] if at in with_value else None)
+            for at, word in enumerate(wanted)
+            if word.startswith("-")
+        )
+        found.append((named, options))
+    return tuple(found)
 
 
 def _stands_somewhere(words: Sequence[str], seen: CommandView) -> bool:

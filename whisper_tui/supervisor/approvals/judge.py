@@ -15,16 +15,16 @@ from weakref import WeakValueDictionary
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
-from whisper_tui.model.decision import Grant, beginnings
+from whisper_tui.model.decision import Grant, SessionDenial, beginnings
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import OwnShell, Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate, undo_plan
-from whisper_tui.policy.rules.matching import place_by_rule
-from whisper_tui.policy.rules.rule import Rules, UndoneBy, stricter
+from whisper_tui.policy.rules.matching import place_by_rule, reaches
+from whisper_tui.policy.rules.rule import Rule, Rules, UndoneBy, stricter
 from whisper_tui.policy.tool_calls import evaluate_carried_out
-from whisper_tui.policy.view import Question, view
+from whisper_tui.policy.view import CommandView, Question, view
 from whisper_tui.supervisor.approvals.command_files import changed_files, changes_shell, what_changed
 from whisper_tui.supervisor.approvals.resolve import Examined, Looked, found_code, resolve, with_code
 from whisper_tui.supervisor.approvals.session_grants import GrantIndex
@@ -292,7 +292,8 @@ class Judge:
         begins = tuple(beginnings(spec.command, verdict, resolved))
         # Words that expansions lead to are denied like words that are written out (decision 29).
         begins += tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())
-        denial = next((each for each in denials if each.matches(begins)), None)
+        seen = view(spec.command)
+        denial = next((each for each in denials if each.matches(begins) or _reaches(each, spec, seen)), None)
         if denial is None:
             return verdict
         reason = f"the human denied {shlex.join(denial.words)!r} for this session"
@@ -367,6 +368,11 @@ class Judge:
 
 
 UNKNOWN_THERE = "so what would run there is unknown"
+
+
+def _reaches(denial: SessionDenial, spec: CommandSpec, seen: CommandView) -> bool:
+    """True if a command begins with the denied words as the policy reads it, wherever it has further options."""
+    return reaches(Rule(name=denial.id, prefix=denial.words), spec.command, seen)
 
 
 def unknown_there(why: str) -> Examined:
