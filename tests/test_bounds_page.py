@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from whisper_tui.cli import bring, far_output
 from whisper_tui.model import api, board, event, preview, protocol_version
 from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
@@ -19,13 +20,19 @@ from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session
 from whisper_tui.transports.mcp import http_site as http_protocol
 from whisper_tui.tui.cockpit import preview_card
 from whisper_tui.tui.dialogs import take_back_dialog
+from whisper_tui.wire import client, federation, protocol, server
 from whisper_tui.wire import connection as port_door
-from whisper_tui.wire import protocol, server
 from whisper_tui.wire import server as places
 
 PAGE = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding="utf-8")
 
 ROWS = {
+    "machines | bytes of one's answer to `--host`, and of its messages": far_output.LARGEST_ANSWER,
+    "machines | bytes of the answers of all to `--host all`": far_output.LARGEST_TOGETHER,
+    "machines | seconds for which one of those answers may pause": far_output.SILENT_S,
+    "machines | bytes that it sends before its board is whole": client.LARGEST_BOARD,
+    "machines | calls, or sessions, of one in the cockpit": federation.MOST_CALLS,
+    "machines | bytes of other text before an answer to `bring`": bring.MOST_HEARD,
     "socket | connections": places.MOST,
     "socket | seconds until the first line": server.HELLO_S,
     "socket | bytes of a line": protocol_version.LONGEST_REQUEST,

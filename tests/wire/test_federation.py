@@ -18,7 +18,9 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.state_directory import Directories
+from whisper_tui.wire import client as client_module
 from whisper_tui.wire import federation as module
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.federation import Federation, NewJournal
@@ -373,3 +375,103 @@ async def test_a_machine_that_does_not_answer_delays_no_measurement_of_the_other
         async with asyncio.timeout(module.ANSWER_S):
             while set(await desk.api.usage(("gpu1:1", "gpu2:1"))) != {"gpu2:1"}:
                 pass
+
+
+GREETING = f'{{"ok": true, "version": {VERSION}, "supervisor": "9", "pid": 1}}\n'.encode()
+
+
+def hostile(*lines: bytes) -> Callable[[], socket.socket]:
+    """The way to a machine that answers each connection with the same lines, whatever it is asked."""
+
+    def find() -> socket.socket:
+        near, far = socket.socketpair()
+
+        def say() -> None:
+            with far, suppress(OSError), far.makefile("rb") as reader:
+                far.sendall(GREETING)
+                reader.readline()
+                reader.readline()
+                for line in lines:
+                    far.sendall(line)
+
+        threading.Thread(target=say, daemon=True).start()
+        return near
+
+    return find
+
+
+ABOUT_NOTHING = (
+    b'{"id":1,"item":[{"kind":"finished","seq":7,"at":1.0,"call_id":"9","ending":{"kind":"exited","code":0}}]}\n'
+)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"[1]\n",),
+        (b"no json\n",),
+        (b'{"id": []}\n',),
+        (b'{"id": 1, "error": {"message": ' + b'"' + b"x" * 1_000_000 + b'"}}\n',),
+        (b"[" * 200_000 + b"\n",),
+        (b"x" * (17 * 1024 * 1024) + b"\n",),
+    ],
+)
+async def test_whatever_a_machine_answers_it_alone_is_unreachable(tmp_path, lines):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        await desk.all_reached()
+        real, state = desk.wires["gpu2"]._find, desk.api.host_of("gpu2:1")
+        for connections in range(2):
+            # The first connection is that of requests, and the second that of events.
+            ways = iter([real] * connections + [hostile(*lines)] * 1000)
+            desk.wires["gpu2"]._find = lambda ways=ways: next(ways)()
+            desk.wires["gpu2"].cut()
+            await desk.until(lambda: desk.reached("gpu2") is False and state.state.problem != "")
+            assert len(state.state.problem) < 10_000
+            await desk.machines["gpu1"].ask("true")
+            await desk.until(lambda n=connections: f"gpu1:{n + 1}" in desk.board.waiting)
+            desk.wires["gpu2"]._find = real
+            desk.wires["gpu2"].cut()
+            await desk.all_reached()
+
+
+async def test_a_machine_whose_events_make_up_no_board_breaks_no_other_one(tmp_path, monkeypatch):
+    async with a_desk(tmp_path, "gpu1", "gpu2") as desk:
+        await desk.all_reached()
+        await desk.machines["gpu2"].ask("true")
+        await desk.until(lambda: "gpu2:1" in desk.board.waiting)
+        real = desk.wires["gpu2"]._find
+        for lines in ((ABOUT_NOTHING,), (ABOUT_NOTHING, b'{"id":1,"item":[]}\n')):
+            ways = iter([real, hostile(*lines)] * 1000)
+            desk.wires["gpu2"]._find = lambda ways=ways: next(ways)()
+            desk.wires["gpu2"].cut()
+            await desk.until(lambda: "is not sound: no call 9" in desk.api.host_of("gpu2:1").state.problem)
+            assert not desk.following.done() and "gpu2:1" in desk.board.waiting
+        desk.wires["gpu2"]._find = real
+        desk.wires["gpu2"].cut()
+        await desk.all_reached()
+        monkeypatch.setattr(module, "MOST_CALLS", 2)
+        for _ in range(3):
+            await desk.machines["gpu2"].ask("true")
+        await desk.until(lambda: "more than 2 calls" in desk.api.host_of("gpu2:1").state.problem)
+        await desk.machines["gpu1"].ask("true")
+        await desk.until(lambda: "gpu1:1" in desk.board.waiting)
+        assert "gpu2:4" not in desk.board.waiting
+
+
+async def test_a_first_board_that_never_becomes_whole_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_module, "LARGEST_BOARD", 100_000)
+    async with a_desk(tmp_path, "gpu1") as before:
+        part = b'{"id":1,"item":[{"kind":"paused","seq":1,"at":1.0,"by":{"surface":"cockpit","who":"%s"}}]}\n' % (
+            b"x" * 9000
+        )
+        desk = Desk(before.machines, time.time)
+        real = desk.wires["gpu1"]._find
+        ways = iter([real, hostile(*[part] * 50)] * 1000)
+        desk.wires["gpu1"]._find = lambda ways=ways: next(ways)()
+        try:
+            await desk.until(
+                lambda: "100,000 bytes before its board is whole" in desk.api.host_of("gpu1:1").state.problem
+            )
+        finally:
+            desk.following.cancel()
+            desk.api.close()

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -191,6 +192,18 @@ def _build(place: Path, arrived: Path, order: Mapping[str, Any]) -> None:
 
 # At the desk.
 
+MOST_HEARD = 1 << 20
+"""Bytes that are read from the other end until it has said what it finds, or has done."""
+LONGEST_REASON = 2000
+_ENDS_WITHIN_S = 10.0
+_FACTS: dict[str, dict[str, type]] = {
+    "found": {"python": str, "system": str, "now": str, "other": str, "complete": bool},
+    "done": {"name": str, "before": str},
+}
+"""Facts that the other end states, and their types."""
+_INSTALLATION = re.compile(r"[0-9A-Za-z.+_-]{1,100}")
+"""Names of installations: one that comes from the other end becomes part of a command that a human may copy."""
+
 
 def bring(options: "Options") -> int:
     """Install whisper_tui on the machine that the options name. Returns the exit code. Raises `WhisperError`."""
@@ -301,19 +314,24 @@ class _Conversation:
         self._host = host
         source = Path(__file__).read_bytes() + b"\n\nserve(sys.stdin.buffer)\n"
         far = _FIND_PYTHON.replace("SIZE", str(len(source))).replace("CODE", str(NO_PYTHON))
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the connection
-        self._process = host.run(far, self._said)
+        from whisper_tui.cli.far_output import LastWords
+
+        self._process = host.run(far)
         self._to, self._from = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        self._said = LastWords(cast(IO[bytes], self._process.stderr))
         self._send(source + json.dumps(order).encode() + b"\n")
 
     def __enter__(self) -> "_Conversation":
         return self
 
     def __exit__(self, *_: object) -> None:
+        from whisper_tui.cli.far_output import end
+
         with suppress(OSError):
             self._to.close()
-        self._process.wait()
-        self._said.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_WITHIN_S)
+        end(self._process)
 
     def _send(self, data: bytes) -> None:
         # That the other end is gone shows when it is listened to, with the reason.
@@ -336,29 +354,46 @@ class _Conversation:
         """Return what the other end says next. Raises `WhisperError`."""
         from whisper_tui.model.errors import Unavailable
 
-        for line in self._from:
+        left = MOST_HEARD
+        while left > 0 and (line := self._from.readline(left)):
+            left -= len(line)
             if line.startswith(MARK.encode()):
-                facts = json.loads(line.removeprefix(MARK.encode()))
-                if "failed" in facts:
-                    raise Unavailable(
-                        f"nothing was installed on {self._host.name}: {facts['failed']}", hint=facts["hint"]
-                    )
-                found: dict[str, Any] = facts[word]
-                return found
+                return self._understood(word, line.removeprefix(MARK.encode()))
+        if left <= 0:
+            raise Unavailable(f"{self._host.name} has sent more than {MOST_HEARD:,} bytes of other text")
         raise self._lost(word)
 
-    def _lost(self, word: str) -> "WhisperError":
+    def _understood(self, word: str, said: bytes) -> dict[str, Any]:
+        """Return one of the facts that the other end has sent. Raises `WhisperError`."""
         from whisper_tui.model.errors import Unavailable
 
-        code = self._process.wait()
-        name = self._host.name
+        try:
+            facts = json.loads(said)
+            failed, found = facts.get("failed"), facts.get(word)
+            sound = isinstance(failed, str) or all(isinstance(found[name], kind) for name, kind in _FACTS[word].items())
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise Unavailable(f"the answer of {self._host.name} cannot be read", hint="Look at what its shell prints")
+        if isinstance(failed, str):
+            why, hint = failed[:LONGEST_REASON], str(facts.get("hint", ""))[:LONGEST_REASON]
+            raise Unavailable(f"nothing was installed on {self._host.name}: {why}", hint=hint)
+        return dict(found)
+
+    def _lost(self, word: str) -> "WhisperError":
+        from whisper_tui.cli.far_output import end
+        from whisper_tui.model.errors import Unavailable
+
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_WITHIN_S)
+        why = self._said.line()
+        end(self._process)
+        code, name = self._process.wait(), self._host.name
         if code == NO_PYTHON:
             return Unavailable(
                 f"{name} has no Python from 3.11 to 3.13, so nothing was installed", hint="Install one there"
             )
-        self._said.seek(0)
-        said = [line.strip() for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
-        why = said[-1].rstrip(".") if said else f"ssh ended with exit code {code}"
+        why = why or f"ssh ended with exit code {code}"
         if word == "done":
             return Unavailable(
                 f"the connection to {name} was lost while it installed, which is done whole or not at all: {why}",
@@ -396,28 +431,32 @@ def _report(host: "SshHost", done: Mapping[str, str]) -> None:
     from whisper_tui.model.text import visible
 
     base, link = "~/.local/share/whisper-tui", "~/.local/bin/whisper-tui"
-    if done["before"]:
+    if _INSTALLATION.fullmatch(done["before"]):
         undo = f"ln -sfn {base}/{done['before']}/bin/whisper-tui {link}; whisper-tui restart"
     else:
         undo = f"whisper-tui stop; rm -r {base} {link}"
-    told = f"Installed {base}/{done['name']} on {host.name}\nUndo it there: {undo}\n"
+    told = f"Installed {base}/{done['name'][:100]} on {host.name}\nUndo it there: {undo}\n"
     sys.stdout.write(visible(told, keep_lines=True))
 
 
 def _see_that_it_runs(host: "SshHost") -> None:
     """Start the program as `attach` does, and replace a supervisor of another version. Raises `WhisperError`."""
     from whisper_tui import __version__
+    from whisper_tui.cli.far_output import Allowance, TooMuch, answer_of
     from whisper_tui.model.errors import Refused
     from whisper_tui.model.text import visible
 
     sys.stdout.flush()
     for words in (("--version",), ("restart", "--if-running")):
-        command = host.interactive(*words, terminal=False)
-        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if answer.returncode or (words == ("--version",) and __version__ not in answer.stdout):
-            said = (answer.stderr or answer.stdout).strip().rpartition("\n")[2]
+        try:
+            answer = answer_of(host.command_line(*words, may_ask=sys.stdin.isatty()), Allowance(MOST_HEARD))
+        except TooMuch as error:
+            raise Refused(f"it is installed on {host.name}, which {error}") from None
+        said = answer.out.decode(errors="replace")
+        if answer.code or (words == ("--version",) and __version__ not in said):
+            last = (answer.said or said).strip().rpartition("\n")[2][:LONGEST_REASON]
             raise Refused(
-                f"it is installed on {host.name}, but `{host.command} {' '.join(words)}` there said: {said}",
+                f"it is installed on {host.name}, but `{host.command} {' '.join(words)}` there said: {last}",
                 hint=f"Look at command in [hosts.{host.name}]; whisper-tui restart there replaces the supervisor",
             )
-    sys.stdout.write(visible(answer.stdout))
+    sys.stdout.write(visible(said, keep_lines=True))

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from whisper_tui.cli.output_format import print_json
 from whisper_tui.cli.standard_streams import STDERR, STDOUT, data_on
@@ -21,7 +21,7 @@ from whisper_tui.system.state_directory import Directories
 _CONTROLS = re.compile(
     r"(?P<colour>\x1b\[[0-9;:]*m)"
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # other control sequences
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\)"  # strings: titles, clipboard, pictures
+    r"|\x1b[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)"  # strings: titles, clipboard, pictures
     r"|\x1b[ -/]*[0-~]"  # short escapes
     r"|\r(?!\n)"  # back over what was shown
     r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
@@ -30,7 +30,7 @@ _CONTROLS = re.compile(
 _PALETTE = re.compile(r"[345]8;(?:5;\d*|2(?:;\d*){3})")
 """A colour by number, in which no number means anything else."""
 _CONCEAL = "8"
-_UNFINISHED = re.compile(r"\r\Z|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_](?:(?!\x07|\x1b\\).)*|[ -/]*)$", re.DOTALL)
+_UNFINISHED = re.compile(r"\r\Z|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*+\x1b?|[ -/]*)\Z", re.DOTALL)
 _KEPT = frozenset("\n\r\t\x1b")
 
 LONGEST_ESCAPE = 65_536
@@ -84,8 +84,8 @@ class Printer:
         self._call_id = call_id
         self._at: dict[Stream, int] = {"out": 0, "err": 0}
         self._write: dict[Stream, Callable[[bytes], None]] = {
-            "out": _writer(data_on(STDOUT)),
-            "err": _writer(data_on(STDERR)),
+            "out": stream_writer(STDOUT),
+            "err": stream_writer(STDERR),
         }
 
     async def print_one(self, stream: Stream, *, follow: bool) -> None:
@@ -142,8 +142,9 @@ class Printer:
         self._at[stream] = max(self._at[stream], start + len(data))
 
 
-def _writer(file: BinaryIO) -> Callable[[bytes], None]:
-    """Bytes as they are; for a terminal, without what controls it."""
+def stream_writer(number: int) -> Callable[[bytes], None]:
+    """Return what writes bytes to a standard stream: as they are; to a terminal, without what controls it."""
+    file = data_on(number)
     shown = TerminalText().feed if file.isatty() else bytes
 
     def write(data: bytes) -> None:

@@ -27,6 +27,10 @@ GREETING_S = 30.0
 """Seconds that the supervisor has to answer a hello."""
 
 _STREAM_BUFFER = 16 * 1024 * 1024
+LARGEST_BOARD = 512 * 1024 * 1024
+"""Bytes that a watcher takes until the first empty item, which says that the board is whole: a machine that is taken
+over could send parts of one without end."""
+_ITEM, _NO_ITEM = b'{"id":1,"item":', b'{"id":1,"item":[]}\n'
 _HINT = "Running commands continue; any whisper-tui command starts the supervisor again"
 
 
@@ -84,15 +88,15 @@ class Link:
         lost: WhisperError = _gone()
         try:
             while (line := await self._reader.readline()).endswith(b"\n"):
-                content = from_json(line)
-                if "id" in content:
-                    self._deliver(content["id"], content, line)
+                content = _object(line)
+                if isinstance(number := content.get("id"), int):
+                    self._deliver(number, content, line)
                 else:
                     lost = error_in(content) or lost
         except OSError:
             pass
         except ValueError as error:
-            lost = Unavailable(f"the supervisor's answer cannot be read: {error}")
+            lost = _unreadable(error)
         finally:
             self.lost = lost
             for _, answer in self._waiting.values():
@@ -114,18 +118,28 @@ class Link:
 async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
     """Yield the items of a stream, on a separate connection with backpressure."""
     reader, writer = await _greeted(connection, _STREAM_BUFFER)
+    # Without a number to begin after, a board comes first, and an empty item behind it.
+    left = LARGEST_BOARD if arguments.get("after") is None else 0
     try:
         writer.write(_request(1, name, arguments))
         while (line := await reader.readline()).endswith(b"\n"):
             # An item is not read twice: its line begins like this, and cannot hold an error.
-            if not line.startswith(b'{"id":1,"item":') and (error := error_in(from_json(line))) is not None:
+            if not line.startswith(_ITEM) and (error := error_in(_object(line))) is not None:
                 raise error
+            if left:
+                left = 0 if line == _NO_ITEM else left - len(line)
+                if left < 0:
+                    raise Unavailable(
+                        f"the supervisor sends more than {LARGEST_BOARD:,} bytes before its board is whole"
+                    )
             value = _value(OPERATIONS[name], line)
             if isinstance(value, WhisperError):
                 raise value
             yield value
     except OSError:
         pass
+    except ValueError as error:
+        raise _unreadable(error) from None
     finally:
         writer.close()
     raise _gone()
@@ -147,6 +161,9 @@ async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.Strea
     except OSError:
         writer.close()
         raise _gone() from None
+    except ValueError as error:
+        writer.close()
+        raise _unreadable(error) from None
     except (WhisperError, asyncio.CancelledError):
         writer.close()
         raise
@@ -164,6 +181,18 @@ def _check_greeting(line: bytes) -> None:
     if error is not None:
         raise error
     check_greeting(greeting)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line. Raises `ValueError`."""
+    content = from_json(line)
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    return content
+
+
+def _unreadable(error: ValueError) -> WhisperError:
+    return Unavailable(f"the supervisor's answer cannot be read: {error}")
 
 
 def _gone() -> WhisperError:

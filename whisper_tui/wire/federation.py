@@ -17,9 +17,17 @@ from typing import Any, Protocol, Self
 
 from whisper_tui import __version__
 from whisper_tui.model.api import HistoryQuery, Presence, Supervision, SupervisorStatus
+from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session, ToolCall
 from whisper_tui.model.decision import Coverage, Decider, Grant, SessionDenial
-from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.errors import (
+    BrokenHistory,
+    InvalidRequest,
+    OtherVersion,
+    Unavailable,
+    UnknownCall,
+    WhisperError,
+)
 from whisper_tui.model.event import (
     AnyEvent,
     AttemptRefused,
@@ -47,6 +55,8 @@ SAME_CLOCK_S = 2.0
 """Difference of two clocks that is not corrected: the answer takes as long to travel."""
 BATCHES_AHEAD = 8
 """Batches of events of all machines that wait for a slow reader."""
+MOST_CALLS = 250_000
+"""Calls, or sessions, that one machine may have on the board: more than a supervisor accepts."""
 EVENTS_AT_ONCE = 50
 """Events that are translated before keys and drawing get their turn."""
 
@@ -100,6 +110,8 @@ class FederatedHost:
         """The last call that came from it, by which its journal is recognized."""
         self._ahead_s = 0.0
         """Seconds that its clock is ahead of ours."""
+        self._board = Board()
+        """Its calls as its own events make them up."""
 
     async def follow(self, put: Put) -> None:
         """Connect again and again, and hand over its events. Raises `NewJournal`."""
@@ -135,14 +147,39 @@ class FederatedHost:
                     whole += events
                     continue
                 news = tuple(whole) or events
+                broken = self._first_unsound(news)
+                if broken is not None:
+                    # Half of a first board is no board; later, what came before is true.
+                    news = news[: broken[0]] if self._seq is not None else ()
                 for start in range(0, len(news), EVENTS_AT_ONCE):
                     await put(self, news[start : start + EVENTS_AT_ONCE])
-                if not events or self._seq is not None:
+                if self._seq is not None or (not events and broken is None):
                     self._seq = max((event.seq for event in news), default=self._seq or 0)
+                if broken is not None:
+                    raise Unavailable(f"what the machine {self.name} sends is not sound: {broken[1]}")
                 whole.clear()
                 if self.client is None:
                     self._reached(client)
         raise Unavailable("the supervisor has stopped")
+
+    def _first_unsound(self, events: Sequence[Event]) -> tuple[int, str] | None:
+        """Return the number of the first event that a board cannot take, and why. None: there is none.
+
+        The cockpit has one board for all machines, which one of them must neither break nor fill.
+        """
+        for at, event in enumerate(events):
+            try:
+                self._board.apply(event)
+            except BrokenHistory as error:
+                why = error.message
+            else:
+                if len(self._board.calls) <= MOST_CALLS and len(self._board.sessions) <= MOST_CALLS:
+                    continue
+                why = f"more than {MOST_CALLS:,} calls or sessions"
+            if self._seq is None:
+                self._board = Board()
+            return at, why
+        return None
 
     def _reached(self, client: HostClient) -> None:
         self.client = client

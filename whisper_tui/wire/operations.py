@@ -46,7 +46,8 @@ def error_in(content: dict[str, Any]) -> WhisperError | None:
     told = content.get("error")
     if not isinstance(told, dict):
         return None
-    return error_from(str(told.get("kind", "")), str(told.get("message", "")), str(told.get("hint", "")))
+    message, hint = (_clipped(str(told.get(name, ""))) for name in ("message", "hint"))
+    return error_from(str(told.get("kind", "")), message, hint)
 
 
 def _clipped(sentence: str) -> str:

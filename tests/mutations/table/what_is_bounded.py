@@ -12,7 +12,52 @@ OVER_HTTP = "tests/transports/test_http_protocol.py::"
 
 STARTING = "tests/supervisor/test_starting.py::"
 
+FAR = "tests/cli/test_far_ends.py::"
+FEDERATION = "tests/wire/test_federation.py::"
+
 WHAT_IS_BOUNDED = (
+    Mutation(
+        "the answer of another machine",
+        "whisper_tui.cli.far_output.answer_of",
+        "len(out) > LARGEST_ANSWER",
+        "False",
+        (FAR + "test_an_endless_answer_is_ended_and_its_machine_named[1-list --json --host evil]",),
+    ),
+    Mutation(
+        "the answers of all machines",
+        "whisper_tui.cli.far_output.Allowance.take",
+        "self._left < 0",
+        "False",
+        (FAR + "test_the_answers_of_all_machines_are_bounded_together",),
+    ),
+    Mutation(
+        "questions of ssh to scripts",
+        "whisper_tui.system.ssh_command.ssh_command",
+        "() if may_ask else BATCH",
+        "()",
+        (FAR + "test_ssh_neither_asks_a_script_nor_waits_for_a_silent_machine",),
+    ),
+    Mutation(
+        "what ssh says without end",
+        "whisper_tui.cli.far_output.LastWords._read",
+        "(self._kept + data)[-LAST_WORDS:]",
+        "self._kept + data",
+        (FAR + "test_a_far_machine_that_talks_without_end_fills_neither_disk_nor_memory",),
+    ),
+    Mutation(
+        "events of another machine that make up no board",
+        "whisper_tui.wire.federation.FederatedHost._receive",
+        "self._first_unsound(news)",
+        "None",
+        (FEDERATION + "test_a_machine_whose_events_make_up_no_board_breaks_no_other_one",),
+    ),
+    Mutation(
+        "a board of another machine that is never whole",
+        "whisper_tui.wire.client.follow",
+        "left < 0",
+        "False",
+        (FEDERATION + "test_a_first_board_that_never_becomes_whole_is_given_up",),
+    ),
     Mutation(
         "the memory that starts leave available",
         "whisper_tui.supervisor.runs.scheduling.Workers.obstacle",

@@ -2,6 +2,7 @@
 
 from tests.mutations.mutation import Mutation
 
+FAR = "tests/cli/test_far_ends.py::"
 GUARD = "tests/tui/test_guard.py::"
 UNDO = "tests/tui/test_undo.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
@@ -83,6 +84,34 @@ WHAT_IS_SHOWN = (
         "_CONTROLS.sub(_shown, ready)",
         "ready",
         ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),
+    ),
+    Mutation(
+        "text of other machines",
+        "whisper_tui.cli.far_output.FarText._shown",
+        "visible(whole, keep_lines=True, printed=True)",
+        "whole",
+        (FAR + "test_no_escape_of_a_far_machine_reaches_our_streams[show evil:7]",),
+    ),
+    Mutation(
+        "letters of other machines that are cut",
+        "whisper_tui.cli.far_output.FarText.feed",
+        "self._decoder.decode(data, last)",
+        'data.decode(errors="replace")',
+        (FAR + "test_text_that_is_cut_anywhere_is_shown_like_the_whole_text[1]",),
+    ),
+    Mutation(
+        "JSON of other machines",
+        "whisper_tui.cli.far_output.json_text",
+        "json.dumps(text[start:end])[1:-1]",
+        "text[start:end]",
+        (FAR + "test_hidden_characters_of_json_are_escaped_as_json_does",),
+    ),
+    Mutation(
+        "other text in place of JSON of other machines",
+        "whisper_tui.cli.other_machines._json_of",
+        "read_json(answer.text)",
+        "pass",
+        (FAR + "test_an_answer_that_is_no_json_is_named_and_not_handed_on[no json-list --json --host evil]",),
     ),
     Mutation(
         "commands on the command line",

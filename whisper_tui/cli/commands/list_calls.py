@@ -161,9 +161,18 @@ def _history(options: Options) -> int:
 PAST = ("ID", "OUTCOME", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
 
 
+def is_past(row: Row) -> bool:
+    """True if a row, which another machine has sent, can be printed as a past call."""
+    try:
+        (line,) = _past([row])
+        return all(isinstance(text, str) for text in line)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
 def print_history(options: Options, rows: list[Row]) -> int:
     """Print past calls of several machines; the table has the name of its machine before each id."""
-    shown = rows if options.json else [row | {"id": f"{row['host']}:{row['id']}"} for row in rows]
+    shown = rows if options.json else [row | {"id": visible(f"{row['host']}:{row['id']}")} for row in rows]
     return _print(options, PAST, _past, shown)
 
 

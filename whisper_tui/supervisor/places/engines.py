@@ -16,20 +16,7 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.places.far_host import LOCKED
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
-
-SSH_OPTIONS = (
-    # Nobody can answer a question of ssh here: it would wait in a terminal behind the cockpit, or for ever.
-    *("-o", "BatchMode=yes"),
-    *("-o", "ConnectTimeout=10"),
-    # A machine that has lost its network sends nothing at all; so ssh gives up after three unanswered questions.
-    *("-o", "ServerAliveInterval=5"),
-    *("-o", "ServerAliveCountMax=3"),
-    *("-o", "ForwardX11=no"),
-    *("-o", "ForwardAgent=no"),
-    "-T",
-)
-SSH_FAILED = 255
-"""The exit code of ssh itself. Any other is that of the program there."""
+from whisper_tui.system.ssh_command import NOT_FOUND, SSH_FAILED, ssh_command
 
 
 class PlaceTransport(Protocol):
@@ -77,7 +64,7 @@ class SshTransport:
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line of ssh. The shell of the user there reads the words, quoted."""
-        return ["ssh", *SSH_OPTIONS, *self._options, "--", self._destination, shlex.join(argv)]
+        return ssh_command(self._destination, shlex.join(argv), options=self._options)
 
     async def hold(self, argv: Sequence[str]) -> None:
         """Do nothing: the first connection starts the host process."""
@@ -92,8 +79,6 @@ ANSWER_S = 30.0
 LONGEST_ANSWER = 1 << 20
 MOST_FAILURES = 30
 """Failures in a row, a second apart, after which the host process is not started again."""
-NOT_FOUND = 127
-"""The exit code of a shell for a command that it does not find."""
 
 # A host process that is killed starts again here: if the engine's process ended with it, the engine would end the
 # keepers of all runs as well. Another one may have the lock of the directory: it has outlived an actor, and is as good.

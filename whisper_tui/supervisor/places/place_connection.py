@@ -22,6 +22,7 @@ from whisper_tui.supervisor.places.far_package import far_package
 from whisper_tui.supervisor.places.frames import BadFrame, Frame, FrameView, encoded
 from whisper_tui.supervisor.places.incoming_frames import IncomingFrames, StreamEnded, TakesNews
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.system.ssh_command import NOT_FOUND
 
 RETRIES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses between attempts to reach a place; the last one repeats, and each is up to a quarter longer by chance."""
@@ -31,8 +32,6 @@ HELLO_S = 60.0
 """Seconds that a place has to say hello: a login, a host that starts, and the environment of the user there."""
 PING_S = 10.0
 """Seconds without a frame after which the place is asked if it is there, and those that it has to answer."""
-NOT_FOUND = 127
-"""The exit code of a shell that does not find a program."""
 _ENDS_WITHIN_S = 2.0
 _LAST_WORDS = 500
 _RENEWALS = 3
