@@ -10,6 +10,7 @@ PLACES = "tests/policy/test_rules_at_places.py::"
 SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
 UNASKED = "tests/supervisor/engine/test_unasked.py::"
 SPELLINGS = "tests/policy/test_spellings.py::"
+ONLY_READS = "tests/policy/test_only_reads.py::"
 READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -411,5 +412,19 @@ EXPANDED = (
         "each.matches(begins) or _reaches(each, spec, seen)",
         "each.matches(begins)",
         (DENIALS + "test_options_and_other_spellings_do_not_escape_a_denial",),
+    ),
+    Mutation(
+        "what only reads has no danger",
+        "whisper_tui.policy.rules.matching.Permissions._one",
+        "not dangers",
+        "True",
+        (ONLY_READS + "test_nothing_with_a_danger_runs_unasked_even_if_the_list_were_wrong",),
+    ),
+    Mutation(
+        "a value that looks like an option",
+        "whisper_tui.policy.commands.argv.following_value",
+        "_LIKE_OPTION.match(value)",
+        "False",
+        (ONLY_READS + "test_an_option_is_not_taken_for_the_value_of_another",),
     ),
 )

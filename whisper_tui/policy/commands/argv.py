@@ -276,6 +276,8 @@ class AllowedOptions(NamedTuple):
     """Letters of short options without a value."""
     valued: str = ""
     """Letters of short options with a value, attached or in the next word."""
+    optional: str = ""
+    """Letters of short options whose value is attached or missing."""
     long: frozenset[str] = frozenset()
     """Long options without a value."""
     attached: frozenset[str] = frozenset()
@@ -300,19 +302,19 @@ class GivenArguments(NamedTuple):
 
 
 def allowed_options(short: str = "", long: str = "", notes: str = "") -> AllowedOptions:
-    """A form in short: letters, with a colon behind those that take a value; names, with `=` for a value or `?` for an
-    optional one.
+    """A form in short: letters, with `:` behind those that take a value; names, with `=` for a value; behind both, `?`
+    for a value that is attached or missing.
 
     A name that begins with a dash is a whole word with one dash.
     """
     following = (short + " ")[1:]
-    flags = "".join(letter for letter, after in zip(short, following, strict=True) if ":" not in (letter, after))
-    valued = "".join(letter for letter, after in zip(short, following, strict=True) if after == ":")
+    pairs = [(letter, after) for letter, after in zip(short, following, strict=True) if letter not in ":?"]
     names = [name if name.startswith("-") else "--" + name for name in long.split()]
     settings = dict(note.split("=") for note in notes.split() if "=" in note)
     return AllowedOptions(
-        flags=flags,
-        valued=valued,
+        flags="".join(letter for letter, after in pairs if after not in {":", "?"}),
+        valued="".join(letter for letter, after in pairs if after == ":"),
+        optional="".join(letter for letter, after in pairs if after == "?"),
         long=frozenset(name for name in names if name[-1] not in "=?"),
         attached=frozenset(name[:-1] for name in names if name.endswith("?")),
         long_valued=frozenset(name[:-1] for name in names if name.endswith("=")),
@@ -338,7 +340,10 @@ def read_table(table: str) -> Iterator[tuple[str, AllowedOptions]]:
 
 
 def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArguments | None:
-    """Parse arguments. Returns None for an option that is not allowed, or for too many operands."""
+    """Parse arguments. Returns None for an option that is not allowed, or for too many operands.
+
+    A value in a word of its own must not look like an option: if the table were wrong about it, it would be one.
+    """
     operands: list[str] = []
     options: list[tuple[str, str | None]] = []
     at = 0
@@ -365,9 +370,18 @@ def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArgum
     return GivenArguments(tuple(operands), tuple(options))
 
 
+_LIKE_OPTION = re.compile(r"--?[A-Za-z]")
+
+
+def following_value(words: Sequence[str], at: int) -> str | None:
+    """Return the word behind an option as its value. None: there is none, or it looks like an option itself."""
+    value = words[at + 1] if at + 1 < len(words) else None
+    return None if value is None or _LIKE_OPTION.match(value) else value
+
+
 def _option(words: Sequence[str], at: int, allowed: AllowedOptions, options: list[tuple[str, str | None]]) -> int:
     word = words[at]
-    following = words[at + 1] if at + 1 < len(words) else None
+    following = following_value(words, at)
     name, equals, value = word.partition("=")
     if equals and (name in allowed.attached or name in allowed.long_valued):
         options.append((name, value))
@@ -392,6 +406,9 @@ def _letters(word: str, following: str | None, allowed: AllowedOptions, options:
             attached = word[position + 1 :]
             options.append(("-" + letter, attached or following))
             return 1 if attached else 2 if following is not None else 0
+        if letter in allowed.optional:
+            options.append(("-" + letter, word[position + 1 :] or None))
+            return 1
         # an option that is not listed, or a bundle with one: asked
         if letter not in allowed.flags:
             return 0

@@ -2,12 +2,12 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, parse_arguments, read_table
-from whisper_tui.policy.commands.read_only_programs import SPECIAL, VERSIONS, git_only_reads, listed_subcommands
+from whisper_tui.policy.commands.read_only_programs import SPECIAL, VERSIONS, git_forms, git_only_reads
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 
 # Programs that read files and text. A line: `programs | letters | names | notes`. A letter or name followed by `:` or `=`
@@ -64,8 +64,8 @@ cmp | blsi:n: | print-bytes ignore-initial= bytes= verbose quiet silent
 od | abcdfhilosvxA:j:N:t:w:S: | address-radix= endian= skip-bytes= read-bytes= format= output-duplicates strings?
     traditional width?
 hexdump hd | bcCdovxe:n:s: | one-byte-octal one-byte-char canonical two-bytes-decimal length= skip= no-squeezing
-xxd | abceEipuhvc:g:l:n:o:s: | | most=1
-strings | afowse:n:t: | all print-file-name bytes= radix= encoding= target= data | numbers
+xxd | abceEipuhvc:g:l:n:o:s: | | most=1 first
+strings | afowe:n:s:t: | all print-file-name bytes= radix= encoding= target= data | numbers
 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum | btz | binary text tag zero
 b2sum | btzl: | binary text tag zero length=
 shasum | bt0a: | algorithm= binary text
@@ -90,9 +90,9 @@ dirname | z | zero
 tree | adlfxiqNQpughsDFCrvtcUXJAnSL:P:I: | gitignore noreport charset= filelimit= si du prune dirsfirst filesfirst sort=
     matchdirs ignore-case inodes device timefmt= noindent nolinks
 pygmentize | l:f:
-bat | AnpfHr:l: | plain number show-all language= line-range= highlight-line= style= color= theme= decorations=
+bat | AnpfH:r:l: | plain number show-all language= line-range= highlight-line= style= color= theme= decorations=
     list-languages list-themes
-exa eza | 1laTRFGhHiSmuUrsdDL:I:t: | long grid across recurse tree classify all list-dirs only-dirs level= reverse sort=
+exa eza | 1laTRFGhHiSmuUrdDL:I:s:t: | long grid across recurse tree classify all list-dirs only-dirs level= reverse sort=
     group-directories-first header icons color=
 lsd | 1laARtFhSr | long all tree recursive depth= classic human-readable reverse sort= group-dirs= total-size header
     color= icon=
@@ -130,7 +130,7 @@ w | hsfoipu
 last | aFiwxn:f:s:t:p: | | numbers
 uptime | ps | pretty since
 date | Rud:r:I | utc universal date= reference= iso-8601? rfc-3339= rfc-email
-cal ncal | 137mjnybSswMehA:B: | one three monday sunday julian year
+cal ncal | 137mjybSswMehn:A:B: | one three monday sunday julian year
 which | as | all skip-alias skip-dot skip-tilde show-dot show-tilde tty-only
 whereis | bmsluBMS
 type | afptP
@@ -139,8 +139,8 @@ locale | ackv | all-locales category-name keyword-name
 getconf | av:
 free | bkmghlotwvs:c: | bytes kilo mega giga tera human lohi line total wide seconds= count= si
 vmstat | adfimnstwDS: | active stats disk slabs
-lscpu | abceJpsxyB | all json parse? extended? online
-lsblk | abdDfhiIJlmnOpPrsStTxze:o:I:M: | all bytes discard fs json list output= paths pairs perms topology nodeps tree?
+lscpu | abceJpxyBs: | all json parse? extended? online
+lsblk | abdDfhiJlmMnOpPrsStTze:o:I:x: | all bytes discard fs json list output= paths pairs perms topology nodeps tree?
 lspci | bDkmnPtvx | mm
 lsusb | tvs:d:
 dmesg | kLTtuxwdeprl:f: | kernel ctime level= facility= decode color?
@@ -148,12 +148,12 @@ pgrep | acfilnovwxF:g:G:P:s:t:u:U:d:r: | count list-name list-full full inverse 
     euid= uid= ignore-case
 pidof | csxzo: | single-shot
 pstree | aAcghlnpsSTtuUZH: | arguments ascii show-pids show-parents long numeric-sort
-lsof | abChKlnNOPRtUvVwXa:c:d:g:i:p:s:u:F:L:T:
+lsof | abChKlnNOPRtUvVwXc:d:p:u:g?i?s?F?L?T?
 ss | 46aeHilmnoOpstuwxZbEf: | numeric all listening options extended memory processes info summary tcp udp raw
     unix ipv4 ipv6 no-header | most=0
 netstat | 46acegilnNopMrstuvwxA: | all listening numeric programs route interfaces statistics tcp udp | needs=n most=0
 ifconfig | as | | most=1
-journalctl | aqxerfkmNlbu:t:p:n:o:g:S:U:D:c:F: | all full no-full lines= output= output-fields= utc no-hostname quiet merge
+journalctl | aqxerfkmNlb?u:t:p:n?o:g:S:U:D:c:F: | all full no-full lines? output= output-fields= utc no-hostname quiet merge
     boot? list-boots dmesg identifier= unit= user-unit= priority= facility= grep= case-sensitive? since= until= cursor=
     after-cursor= show-cursor reverse follow no-tail pager-end no-pager catalog fields header disk-usage user system
     directory= field= verify dump-catalog list-catalog
@@ -223,11 +223,11 @@ gh: pr list, pr view, pr view *, pr status, pr diff, pr diff *, pr checks, pr ch
     issue status, repo view, repo view *, repo list, repo list *, release list, release view, release view *, run list,
     run view *, workflow list, workflow view *, search *, status, label list, gist list, gist view *,
     secret list, variable list, cache list, ruleset list, ruleset view *, org list, project list, project view *
-    | L:R:S:s:A:a:B:H:q:t:l:cedv | limit= repo= search= state= author= assignee= base= head= jq= template= label= json=
+    | L:R:S:s:A:a?B:H:q:t:l:cedv | limit= repo= search= state= author= assignee= base= head= jq= template= label= json=
     comments draft archived fork language= license= visibility= owner= sort= order= topic= stars= created= updated=
     pushed= followers= size= match= log log-failed job= exit-status verbose attempt= required name-only patch color=
-    milestone= mention= app= branch= commit= event= status= user= source active hostname= raw files filename= yaml
-    merged reviewed-by= review= review-requested= involves= commenter= interactions= reactions= checks= closed=
+    milestone= mention= app= branch= commit= event= status= user? source active hostname= raw files filename= yaml
+    merged reviewed-by= review= review-requested= involves= commenter= interactions= reactions= checks= closed?
     no-assignee no-label no-milestone no-project include-prs include-forks= good-first-issues= help-wanted-issues=
     number-topics= forks= author-date= committer= committer-date= extension= exclude-drafts exclude-pre-releases
 ollama: list, ps, show *
@@ -392,12 +392,17 @@ def _subcommands() -> dict[str, tuple[_Subcommand, ...]]:
     return {program: tuple(entries) for program, entries in found.items()}
 
 
+def listed_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
+    """Yield each program or subcommand of the tables with its options; a last `*` stands for more words."""
+    yield from (((name,), form) for name, form in _forms().items())
+    yield from (((name, *entry.words), entry.form) for name, entries in _subcommands().items() for entry in entries)
+    yield from ((("git", *words), form) for words, form in git_forms())
+
+
 def listed_commands() -> tuple[str, ...]:
     """Return the programs on the list, and the subcommands of others: `ls`, `pip list`; `*` stands for more words."""
-    whole = {*_forms(), *SPECIAL}
-    parts = {" ".join((name, *entry.words)) for name, entries in _subcommands().items() for entry in entries}
-    git = {f"git {name}" for name in listed_subcommands()}
-    return tuple(sorted(each for each in {*whole, *parts, *git} if not fails_in_sandbox(each.split())))
+    found = {*SPECIAL, *(" ".join(words) for words, _ in listed_forms())}
+    return tuple(sorted(each for each in found if not fails_in_sandbox(each.split())))
 
 
 def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:

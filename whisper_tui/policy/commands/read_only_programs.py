@@ -1,10 +1,10 @@
 """Read-only checks for programs whose arguments are a language of their own, such as find, awk, ps and git."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, parse_arguments
+from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, following_value, parse_arguments
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
 
 _FIND_TESTS = frozenset(
@@ -252,9 +252,9 @@ def _aws_options(words: Sequence[str]) -> bool:
             return False
         takes = not attached and not _AWS_FLAGS.match(name)
         if takes:
-            value = words[at + 1] if at + 1 < len(words) else ""
+            value = following_value(words, at) or "--"
         # the aws CLI reads a value such as file:// or https:// from that address
-        if "://" in value:
+        if "://" in value or value == "--":
             return False
         at += 2 if takes else 1
     return True
@@ -297,9 +297,9 @@ VERSIONS = frozenset(
 
 
 _GIT_FORMAT = (
-    "oneline pretty? format= abbrev-commit no-abbrev-commit abbrev? decorate? no-decorate graph no-color color? date= "
+    "oneline pretty? format? abbrev-commit no-abbrev-commit abbrev? decorate? no-decorate graph no-color color? date= "
     "relative-date stat? numstat shortstat summary dirstat? name-only name-status compact-summary raw patch-with-stat "
-    "unified= minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color-words? no-prefix "
+    "unified? minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color-words? no-prefix "
     "ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol ignore-cr-at-eol inter-hunk-context= "
     "function-context exit-code quiet no-ext-diff no-textconv patch no-patch full-index find-renames? find-copies? "
     "diff-filter= pickaxe-all pickaxe-regex relative? no-relative text src-prefix= dst-prefix= "
@@ -310,17 +310,17 @@ _GIT_COMMITS = (
     "extended-regexp fixed-strings perl-regexp merges no-merges first-parent all branches? tags? remotes? glob= "
     "exclude= reflog walk-reflogs cherry cherry-pick cherry-mark left-right left-only right-only ancestry-path? "
     "full-history simplify-merges simplify-by-decoration topo-order date-order author-date-order reverse follow "
-    "boundary count children parents source min-parents= max-parents= not stdin no-walk? follow log-size "
+    "boundary count children parents source min-parents? max-parents? not stdin no-walk? follow log-size "
     "full-diff remove-empty sparse dense show-pulls"
 )
 
 _GIT: dict[str, AllowedOptions] = {
     "status": allowed_options("sbvz", "short branch porcelain? long verbose untracked-files? ignored? ignore-submodules null column? "
                    "no-column ahead-behind no-ahead-behind renames no-renames find-renames? show-stash -uno -uall -unormal"),
-    "log": allowed_options("n:pusizgcmwbWS:G:L:O:U:M:C:EFPi", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
-    "show": allowed_options("szwbWS:G:O:U:M:C:m", f"{_GIT_FORMAT} {_GIT_COMMITS}"),
-    "diff": allowed_options("szwbWRaS:G:O:U:M:C:pu", f"{_GIT_FORMAT} cached staged merge-base no-index base ours theirs patch diff-merges="),
-    "shortlog": allowed_options("nsecw", f"numbered summary email group= {_GIT_COMMITS}"),
+    "log": allowed_options("n:pusizgcmwbWS:G:L:O:U?M?C?B?EFPi", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
+    "show": allowed_options("szwbWS:G:O:U?M?C?B?m", f"{_GIT_FORMAT} {_GIT_COMMITS}"),
+    "diff": allowed_options("szwbWRaS:G:O:U?M?C?B?pu", f"{_GIT_FORMAT} cached staged merge-base no-index base ours theirs patch diff-merges="),
+    "shortlog": allowed_options("nsecw", f"numbered summary email group= {_GIT_COMMITS}".replace(" committer=", " committer?")),
     "rev-list": allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS} objects no-object-names disk-usage?", "numbers"),
     "rev-parse": allowed_options("q", "abbrev-ref? abbrev? short? verify quiet show-toplevel show-prefix show-cdup git-dir git-common-dir "
                       "is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository absolute-git-dir all "
@@ -390,9 +390,11 @@ _SHOWS_REFS = frozenset({"branch", "tag", "for-each-ref"})
 _GIT_REFLOG = allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers")
 
 
-def listed_subcommands() -> tuple[str, ...]:
-    """Return the subcommands that only show something."""
-    return (*_GIT, *(" ".join(words) for words in _two_words()))
+def git_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
+    """Yield the subcommands of git that only show something, with their options."""
+    yield from (((name,), form) for name, form in _GIT.items())
+    yield from _two_words().items()
+    yield ("reflog",), _GIT_REFLOG
 
 
 def reads_submodules(argv: Sequence[str]) -> bool:

@@ -48,7 +48,9 @@ def unwrap(argv: Argv, given: StandardInput) -> Unwrapped | None:
     return None if wrapper is None else _wrapped(name, argv, wrapper)
 
 
-def _shell(argv: Argv, given: StandardInput) -> Unwrapped:
+def _shell(argv: Argv, given: StandardInput) -> Unwrapped | None:
+    if argv[1:] in {("--version",), ("--help",)} and program_name(argv[0] or "") == "bash":
+        return None
     text, why = shell_text(argv, given)
     return Unwrapped(opaque=why) if text is None else Unwrapped(texts=(text,))
 

@@ -4,6 +4,7 @@ import re
 
 from whisper_tui.policy.commands.argv import Danger, Words, letters
 from whisper_tui.policy.commands.readings import first_words
+from whisper_tui.policy.commands.spellings import shortens_options
 
 _RUNS = """
 kubectl oc : --kubeconfig
@@ -264,6 +265,11 @@ _GENERIC_RUNS = re.compile(
     r"program|prog|browser|viewer|script)(?:-[\w-]+)?(?:=.*)?",
     re.DOTALL,
 )
+_ONLY_NAMED_ALIKE = frozenset(
+    "--dereference-command-line --dereference-command-line-symlink-to-dir --program-headers --pager-end "
+    "--dump-catalog".split()
+)
+"""Options of well-known programs that neither run nor write anything, whatever their names say."""
 _GENERIC_WRITES = re.compile(
     r"--(?!(?:no|ignore|skip|disable|without)-)(?:[\w]+-)*(?:out(?:put)?-?(?:file|dir|path|directory)|out-?file|log-?file|"
     r"write(?:-[\w-]+)?|save(?:-[\w-]+)?|dump(?:-[\w-]+)?|trace-?file|in-?place|to-file)(?:=.*)?",
@@ -283,9 +289,9 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
 _RUNNING, _WRITING, _ONLY_NAMED = _table(_RUNS), _table(_WRITES), _table(_NAMED)
 _SHORT_VALUED: dict[str, str] = {
     "tar": "bCfFgHIKLNTVX", "gtar": "bCfFgHIKLNTVX", "rg": "ABCdeEfgjmMtT", "sort": "kStTo", "git": "CcnLSGUO", "fd": "dtecEoSj",
-    "grep": "ABCDdefm", "ssh": "BbcDEeFIiJLlmOopQRSWw", "scp": "cDFiJloPSX", "make": "CfIjloW", "psql": "cdFhLopPRtTUvf",
+    "grep": "ABCDdefm", "ssh": "BbcDEeFIiJLlmOopQRSWw", "scp": "cDFiJloPSX", "make": "CfIjloW", "psql": "cdFhLopPRTUvf",
     "gcc": "oIDLlUxBefmOW", "cc": "oIDLlUxBefmOW", "clang": "oIDLlUxBefmOW", "date": "dfrsI", "perl": "0CDFIlMmxieE", "ruby": "0CEeFIilrTWxX",
-    "pytest": "kmopcrnW", "docker": "lHc", "mysql": "uphPDeSr", "less": "bhjkoOpPtTxyz#D", "unzip": "xdP", "npm": "wC", "nc": "eIiMmOPpqsTVWwXxcGg", "ncat": "cegGiGmopPsw", "hg": "eRrbcmuld", "pandoc": "ftrwodFLMVTHBAc", "nano": "sfCTQrYoJ",
+    "pytest": "kmopcrnW", "docker": "lHc", "mysql": "uphPDeS", "less": "bhjkoOpPtTxyz#D", "unzip": "dP", "npm": "wC", "nc": "eIiMmOPpqsTVWwXxcGg", "ncat": "cegGiGmopPsw", "hg": "eRrbcmuld", "pandoc": "ftrwodFLMVTHBAc", "nano": "sfCTQrYoJ",
     "nginx": "cgpes", "ss": "fFDAN", "gpg": "oruNR", "gpg2": "oruNR", "zip": "bntx", "tshark": "bcdefijorRswXYzTDa", "7z": "owpmtv",
     "kubectl": "nlocfkv", "pip": "rceiftdwbC", "cargo": "pjFC", "curl": "AbcCdDeEFhHKmMoPQrtTuUwxXyYz", "wget": "aBDeGhiIlNoOPQRAtTUwX",
     "tree": "LPIHTo", "iconv": "fto", "shuf": "inor", "journalctl": "upnogSUDcFbM", "jq": "Lf", "eslint": "cfo", "apt": "toca", "apt-get": "toca",
@@ -332,7 +338,7 @@ def options_that_rules_must_name(argv: Words, name: str) -> list[Danger]:
     """Return the dangers that only allow rules consider: everyday options, and options with a suspicious name."""
     found = _options(argv, name, _ONLY_NAMED.get(name, ()), "writes-file")
     for at, word in enumerate(argv):
-        if not at or word is None or not word.startswith("--"):
+        if not at or word is None or not word.startswith("--") or word in _ONLY_NAMED_ALIKE:
             continue
         if word == "--":
             break
@@ -369,7 +375,8 @@ def _is(word: str, option: str, name: str) -> bool:
     if option.startswith("--"):
         given = word.partition("=")[0]
         shortest = 3 if name in _ABBREVIATES else 5  # dashes included; `npx --no` is no beginning of `--node-options`
-        return given == option or (len(given) >= shortest and given.startswith("--") and option.startswith(given))
+        begins = len(given) >= shortest and given.startswith("--") and option.startswith(given)
+        return given == option or (begins and shortens_options(name))
     if len(option) == 2:
         return option[1] in letters(word, _SHORT_VALUED.get(name, "")) and (
             word.startswith(option) or name in _SHORT_VALUED

@@ -407,7 +407,7 @@ class Permissions:
         if opens or command.assignments or depth >= DEEPEST:
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
-        if self.read_only and not command.background and self._is_read_only(command):
+        if self.read_only and not command.background and not dangers and self._is_read_only(command):
             return (READ_ONLY_WITHOUT_SANDBOX if needs_no_sandbox(command.argv) else READ_ONLY,)
         return self._behind(command, depth)
 
