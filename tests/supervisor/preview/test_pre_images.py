@@ -17,12 +17,15 @@ from whisper_tui.supervisor.preview import pre_images, transition
 from whisper_tui.supervisor.preview.change_records import Plan, save_plan
 from whisper_tui.supervisor.preview.change_steps import Conflict
 from whisper_tui.supervisor.preview.pre_images import NotKept
+from whisper_tui.supervisor.preview.real_paths import move
 from whisper_tui.supervisor.runs.start_order import roots_of
+from whisper_tui.system.syscalls import Place
 
 TREE = """
 mkdir -p build/sub other empty; echo one > a; echo three > c; echo o > build/x.o; echo p > build/sub/y.o
 ln build/x.o build/h; ln -s a l; echo q > other/a; echo r > build/keep; chmod 750 build/keep; mkfifo build/pipe
 touch -d 2001-01-01 build/keep build/sub; chmod 500 empty
+mkdir -p locked/in; echo z > locked/in/f; chmod 555 locked/in locked
 """
 
 
@@ -65,6 +68,7 @@ def kept(tmp_path: Path) -> Kept:
         "rm -rf build; mkdir build; cp a build/a",
         "chmod 600 a; rm a",
         "chmod -R u+w build; rm -rf build",
+        "chmod -R u+w locked && rm -rf locked",
         "mv a b",
         "mv a c",
         "mv build gone",
@@ -134,15 +138,14 @@ def test_an_interrupted_look_at_the_changes_is_finished(kept: Kept, monkeypatch:
     kept.shell("mv a other/a; rm -r build; echo x > c")
     moved = []
 
-    def killed(source: str, target: str) -> None:
-        if f"/{pre_images.BEFORE}/" in source:
-            if moved:
-                raise KeyboardInterrupt
-            moved.append(source)
-        os.replace(source, target)
+    def killed(source: Place, target: Place) -> None:
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(source)
+        move(source, target)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("whisper_tui.supervisor.preview.pre_images.os.rename", killed)
+        patched.setattr(pre_images, "move", killed)
         pre_images.seal(kept.store, time.time_ns())
     pre_images.seal(kept.store, time.time_ns())
     transition.undo(kept.store)

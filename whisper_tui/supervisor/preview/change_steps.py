@@ -471,8 +471,8 @@ def is_alone(change: FileChange) -> bool:
 def _with_its_mode(at: Place, before: Stamp | None) -> Stamp | None:
     """Return a restored file. A directory that was opened for a move, perhaps by a killed try, gets its mode again."""
     found = stamp(at[1], at[0])
-    if found is not None and before is not None and (found.inode, found.mode) == (before.inode, before.mode | 0o700):
-        # Another mode is one that somebody else gave it.
+    # Another mode is one that somebody else gave it. The inode says nothing: a pre-image is a directory of its own.
+    if found is not None and before is not None and found.mode == before.mode | 0o700:
         restore_mode(at, before)
     return found
 

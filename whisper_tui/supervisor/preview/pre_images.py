@@ -47,8 +47,8 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.real_paths import KEPT
-from whisper_tui.system.syscalls import flush_file_system
+from whisper_tui.supervisor.preview.real_paths import KEPT, move
+from whisper_tui.system.syscalls import AT_FDCWD, flush_file_system
 
 MOST_ENTRIES = 100_000
 """Files and directories that are kept of one command."""
@@ -231,7 +231,7 @@ def seal(store: str, ended_ns: int) -> Plan:
         # After a crash in the middle the rest of this is done: each move happens once.
         for source, target in run_files.read_json(os.path.join(store, MOVES)):
             with suppress(FileNotFoundError):
-                os.rename(source, target)
+                move((AT_FDCWD, source), (AT_FDCWD, target))
         remove_tree(os.path.join(store, BEFORE))
         plan = load_plan(store)
         # Only now: renaming a hard link changes the time of the file itself, which may have moved elsewhere.
