@@ -207,8 +207,9 @@ def test_more_entries_than_a_preview_lists_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_file_gets_exactly_the_attributes_of_another(tmp_path):
-    (tmp_path / "file").touch(0o400)
+    (tmp_path / "file").touch()
     os.setxattr(tmp_path / "file", "user.old", b"1")
+    (tmp_path / "file").chmod(0o400)
     set_attributes(str(tmp_path / "file"), {"user.new": b"2"})
     assert attributes(str(tmp_path / "file")) == {"user.new": b"2"}
     wanted = stamp(str(tmp_path / "file"))

@@ -46,9 +46,20 @@ def _content(path: str, status: os.stat_result) -> object:
     if stat.S_ISLNK(status.st_mode):
         return os.readlink(path)
     if stat.S_ISREG(status.st_mode):
-        data = Path(path).read_bytes()
+        data = _bytes(path, status)
         return data if len(data) < 40 else hashlib.sha256(data).hexdigest()
     return status.st_rdev
+
+
+def _bytes(path: str, status: os.stat_result) -> bytes:
+    """The content of a file, also of one that its owner may not read."""
+    if os.access(path, os.R_OK):
+        return Path(path).read_bytes()
+    os.chmod(path, stat.S_IRUSR)
+    try:
+        return Path(path).read_bytes()
+    finally:
+        os.chmod(path, stat.S_IMODE(status.st_mode))
 
 
 class _Child:
