@@ -140,11 +140,11 @@ PREVIEWS = (
         (DIFF + "test_a_new_directory_has_no_records_of_overlayfs_unless_a_real_file_was_moved_to_it",),
     ),
     Mutation(
-        "a file of which further names exist is not renamed",
-        "whisper_tui.supervisor.preview.overlay_diff._has_one_name",
-        "found.links == 1",
-        "True",
-        (DIFF + "test_a_file_with_a_further_name_is_not_renamed",),
+        "of a file whose further names changed as well no name is renamed",
+        "whisper_tui.supervisor.preview.overlay_diff._source",
+        "names[after.inode] > 1",
+        "False",
+        (DIFF + "test_of_two_names_that_are_both_renamed_none_is_taken_for_the_other",),
     ),
     Mutation(
         "later work in a new directory",
@@ -432,8 +432,8 @@ PREVIEWS = (
     Mutation(
         "moves of pre-images that a crash has interrupted",
         "whisper_tui.supervisor.preview.pre_images.seal",
-        "with suppress(FileNotFoundError):\n    os.rename(source, target)",
-        "os.rename(source, target)",
+        "with suppress(FileNotFoundError):\n    move((AT_FDCWD, source), (AT_FDCWD, target))",
+        "move((AT_FDCWD, source), (AT_FDCWD, target))",
         (IMAGES + "test_an_interrupted_look_at_the_changes_is_finished",),
     ),
     Mutation(

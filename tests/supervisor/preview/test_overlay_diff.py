@@ -176,9 +176,36 @@ def test_a_file_that_is_not_certainly_renamed_alone_is_deleted_and_created(works
     assert "move" not in {op for op, _ in workshop.ops(work)}
 
 
-def test_a_file_with_a_further_name_is_not_renamed(workshop):
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="overlays of ordinary users do not mark copies of files with several names"
+)
+def test_a_renamed_file_keeps_its_further_name(workshop):
     os.link(workshop.top / "file", workshop.top / "twin")
-    assert workshop.ops(renamed) == {("add", "below/other"), ("delete", "file")}
+    assert workshop.ops(renamed) == {("move", "file")}
+    apply(str(workshop.store))
+    assert (workshop.top / "below" / "other").samefile(workshop.top / "twin")
+
+
+def test_of_two_names_that_are_both_renamed_none_is_taken_for_the_other(workshop):
+    os.link(workshop.top / "file", workshop.top / "twin")
+
+    def work() -> None:
+        renamed()
+        os.rename("twin", "below/twin")
+
+    assert "move" not in {op for op, _ in workshop.ops(work)}
+
+
+def test_files_that_are_alike_are_each_renamed_once(workshop):
+    for name in ("one", "two"):
+        (workshop.top / name).write_text("alike")
+        os.utime(workshop.top / name, (5, 5))
+
+    def work() -> None:
+        os.rename("one", "below/first")
+        os.rename("two", "below/second")
+
+    assert workshop.ops(work) == {("move", "one"), ("move", "two")}
 
 
 def test_modes_times_and_extended_attributes_are_changes_of_attributes(workshop):

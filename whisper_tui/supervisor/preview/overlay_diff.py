@@ -285,40 +285,51 @@ class ChangeReader:
 
 
 def _with_moves(found: Sequence[FileChange]) -> list[FileChange]:
-    """Return the changes of one overlay; a deleted file that is a new one, and unchanged, becomes a single change.
+    """Return the changes of one overlay; a deleted name whose file is a new one, and unchanged, becomes one change.
 
-    Overlayfs notes in a file that it copies up from which one it comes, by its handle. Renaming the real file gives it
-    the new name as a real run would. It must have been its only name, or nobody could tell which one was meant.
+    Renaming the real file gives it the new name as a real run would, and leaves its further names alone. Overlayfs
+    notes in a file that it copies up from which one it comes, by its handle. In the overlay of an ordinary user, who
+    may open no handles, it only notes that it was copied up; there the file is known by its owner, mode, size and time.
     """
-    origins = {
-        number: _origin(change.content)
-        for number, change in enumerate(found)
-        if change.op == ADD and not change.unmarked and _has_one_name(change.after)
-    }
-    if not any(origins.values()):
-        return list(found)
-    deleted = {
-        syscalls.file_handle(change.path): number
-        for number, change in enumerate(found)
-        if change.op == DELETE and _has_one_name(change.before)
-    }
+    names = Counter(change.after.inode for change in found if change.after is not None)
+    deleted: dict[bytes | Alike, list[int]] = {}
+    for number, change in enumerate(found):
+        before = change.before
+        if change.op == DELETE and before is not None and before.is_file:
+            for key in (syscalls.file_handle(change.path), before[:_ALIKE]):
+                deleted.setdefault(key, []).append(number)
     made: list[FileChange | None] = list(found)
-    for number, origin in origins.items():
-        source = deleted.get(origin) if origin else None
-        if source is not None and _is_moved(found[source], found[number]):
-            old, new = found[source], found[number]
+    for number, new in enumerate(found):
+        source = _source(new, names, deleted, made)
+        if source is not None and (old := found[source]):
             made[source] = None
             made[number] = FileChange(MOVE, old.path, old.before, new.after, new.content, moved_to=new.path)
     return [change for change in made if change is not None]
 
 
-def _has_one_name(found: Stamp | None) -> bool:
-    return found is not None and found.is_file and found.links == 1
+Alike = tuple[int, ...]
+"""What a file keeps when it is renamed: the first fields of its stamp."""
+_ALIKE = 5
 
 
-def _origin(path: str) -> bytes:
-    """Return the handle of the file from which overlayfs has copied one up. Empty: there is none that can be read."""
-    mark = overlay_mark(path, "origin") or b""
+def _source(
+    new: FileChange,
+    names: Counter[int],
+    deleted: Mapping[bytes | Alike, Sequence[int]],
+    changes: Sequence[FileChange | None],
+) -> int | None:
+    """Return the number of the deletion of which an added file is the other half. None: of none."""
+    after = new.after
+    if new.op != ADD or new.unmarked or after is None or not after.is_file or names[after.inode] > 1:
+        return None
+    mark = overlay_mark(new.content, "origin")
+    key = None if mark is None else _origin(mark) if mark else after[:_ALIKE]
+    numbers = deleted.get(key, ()) if key else ()
+    return next((each for each in numbers if (old := changes[each]) is not None and _is_moved(old, new)), None)
+
+
+def _origin(mark: bytes) -> bytes:
+    """Return the handle of the file from which overlayfs has copied one up. Empty: it is of another kind."""
     if len(mark) <= _ORIGIN_HEAD or mark[:2] != _ORIGIN or mark[3] & _OF_UPPER:
         return b""
     return mark[4:5] + mark[_ORIGIN_HEAD:]
@@ -327,7 +338,7 @@ def _origin(path: str) -> bytes:
 def _is_moved(old: FileChange, new: FileChange) -> bool:
     """True if a deleted and a new file are alike in all that a rename keeps."""
     before, after = old.before, new.after
-    if before is None or after is None or before[:5] != after[:5]:
+    if before is None or after is None or before[:_ALIKE] != after[:_ALIKE]:
         return False
     extended = attributes(new.content, forced=True)
     # A command can set the time of any file, so only the content says that it is the same.
