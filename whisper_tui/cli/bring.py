@@ -284,6 +284,8 @@ def running_wheel() -> tuple[str, bytes]:
     files[f"{info}/METADATA"] = "\n".join(lines).encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: whisper_tui\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files[f"{info}/entry_points.txt"] = (about.read_text("entry_points.txt") or "").encode()
+    for name in ("LICENSE", "NOTICE"):
+        files |= {f"{info}/licenses/{name}": text.encode() for text in [about.read_text(f"licenses/{name}")] if text}
     record = io.StringIO()
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -86,6 +86,13 @@ WHAT_IS_SHOWN = (
         ("tests/cli/test_logs.py::test_a_terminal_gets_colours_and_nothing_else_that_controls_it",),
     ),
     Mutation(
+        "tokens that their shape tells",
+        "whisper_tui.model.secrets._anywhere",
+        "_tokens(text)",
+        "()",
+        ("tests/model/test_token_shapes.py::test_a_well_known_token_is_masked_wherever_it_stands[Pulumi]",),
+    ),
+    Mutation(
         "text of other machines",
         "whisper_tui.cli.far_output.FarText._shown",
         "visible(whole, keep_lines=True, printed=True)",
