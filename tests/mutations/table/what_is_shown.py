@@ -11,7 +11,23 @@ EACH_CLIENT = "tests/install/test_each_client.py::"
 HOOKS = "tests/transports/hooks/test_clients.py::"
 UNREAD = "tests/effects/test_code_nobody_read.py::"
 
+BACKGROUND = "tests/supervisor/engine/test_keeper_background.py::"
+
 WHAT_IS_SHOWN = (
+    Mutation(
+        "output that another process passes on",
+        "whisper_tui.supervisor.keeper.last_output.deliver_last_output",
+        "not writers[inode]",
+        "False",
+        (BACKGROUND + "test_output_that_goes_through_another_process_is_complete_at_the_end",),
+    ),
+    Mutation(
+        "the answer of a command that leaves a pipeline behind",
+        "whisper_tui.supervisor.keeper.last_output.deliver_last_output",
+        "not writers[inode]",
+        "True",
+        (BACKGROUND + "test_a_pipeline_in_the_background_does_not_hold_the_answer_back",),
+    ),
     Mutation(
         "code that nobody has read",
         "whisper_tui.present.security_text.risk_line",

@@ -9,6 +9,7 @@ import pytest
 from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import NotRunning
+from whisper_tui.supervisor.keeper.last_output import deliver_last_output
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a child subreaper")
@@ -42,6 +43,34 @@ async def test_a_background_child_does_not_hold_the_answer_back(engine: Engine):
     assert HasSettled not in kinds
     assert engine.out(key) == b"hi\n"
     assert not engine.executor.read_output(key, "out", 0, 0).ended
+
+
+PASSED_ON = {
+    "to a logging program": "exec > >(tee build.log) 2>&1",
+    "both streams to one of their own": "exec > >(tee out.log) 2> >(tee err.log >&2)",
+    "to a slow one": 'exec > >(while read -r line; do sleep 0.1; echo "$line"; done)',
+    "through two of them": "exec > >(cat > >(cat))",
+}
+
+
+@linux_only
+@pytest.mark.parametrize("way", PASSED_ON)
+async def test_output_that_goes_through_another_process_is_complete_at_the_end(engine: Engine, way: str):
+    key = await engine.start(f"{PASSED_ON[way]}\necho one; echo two; echo three; exit 3")
+    ended = await engine.seen(key, HasEnded)
+    assert ended.ending == Exited(code=3)
+    assert ended.output.out == len(b"one\ntwo\nthree\n")
+    assert engine.out(key) == b"one\ntwo\nthree\n"
+
+
+@linux_only
+async def test_a_pipeline_in_the_background_does_not_hold_the_answer_back(engine: Engine):
+    key = await engine.start("tail -f /dev/null | cat & echo hi")
+    ended = await engine.seen(key, HasEnded)
+    assert ended.output.out == len(b"hi\n")
+    found = await engine.background(key, lambda told: any(process.alive for process in told.processes))
+    assert {process.command.split()[0] for process in found.processes} == {"tail", "cat"}
+    assert not deliver_last_output(process.identity.pid for process in found.processes)
 
 
 @linux_only

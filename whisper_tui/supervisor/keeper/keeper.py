@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
 from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
+from whisper_tui.supervisor.keeper.last_output import deliver_last_output
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
 from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRecords
@@ -22,6 +23,10 @@ ANNOUNCED_AFTER_S = 0.01
 """Seconds before a command is announced and gets a control group. A shorter one is announced with its end."""
 DRAIN_S = 0.1
 """How many seconds the keeper reads remaining output after the leader's end before it reports the end."""
+HELD_CHECK_S = 0.02
+"""Seconds between two looks at the processes that still hold the output after the leader's end."""
+LAST_OUTPUT_S = 2.0
+"""Seconds for which processes that only pass on the last output may delay the report of the end."""
 FIRST_CHECK_S = 0.05
 RECHECK_S = 0.01
 """Seconds until the next check of the background after one of its processes has ended."""
@@ -76,6 +81,9 @@ class Keeper:
         self._terminal = -1
         self._last_directory: LastDirectory | None = None
         self._end_reported = False
+        self._held_looks = 0
+        """Looks at the holders of the output in a row at which none of them would deliver anything."""
+        self._held_until: float | None = None
         self._timed_out = False
         self._check_pause = FIRST_CHECK_S
         self._over = False
@@ -196,7 +204,7 @@ class Keeper:
         if self._capture.paused:
             self._timers.set_timer_once(TERMINAL_RETRY_S, "terminal", self._capture.resume)
         if self._leader.death is not None:
-            if not self._end_reported:
+            if not self._end_reported and not self._awaits_output():
                 self._report_end(self._leader.death)
             self._finish_if_over()
 
@@ -226,6 +234,23 @@ class Keeper:
             self._leader.reap()
             if self._end_reported:
                 self._timers.set_timer(RECHECK_S, "look", self._check)
+
+    def _awaits_output(self) -> bool:
+        """True while processes that the leader has left behind deliver the rest of its output."""
+        if self._capture.at_end or self._terminal >= 0 or self._ender.asked:
+            return False
+        now = time.monotonic()
+        if self._held_until is None:
+            self._held_until = now + LAST_OUTPUT_S
+        if self._timers.is_set("held"):
+            return True
+        delivers = deliver_last_output(each.pid for each in self._descendants.now())
+        # The first look may come before a process that was just forked has its descriptors.
+        self._held_looks = 0 if delivers else self._held_looks + 1
+        if self._held_looks > 1 or now >= self._held_until:
+            return False
+        self._timers.set_timer(HELD_CHECK_S, "held", lambda: None)
+        return True
 
     def _report_end(self, death: Death) -> None:
         """Report the end of the leader, even if background processes are still alive."""

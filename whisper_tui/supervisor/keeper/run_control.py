@@ -40,6 +40,10 @@ class Timers:
         if name not in self._set:
             self.set_timer(seconds, name, action)
 
+    def is_set(self, name: str) -> bool:
+        """True if a timer has not been due yet."""
+        return name in self._set
+
     def cancel(self, name: str) -> bool:
         """Remove a timer. Returns whether it was set."""
         self._suspended.pop(name, None)
