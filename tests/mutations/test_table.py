@@ -1,6 +1,5 @@
 """The table of mutations is about the code as it is."""
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -24,8 +23,3 @@ def test_each_defence_is_where_the_table_says_and_its_tests_exist(mutation: Muta
 
 def test_every_defence_has_a_name_of_its_own():
     assert not [name for name, times in Counter(mutation.name for mutation in MUTATIONS).items() if times > 1]
-
-
-def test_security_says_how_many_there_are():
-    said = re.findall(r"each of (\d+) defences", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
-    assert said == [str(len(MUTATIONS))]
