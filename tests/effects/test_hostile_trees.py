@@ -11,6 +11,7 @@ from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.model.effects import Effects
 from whisper_tui.system import host_files
+from whisper_tui.system.caged_program import cage_problem
 
 LONGEST_S = 5.0
 """Seconds on a busy machine; the budget is 0.2."""
@@ -117,7 +118,9 @@ def test_settings_of_a_repository_run_nothing(setting: str, tmp_path: Path) -> N
     effects = looked("git status; git reset --hard; rm -r a; git push; git co x; git clean -fdx", tmp_path)
     assert sorted(os.listdir(tmp_path)) == before
     assert not effects.files_are_certain
-    assert "may run programs" in effects.removals[0].no_git
+    assert any("may run programs" in each.reason for each in effects.unknown)
+    if cage_problem():
+        assert "may run programs" in effects.removals[0].no_git
 
 
 def test_a_program_named_git_in_the_path_is_not_run(tmp_path: Path) -> None:

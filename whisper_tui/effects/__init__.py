@@ -11,7 +11,7 @@ from whisper_tui.effects.code_effects import record_code
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
 from whisper_tui.effects.git_effects import record_git
-from whisper_tui.effects.git_repository import GitReader
+from whisper_tui.effects.git_reader import GitReader
 from whisper_tui.effects.host_effects import record_hosts
 from whisper_tui.effects.operands import reads_missing_file, record_redirections
 from whisper_tui.effects.script_code import record_git_hooks
@@ -52,11 +52,12 @@ def effects_of(
     *,
     budget_s: float = BUDGET_S,
     approved: Callable[[str], ApprovedScript | None] | None = None,
+    closed: Iterable[str] = (),
 ) -> Effects:
     """State what a command would change if each of its parts succeeds. Nothing of it is run.
 
     `roots`: the directories of the workspace; `environment`: the variables that the command will get; `approved`: finds
-    a script as a human last approved it, by its path.
+    a script as a human last approved it, by its path; `closed`: directories that git does not read for it.
     """
     if "\0" in directory:
         unknown = UnknownEffect(about="everything", command="", reason="its directory contains a null character")
@@ -64,7 +65,7 @@ def effects_of(
     deadline = Deadline(budget_s)
     real = resolved_path(directory)
     changes = Changes(FileView(roots, deadline), deadline, approved)
-    git = GitReader(deadline)
+    git = GitReader(deadline, closed)
     secrets = _Secrets()
 
     def record(step: Step) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from whisper_tui.effects.changes import Changes, printable
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Found
-from whisper_tui.effects.git_repository import NO_REPOSITORY, GitReader, setting_is_harmless, unquoted_name
+from whisper_tui.effects.git_reader import NO_REPOSITORY, GitReader, unquoted_name
+from whisper_tui.effects.git_repository import setting_is_harmless
 from whisper_tui.effects.host_effects import record_remote_host
 from whisper_tui.effects.operands import ParsedWords
 from whisper_tui.effects.script_code import GIT_HOOKS, record_git_hooks
@@ -135,6 +136,8 @@ def record_git(step: Step, changes: Changes, git: GitReader) -> None:
     if repository is None:
         _without_repository(step, subcommand, why, changes)
         return
+    if why:
+        changes.unknown(step, "everything", why)
     args = _parsed(subcommand, step.words[parsed.at :])
     call = GitCall(step, subcommand, args, rest, changes, git, repository)
     if not (args.has("no-verify") or (subcommand == "commit" and args.has("n"))):

@@ -209,7 +209,8 @@ class Queries:
         roots = (session.root,) if session is not None and session.root else (spec.cwd,)
 
         def compute() -> Effects:
-            return effects_of(spec.command, spec.cwd, roots, environment, approved=self._scripts.find)
+            find = self._scripts.find
+            return effects_of(spec.command, spec.cwd, roots, environment, approved=find, closed=self._own)
 
         def compute_there(user: FarUser) -> Effects:
             return effects_of(spec.command, spec.cwd, (spec.cwd,), {**user.environment, **spec.environment})

@@ -108,6 +108,11 @@ def if_bits(index: int, bits: int, answer: int) -> list[Instruction]:
     return [argument(index), Instruction(_HAS_BIT, 0, 1, bits), answered(answer)]
 
 
+def unless_bits(index: int, bits: int, answer: int) -> list[Instruction]:
+    """Answer if an argument has none of these bits."""
+    return [argument(index), Instruction(_HAS_BIT, 1, 0, bits), answered(answer)]
+
+
 def when_equal(index: int, value: int, then: Sequence[Instruction]) -> list[Instruction]:
     """Apply instructions if an argument has this value."""
     return [argument(index), Instruction(_EQUAL, 0, len(then), value), *then]

@@ -58,8 +58,8 @@ def confine(rules: int, calls: Filter, *, listening: bool = True) -> int:
     return calls.install(listening=listening)
 
 
-def in_a_thread(work: Callable[[], _Result]) -> _Result:
-    """Call `work` in a new thread, which ends with it. Return its result, or raise its error."""
+def begin_in_a_thread(work: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Begin `work` in a new thread, which ends with it. Return what waits for it: returns its result or raises."""
     done, results, problems = _thread.allocate_lock(), [], []
 
     def body() -> None:
@@ -70,9 +70,17 @@ def in_a_thread(work: Callable[[], _Result]) -> _Result:
         finally:
             done.release()
 
+    def finish() -> _Result:
+        done.acquire()
+        if problems:
+            raise problems[0]
+        return results[0]
+
     done.acquire()
     _thread.start_new_thread(body, ())
-    done.acquire()
-    if problems:
-        raise problems[0]
-    return results[0]
+    return finish
+
+
+def in_a_thread(work: Callable[[], _Result]) -> _Result:
+    """Call `work` in a new thread. Return its result, or raise its error."""
+    return begin_in_a_thread(work)()

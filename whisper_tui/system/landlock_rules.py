@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from whisper_tui.system import syscalls
 
@@ -22,12 +22,15 @@ _KERNEL = (
     "interrupts vmstat slabinfo buddyinfo zoneinfo cmdline consoles crypto mdstat misc sys".split()
 )
 """Files of /proc about the machine as a whole, and not about processes."""
+_LINKER = ("/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/sys/devices/system/cpu")
+"""Files that the loader and the library of C read for every program."""
 _READABLE_DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _MOST_EXAMINED = 20_000
 """How many entries are examined for files that only root may read."""
 
 READ = syscalls.READ_FILE | syscalls.READ_DIR
 """The rights to read a file and to list a directory."""
+_NULL = syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE
 
 
 def _known_rights(rights: int, version: int) -> int:
@@ -63,10 +66,11 @@ class SystemRules:
     longer than starting the command.
     """
 
-    def __init__(self, version: int) -> None:
-        """`version`: that of the kernel's Landlock interface."""
+    def __init__(self, version: int, *, for_programs_alone: bool = False) -> None:
+        """`version`: that of the kernel's Landlock interface; `for_programs_alone`: what a program needs to start."""
         self._version = version
-        self._rules = tuple((path, _known_rights(rights, version)) for path, rights in _system_rules())
+        rules = _rules_of_programs() if for_programs_alone else _system_rules()
+        self._rules = tuple((path, _known_rights(rights, version)) for path, rights in rules)
         self._parents = tuple(dict.fromkeys(parent for path, _ in self._rules for parent in _parents(path)))
         self._opened: list[int] = []
         """The descriptors of files that stay open."""
@@ -150,25 +154,38 @@ def _stamp(directory: str) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
+def _rules_of_programs() -> tuple[tuple[str, int], ...]:
+    """Return the rules without which no program starts: the system's programs and libraries."""
+    rules = [(path, READ | syscalls.EXECUTE) for path in _distinct(_PROGRAMS)]
+    rules += [(path, READ) for path in (*_LINKER, *_READABLE_DEVICES)]
+    rules += [(os.devnull, _NULL)]
+    return tuple(rule for rule in rules if os.path.exists(rule[0]))
+
+
 def _system_rules() -> tuple[tuple[str, int], ...]:
     """Return the rules of all sandboxes: the system is readable, except for files that only root may read."""
     rules = [(path, READ | syscalls.EXECUTE if path in _PROGRAMS else READ) for path in _trees()]
     rules += [(path, READ) for path in _READABLE_DEVICES]
     rules += [("/etc", syscalls.READ_DIR)]  # Names may be listed, including those of private files.
-    rules += [("/dev/null", syscalls.READ_FILE | syscalls.WRITE_FILE | syscalls.TRUNCATE)]
+    rules += [(os.devnull, _NULL)]
     rules += [(f"/proc/{name}", READ) for name in _KERNEL]
     return tuple(rule for rule in rules if os.path.exists(rule[0]))
 
 
 def _trees() -> list[str]:
-    seen, trees = set(), []
-    for path in _ROOTS:
-        real = os.path.realpath(path)
-        if real in seen or not os.path.exists(real):
-            continue
-        seen.add(real)
+    trees: list[str] = []
+    for path in _distinct(_ROOTS):
         trees += [path] if os.getuid() or path not in _WITH_PRIVATE_FILES else _public(path)
     return trees
+
+
+def _distinct(paths: Iterable[str]) -> list[str]:
+    """Return the paths that exist, without those that lead to one before them."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if os.path.exists(path):
+            found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
 
 
 def _public(top: str) -> list[str]:

@@ -319,14 +319,14 @@ AGENTS = COMMANDS << 8
 """The limit of processes that a connected agent starts, minus one if an agent has started the supervisor."""
 
 
-def mark_supervised() -> None:
-    """Mark this process and all its future descendants as supervised commands.
+def mark_supervised(pid: int = 0) -> None:
+    """Mark a process, this one if none is named, and all its future descendants as supervised commands.
 
     Only a privileged process can raise such a limit again.
     """
     if LINUX:
         with suppress(OSError, ValueError):
-            _lower_limit(0, _available_mark(COMMANDS))
+            _lower_limit(pid, _available_mark(COMMANDS))
 
 
 # An agent with a shell could otherwise run `whisper-tui approve` (decision 13).

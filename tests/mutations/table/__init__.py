@@ -9,6 +9,7 @@ from tests.mutations.table.what_is_allowed import EXPANDED, WHAT_IS_ALLOWED
 from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
 from tests.mutations.table.what_is_held import WHAT_IS_HELD
 from tests.mutations.table.what_is_shown import WHAT_IS_SHOWN
+from tests.mutations.table.what_looks import WHAT_LOOKS
 from tests.mutations.table.what_was_approved import WHAT_WAS_APPROVED
 from tests.mutations.table.who_comes_in import WHO_COMES_IN
 from tests.mutations.table.who_may_decide import WHO_MAY_DECIDE
@@ -24,6 +25,7 @@ MUTATIONS = (
     *HOSTILE_TEXT,
     *WHAT_IS_HELD,
     *WHAT_IS_SHOWN,
+    *WHAT_LOOKS,
     *AGENTS_OF_EDITORS,
     *PREVIEWS,
     *PLACES,

@@ -4,13 +4,14 @@ The keeper sets the sandbox up and knows the rights that all sandboxes share; th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
+from whisper_tui.model.verdict import Repository
 from whisper_tui.supervisor.runs.executor import SandboxProfile
+from whisper_tui.system.closed_paths import closed_paths, contains_a_home, lies_below, opened_paths
 from whisper_tui.system.confinement import probe
 from whisper_tui.system.host_files import home_of_user
 
@@ -28,13 +29,6 @@ _VIEWERS = frozenset(
 )
 """Programs that read /proc of other processes. Memory, environments and files of those stay closed to them."""
 
-_PRIVATE_IN_HOME = tuple(
-    ".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store .netrc .pgpass .npmrc "
-    ".pypirc .git-credentials .bash_history .zsh_history .python_history .claude .claude.json .codex .gemini "
-    ".vault-token .cargo/credentials.toml .m2/settings.xml .thunderbird .var snap".split()
-)
-"""Paths in a home directory that stay closed to unasked commands, even if the home is the workspace."""
-
 _SECRET_IN_HOME = tuple(
     ".ssh .gnupg .aws .azure .kube .password-store .netrc .pgpass .pypirc .git-credentials .vault-token .mozilla "
     ".thunderbird .docker/config.json .config/gcloud .config/gh .config/git/credentials .cargo/credentials.toml "
@@ -42,9 +36,6 @@ _SECRET_IN_HOME = tuple(
     ".local/share/opencode/auth.json .local/share/kilo/auth.json".split()
 )
 """Paths in a home directory that hold secrets, and without which programs work."""
-
-MOST_ENTRIES = 2000
-"""How many entries beside a private one are opened individually. Further ones stay closed."""
 
 
 @cache
@@ -72,15 +63,16 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
     if sandbox is None:
         return None
     resolved = record.resolved
-    cwd = (resolved.cwd if resolved else None) or record.spec.cwd
-    closed = _real_paths((*private, *_private_in_home()))
-    inside = tuple(_without(os.path.realpath(root or cwd), closed))
-    repository = tuple(path for path in _repository(cwd) if path not in closed) if _runs(record, {"git"}) else ()
+    top = os.path.realpath(root or (resolved.cwd if resolved else None) or record.spec.cwd)
+    closed = closed_paths(private)
+    inside = opened_paths((top,), closed)
+    repository = resolved.repository if resolved is not None else None
+    around, git = _opened_of(repository, top, closed) if repository is not None else ((), ())
     writes = sandbox.kind == "workspace"
     return SandboxProfile(
-        read=(*inside, *repository),
-        execute=(*sandbox.execute, *(inside if writes else ())),
-        write=(*inside, *repository) if writes else (),
+        read=(*inside, *around, *git),
+        execute=(*opened_paths(map(os.path.realpath, sandbox.execute), closed), *(inside if writes else ())),
+        write=(*inside, *git) if writes else (),
         network=sandbox.network,
         processes=writes or _runs(record, _VIEWERS),
     )
@@ -88,7 +80,7 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
 
 def readable_paths(top: str, hidden: Iterable[str]) -> tuple[str, ...]:
     """Return the paths below a directory that a previewed command may read in a sandbox: all that are not hidden."""
-    return tuple(_without(os.path.realpath(top), {os.path.realpath(path) for path in hidden}))
+    return opened_paths((os.path.realpath(top),), frozenset(map(os.path.realpath, hidden)))
 
 
 def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None) -> dict[str, str]:
@@ -111,45 +103,20 @@ def secret_paths(home: str, workspaces: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in found if os.path.lexists(path) and not path.startswith(inside))
 
 
-def _private_in_home() -> Iterator[str]:
-    homes = {home_of_user(), os.environ.get("HOME") or home_of_user()}
-    return (f"{home.rstrip('/')}/{name}" for home in homes for name in _PRIVATE_IN_HOME)
+def _opened_of(repository: Repository, top: str, closed: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is opened of a repository outside of the workspace: of its work tree, and of its own directory.
 
-
-def _real_paths(paths: Iterable[str]) -> set[str]:
-    """Return the real paths of these; their directories, which most of them share, are looked up once."""
-    directories: dict[str, str] = {}
-    found = set()
-    for path in paths:
-        above, _, name = path.rpartition("/")
-        if not path.startswith("/") or name in {"", ".", ".."}:
-            found.add(os.path.realpath(path))
-            continue
-        if above not in directories:
-            directories[above] = os.path.realpath(above or "/")
-        real = f"{directories[above].rstrip('/')}/{name}"
-        found.add(os.path.realpath(real) if os.path.islink(real) else real)  # noqa: PTH114 (called for each start)
-    return found
-
-
-def _without(top: str, closed: set[str]) -> Iterator[str]:
-    """Yield the largest subtrees of a directory that contain no closed path."""
-    # A Landlock rule opens a whole tree and has no exceptions.
-    beneath = top.rstrip("/") + "/"
-    if top in closed:
-        return
-    if not any(path.startswith(beneath) for path in closed):
-        yield top
-        return
-    try:
-        names = sorted(entry.name for entry in os.scandir(top))[:MOST_ENTRIES]
-    except OSError:
-        return
-    for name in names:
-        path = beneath + name
-        # A link could lead to a closed path.
-        if not Path(path).is_symlink():
-            yield from _without(path, closed)
+    Nothing, unless it is the workspace's own: a `.git` in the workspace or above it, or one that a linked work tree
+    there names, and that names the work tree in turn. `find_repository` has checked that.
+    """
+    tree, common = os.path.realpath(repository.work_tree), repository.common_dir
+    is_around = lies_below(top, (tree,))
+    if not (is_around or lies_below(tree, (top,))) or (is_around and tree != top and contains_a_home(tree)):
+        return (), ()
+    if lies_below(common, closed) or contains_a_home(common):
+        return (), ()
+    git = () if lies_below(common, (top,)) else opened_paths((common,), closed)
+    return opened_paths((tree,), closed) if is_around and tree != top else (), git
 
 
 def _runs(record: CallRecord, programs: Iterable[str]) -> bool:
@@ -159,32 +126,3 @@ def _runs(record: CallRecord, programs: Iterable[str]) -> bool:
     return any(
         word is not None and word.rpartition("/")[2] in programs for word in (*named, *record.spec.command.words()[:1])
     )
-
-
-def _repository(cwd: str) -> Iterator[str]:
-    """Yield the directories of the repository around a directory, the work tree first."""
-    for directory in (Path(cwd), *Path(cwd).parents):
-        found = directory / ".git"
-        if found.is_dir():
-            yield str(directory)
-            return
-        # The `.git` of a linked work tree or a submodule is a file that names a directory elsewhere.
-        if found.is_file():
-            yield str(directory)
-            yield from _linked(found)
-            return
-
-
-def _linked(file: Path) -> Iterator[str]:
-    """Yield the directories that a `.git` file names, if they belong to a repository."""
-    try:
-        kind, _, named = file.read_text()[:4096].partition(":")
-        git = (file.parent / named.strip()).resolve()
-        if kind.strip() != "gitdir" or not (git / "HEAD").is_file():
-            return
-        yield str(git)
-        common = git / "commondir"
-        if common.is_file():
-            yield str((git / common.read_text()[:4096].strip()).resolve())
-    except (OSError, ValueError):
-        return

@@ -82,7 +82,8 @@ class StartOrders:
         order, session = self.of(record), self._board.sessions.get(record.call.session_id)
         directory = order.real_cwd or order.spec.cwd
         roots = (session.root,) if session is not None and session.root else (directory,)
-        found = effects_of(order.spec.command, directory, roots, order.environment, budget_s=EFFECTS_BUDGET_S)
+        environment, budget_s = order.environment, EFFECTS_BUDGET_S
+        found = effects_of(order.spec.command, directory, roots, environment, budget_s=budget_s, closed=self._private)
         return roots_of(found)
 
     def of_preview(
