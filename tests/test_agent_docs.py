@@ -14,7 +14,7 @@ from whisper_tui.cli.dispatch import parser
 
 PAGES = sorted((Path(__file__).parent.parent / "docs" / "agents").glob("*.md"))
 PARSE = {"json": json.loads, "toml": tomllib.loads}
-LAUNCHER = "/path/to/whisper-tui"
+LAUNCHER = ("/path/to/python", "-I", "/path/to/whisper-tui")
 """The launcher that the pages name."""
 STATE = "/path/to/state"
 DIRECTORIES = ("--directories", "/path/to/config", STATE, f"{STATE}/run")
@@ -39,7 +39,7 @@ def snippets(page: Path) -> list[Any]:
 
 def written(client: str, home: Path) -> dict[str, str]:
     """What the installer would write into an empty home, by the name of the file."""
-    wish = InstallRequest(Launch((LAUNCHER,), DIRECTORIES), {"HOME": str(home), "PATH": "/nowhere"})
+    wish = InstallRequest(Launch(LAUNCHER, DIRECTORIES), {"HOME": str(home), "PATH": "/nowhere"})
     planner = profile_of(client).plan_install
     assert planner is not None
     planned = changes(planner(wish).files)
@@ -73,8 +73,8 @@ def command_lines() -> list[list[str]]:
         texts = [text for language in PARSE for text in blocks(page, language)]
         for text in texts:
             found += [
-                split(line.removesuffix(f" {OR_REFUSE}"))[1:]
-                for line in re.findall(rf'"({LAUNCHER} hook [^"]*)"', text)
+                split(line.removesuffix(f" {OR_REFUSE}"))[len(LAUNCHER) :]
+                for line in re.findall(rf'"({" ".join(LAUNCHER)} hook [^"]*)"', text)
             ]
             found += [_ours(json.loads(words)) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]
     return found
@@ -82,7 +82,7 @@ def command_lines() -> list[list[str]]:
 
 def _ours(words: list[str]) -> list[str]:
     """The words behind the launcher, where another program starts it."""
-    return words[words.index(LAUNCHER) + 1 :] if LAUNCHER in words else words
+    return words[words.index(LAUNCHER[-1]) + 1 :] if LAUNCHER[-1] in words else words
 
 
 @pytest.mark.parametrize("line", command_lines(), ids=" ".join)

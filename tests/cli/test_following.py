@@ -131,10 +131,13 @@ def test_the_model_is_told_its_directory_if_the_last_one_is_unknown(claude: Clau
     assert b"the next command starts in" in gone.stderr
 
 
-def test_a_variable_of_its_own_that_bash_reads_still_counts(claude: Claude) -> None:
+def test_a_file_of_the_user_that_bash_reads_first_still_counts(claude: Claude, tmp_path: Path) -> None:
     (claude.workspace / "build").mkdir()
-    (claude.workspace / "mine.sh").write_text("mine() { echo mine; }\n")
-    claude.shell.environment["BASH_ENV"] = f"{claude.workspace}/mine.sh"
+    mine = tmp_path / "set-up" / "mine.sh"
+    mine.parent.mkdir()
+    mine.write_text("mine() { echo mine; }\n")
+    mine.chmod(0o600)
+    claude.shell.environment["BASH_ENV"] = str(mine)
     ran = claude.bash("mine; cd build; bash -c mine")
     assert (ran.stdout, claude.cwd) == (b"mine\nmine\n", f"{claude.workspace}/build")
 

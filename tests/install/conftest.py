@@ -1,6 +1,7 @@
 """A machine of one's own: an empty home, a launcher and clients that are scripts, and what is done with them."""
 
 import json
+import shlex
 import sys
 import zlib
 from pathlib import Path
@@ -60,7 +61,7 @@ class Machine:
         self.bin.mkdir()
         self.environ = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin"}
         launcher = self.program("whisper-tui", HERE / "fake_launcher.py")
-        self.launch = Launch((str(launcher),), ("--home", "/w"))
+        self.launch = Launch((sys.executable, "-I", str(launcher)), ("--home", "/w"))
         self.program("codex", HERE / "fake_codex.py")
         for name, version in VERSIONS.items():
             self.client(name, version)
@@ -98,6 +99,11 @@ class Machine:
 
     def uninstall(self, client: str, **what: Any) -> list[Change]:
         return self.install(client, hook=False, mcp=False, **what)
+
+    @property
+    def start(self) -> str:
+        """How a shell starts the launcher."""
+        return shlex.join(self.launch.program)
 
     @property
     def scene(self) -> DoctorContext:

@@ -111,7 +111,7 @@ def test_the_instance_is_written_also_if_it_is_the_usual_one(machine: Machine) -
     config, state = machine.home / ".config/whisper_tui", machine.home / ".local/state/whisper_tui"
     assert f"hook claude --directories {config} {state} {state}/run --deadline" in machine.text(".claude/settings.json")
     args = machine.said(".claude.json")["mcpServers"]["whisper"]["args"]
-    assert args[:5] == ["mcp", "--directories", str(config), str(state), f"{state}/run"]
+    assert args[0] == "-I" and args[2:7] == ["mcp", "--directories", str(config), str(state), f"{state}/run"]
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
         "hooks": [
             {
                 "type": "command",
-                "command": f"{machine.bin}/whisper-tui hook claude --home /w --deadline 86100 || exit 2",
+                "command": f"{machine.start} hook claude --home /w --deadline 86100 || exit 2",
                 "timeout": 86400,
                 "onFailure": "block",
                 "statusMessage": "waiting in whisper_tui",
@@ -44,8 +44,8 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     assert state["numStartups"] == 7
     assert state["mcpServers"]["whisper"] == {
         "type": "stdio",
-        "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "command": machine.launch.program[0],
+        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
@@ -55,7 +55,15 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     machine.install("claude", project=True)
     assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
     servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
-    assert servers["whisper"]["args"] == ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"]
+    assert servers["whisper"]["args"] == [
+        *machine.launch.program[1:],
+        "mcp",
+        "--home",
+        "/w",
+        "--wait",
+        "86100",
+        "--own-shell",
+    ]
 
 
 def test_claude_code_looks_for_the_servers_of_a_project_under_the_root_of_its_repository(machine: Machine) -> None:
@@ -79,8 +87,8 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     configuration = tomllib.loads(machine.text(".codex/config.toml"))
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
     assert configuration["mcp_servers"]["whisper"] == {
-        "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "command": machine.launch.program[0],
+        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "required": True,
         "startup_timeout_sec": 30,
         "tool_timeout_sec": 86_400,
@@ -93,7 +101,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     (asking,) = machine.said(".codex/hooks.json")["hooks"]["PermissionRequest"]
     assert "exit 2" not in asking["hooks"][0]["command"], "if it fails, Codex asks"
     assert machine.said(".codex/hooks.json")["hooks"]["Stop"] == []
-    assert f'["{machine.bin}/whisper-tui", "exec"]' in machine.text(".codex/rules/whisper_tui.rules")
+    assert json.dumps([*machine.launch.program, "exec"]) in machine.text(".codex/rules/whisper_tui.rules")
 
 
 def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) -> None:
@@ -179,7 +187,7 @@ def test_gemini_cli_counts_in_milliseconds_and_asks_no_second_time(machine: Mach
     assert (marked["toolName"], marked["decision"]) == (["replace", "write_file", "web_fetch"], "allow")
     assert marked["argsPattern"] == '"whisper_tui":"approved"'
     assert rule["toolName"] == "run_shell_command" and rule["decision"] == "allow"
-    assert rule["commandPrefix"] == f"{machine.bin}/whisper-tui exec"
+    assert rule["commandPrefix"] == f"{machine.start} exec"
 
 
 def test_gemini_cli_keeps_asking_if_the_agent_runs_commands_itself(machine: Machine) -> None:
@@ -249,13 +257,11 @@ def test_opencode_gets_a_plugin_and_is_not_asked_twice(machine: Machine) -> None
     machine.install("opencode")
     text = machine.text(".config/opencode/opencode.jsonc")
     assert '"edit": "ask", // always' in text
-    assert f'"bash": {{\n      "*": "ask",\n      "{machine.bin}/whisper-tui exec *": "allow"\n    }},' in text
+    assert f'"bash": {{\n      "*": "ask",\n      "{machine.start} exec *": "allow"\n    }},' in text
     assert '"whisper_*": "allow",\n  },' in text
     plugin = machine.text(".config/opencode/plugin/whisper_tui.js")
-    assert (
-        f'const HOOK = ["{machine.bin}/whisper-tui", "hook", "opencode", "--home", "/w", "--deadline", "86100"]\n'
-        in plugin
-    )
+    words = [*machine.launch.program, "hook", "opencode", "--home", "/w", "--deadline", "86100"]
+    assert f"const HOOK = {json.dumps(words)}\n" in plugin
 
 
 def test_opencode_whose_shell_is_denied_stays_so(machine: Machine) -> None:
@@ -308,7 +314,7 @@ def test_claude_code_runs_no_commands_of_skills_and_lets_approved_ones_out_of_it
     machine.install("claude", mcp=False)
     settings = machine.said(".claude/settings.json")
     assert settings["disableSkillShellExecution"] is True
-    assert settings["sandbox"] == {"excludedCommands": [f"{machine.bin}/whisper-tui exec *"]}
+    assert settings["sandbox"] == {"excludedCommands": [f"{machine.start} exec *"]}
 
 
 def test_without_a_hook_claude_code_stays_unchanged(machine: Machine) -> None:
@@ -344,7 +350,7 @@ def test_opencode_with_one_word_for_all_permissions_keeps_it_for_all_others(mach
     machine.install("opencode", mcp=mcp)
     permission = machine.said(".config/opencode/opencode.json")["permission"]
     assert permission["*"] == "ask"
-    assert permission["bash"][f"{machine.bin}/whisper-tui exec *"] == "allow"
+    assert permission["bash"][f"{machine.start} exec *"] == "allow"
     assert machine.install("opencode", mcp=mcp) == []
     edited = machine.text(".config/opencode/opencode.json").replace("x/y", "x/z")
     machine.write(".config/opencode/opencode.json", edited)
@@ -367,14 +373,14 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
             "preToolUse": [
                 {
                     "type": "command",
-                    "bash": f"{machine.bin}/whisper-tui hook copilot --home /w --deadline 86100 || exit 2",
+                    "bash": f"{machine.start} hook copilot --home /w --deadline 86100 || exit 2",
                     "timeoutSec": 86400,
                 }
             ],
             "SessionStart": [
                 {
                     "type": "command",
-                    "bash": f"{machine.bin}/whisper-tui hook copilot --home /w --deadline 86100",
+                    "bash": f"{machine.start} hook copilot --home /w --deadline 86100",
                     "timeoutSec": 30,
                 }
             ],
@@ -384,8 +390,8 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
     assert list(servers) == ["docs", "whisper"]
     assert servers["whisper"] == {
         "type": "local",
-        "command": f"{machine.bin}/whisper-tui",
-        "args": ["mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "command": machine.launch.program[0],
+        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
         "tools": ["*"],
         "timeout": 86_400_000,
     }

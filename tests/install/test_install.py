@@ -111,6 +111,7 @@ def test_the_instance_that_was_chosen_is_the_one_that_clients_start(machine: Mac
     (handler,) = machine.said(".claude/settings.json")["hooks"]["PreToolUse"][0]["hooks"]
     assert handler["command"].endswith("whisper-tui hook claude --home '/other place' --deadline 86100 || exit 2")
     assert machine.said(".claude.json")["mcpServers"]["whisper"]["args"] == [
+        *machine.launch.program[1:],
         "mcp",
         "--home",
         "/other place",

@@ -27,8 +27,9 @@ def checks(machine: Machine, subject: str) -> list[tuple[CheckState, str]]:
 def test_codex_leaves_everything_to_us_and_its_hook_sees_only_what_is_left(machine: Machine) -> None:
     machine.install("codex", executor=True)
     said = tomllib.loads(machine.text(FILE))
-    program = f"{machine.bin}/whisper-tui"
-    entry = {"id": "whisper", "program": program, "args": ["executor", "--home", "/w"], "initialize_timeout_sec": 30}
+    program, *words = machine.launch.program
+    args = [*words, "executor", "--home", "/w"]
+    entry = {"id": "whisper", "program": program, "args": args, "initialize_timeout_sec": 30}
     assert said == {"default": "whisper", "include_local": False, "environments": [entry]}
     hooks = machine.said(".codex/hooks.json")["hooks"]
     assert {group["matcher"] for groups in hooks.values() for group in groups} == {"^(.*spawn_agent|mcp__.*)$"}

@@ -1,6 +1,7 @@
 """The MCP servers that a client starts are put behind the gateway, found there, and restored to the letter."""
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,7 @@ def test_the_gateway_of_another_installation_is_replaced_and_not_nested(machine:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_server_whose_variables_load_code_is_left(machine: Machine, client: str) -> None:
     path = written(machine, client)
-    path.write_text(path.read_text().replace('"A": "b"', '"PYTHONPATH": "x"').replace('A = "b"', 'PYTHONPATH = "x"'))
+    path.write_text(path.read_text().replace('"A": "b"', '"LD_PRELOAD": "x"').replace('A = "b"', 'LD_PRELOAD = "x"'))
     assert any("files" in note for note in machine.plan_install(client, gateway=True).notes)
     machine.install(client, gateway=True)
     assert words(servers(machine, client)["files"]) == OWN["files"]
@@ -231,7 +232,7 @@ def test_the_doctor_misses_the_gateway_of_a_removed_installation_and_names_that_
     written(machine, client)
     machine.client("npx", "1")
     ours, other = machine.launch, machine.program("elsewhere/whisper-tui", HERE / "fake_launcher.py")
-    machine.launch = Launch((str(other),), ("--home", "/old"))
+    machine.launch = Launch((sys.executable, "-I", str(other)), ("--home", "/old"))
     machine.install(client, gateway=True)
     machine.launch = ours
     assert "server files" in checks_of(machine, client)[CheckState.NOTE].split("another installation")[0]

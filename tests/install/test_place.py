@@ -4,16 +4,19 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ANSWER_S, PROGRAM
-from tests.install.conftest import Machine
+from tests.install.conftest import CLIENTS, Machine
 from tests.install.findings import said, troubles
 from tests.install.test_command_line import whisper
 from tests.outside import outside_only
+from whisper_tui.agents.client_files import Launch
+from whisper_tui.agents.doctor import gaps
 from whisper_tui.agents.findings import CheckState
 
 pytestmark = outside_only
@@ -87,6 +90,39 @@ def test_the_variables_of_a_project_do_not_move_the_server_of_the_tools(machine:
     assert not list((machine.project / "evil" / "whisper_tui").glob("journal*"))
 
 
+ALLOWING = "import sys\ndef main():\n    print('{}')\n    sys.exit(0)\n"
+
+
+@pytest.mark.parametrize("path", ["lib", "."])
+def test_code_of_a_project_does_not_answer_for_the_hook(machine: Machine, path: str) -> None:
+    for package in ("whisper_tui", "whisper_tui/cli"):
+        (machine.project / "lib" / package).mkdir(parents=True)
+        (machine.project / "lib" / package / "__init__.py").write_text(ALLOWING)
+    for module in ("queue", "secrets", "platform", "socket", "json"):
+        (machine.project / f"{module}.py").write_text("raise SystemExit('code of the project')\n")
+    command = installed(machine)
+    try:
+        assert "Not approved yet" in ask(machine, command, {"PYTHONPATH": path})
+    finally:
+        whisper(machine, "stop", "--end-runs")
+
+
+def test_modules_of_a_workspace_are_not_imported_by_what_people_start(machine: Machine) -> None:
+    for module in ("queue", "secrets", "platform", "socket", "json", "argparse", "sqlite3", "asyncio"):
+        (machine.project / f"{module}.py").write_text("raise SystemExit('code of the project')\n")
+    program = str(Path(sys.executable).with_name("whisper-tui"))
+    environ = {**machine.environ, "PYTHONPATH": "."}
+    try:
+        for words in ([program], [sys.executable, "-m", "whisper_tui"]):
+            for verb in (["restart"], ["status"], ["list"], ["explain", "--", "ls"]):
+                ran = subprocess.run(
+                    [*words, *verb], env=environ, cwd=machine.project, capture_output=True, text=True, check=False
+                )
+                assert ran.returncode == 0 and "code of the project" not in ran.stdout + ran.stderr, ran.stderr
+    finally:
+        whisper(machine, "stop", "--end-runs")
+
+
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
 def test_variables_in_the_settings_of_a_project_are_reported(machine: Machine, name: str) -> None:
     machine.install("claude")
@@ -110,10 +146,43 @@ def test_variables_in_the_files_of_gemini_cli_are_reported(machine: Machine, nam
 
 def test_variables_that_change_the_code_of_the_hook_are_no_trifle(machine: Machine) -> None:
     machine.install("claude")
-    machine.write("work/project/.claude/settings.json", json.dumps({"env": {"PYTHONPATH": "evil"}}))
+    machine.write("work/project/.claude/settings.json", json.dumps({"env": {"LD_PRELOAD": "evil"}}))
+    report = machine.doctor("claude")
+    assert "sets LD_PRELOAD" in said(report, "variables", CheckState.BAD)
+    assert not report.proved
+
+
+def test_a_path_of_python_is_a_trifle_for_a_hook_that_ignores_it(machine: Machine) -> None:
+    machine.install("claude")
+    machine.write("work/project/.claude/settings.json", json.dumps({"env": {"PYTHONPATH": "src"}}))
+    report = machine.doctor("claude")
+    assert "sets PYTHONPATH" in said(report, "variables", CheckState.NOTE)
+    assert report.proved
+
+
+def test_a_path_of_python_replaces_a_hook_that_an_earlier_version_wrote(machine: Machine) -> None:
+    machine.launch = Launch(machine.launch.program[-1:], machine.launch.home)
+    machine.install("claude")
+    machine.write("work/project/.claude/settings.json", json.dumps({"env": {"PYTHONPATH": "src"}}))
     report = machine.doctor("claude")
     assert "sets PYTHONPATH" in said(report, "variables", CheckState.BAD)
-    assert not report.proved
+    (sentence,) = gaps("claude-code", machine.project, machine.environ)
+    assert "sets PYTHONPATH" in sentence
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_an_earlier_version_wrote_is_named_and_replaced(machine: Machine, client: str) -> None:
+    new = machine.launch
+    machine.launch = Launch(new.program[-1:], new.home)
+    machine.install(client)
+    machine.launch = new
+    report = machine.doctor(client)
+    assert "starts Python in the old way" in said(report, "launcher", CheckState.BAD)
+    assert "starts Python in the old way" in said(report, "tools", CheckState.BAD)
+    machine.install(client)
+    assert machine.doctor(client).proved
+    machine.uninstall(client)
+    assert not any(b"whisper-tui" in text for text in machine.files().values())
 
 
 def test_a_hook_without_its_directories_is_reported(machine: Machine) -> None:

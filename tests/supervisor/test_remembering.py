@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +179,30 @@ async def test_commands_allowed_by_rules_start_without_a_shell_and_a_minimal_env
     assert order.program == str(programs.workspace / "bin" / "npm")
     assert order.environment["KEPT"] == "z"
     assert not {"BASH_ENV", "LD_PRELOAD"} & set(order.environment)
+
+
+async def test_no_file_of_a_project_runs_before_an_approved_command(programs: Bench, tmp_path: Path) -> None:
+    own = tmp_path / "set-up" / "env.sh"
+    own.parent.mkdir()
+    (programs.workspace / "env.sh").write_text("echo project\n")
+    own.write_text("echo user\n")
+    own.chmod(0o600)
+    (linked := own.with_name("linked.sh")).symlink_to(programs.workspace / "env.sh")
+    (shared := own.with_name("shared.sh")).write_text("echo anybody\n")
+    shared.chmod(0o666)
+    foreign = ("env.sh", f"{programs.workspace}/env.sh", str(linked), str(shared), f"$(touch x){own}", "/no/such/file")
+
+    async def inherited(variables: dict[str, str]) -> set[str]:
+        session = await programs.session(environment={"PATH": "/usr/bin:/bin", **variables})
+        call_id = await programs.submit(session, text="true x")
+        await programs.approve(call_id)
+        order = programs.executor.orders[await programs.ordered(call_id)]
+        return {name for name in variables if name in order.environment}
+
+    for value in foreign:
+        assert await inherited({"BASH_ENV": value, "ENV": value, "KEPT": value}) == {"KEPT"}, value
+    assert await inherited({"PS4": "$(touch x)", "SHELLOPTS": "xtrace"}) == set()
+    assert await inherited({"BASH_ENV": str(own), "ENV": str(own)}) == {"BASH_ENV", "ENV"}
 
 
 async def test_approved_commands_start_as_shown(programs: Bench) -> None:

@@ -276,8 +276,9 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             result.shell_disabled_in.append(path)
         if isinstance(plain, dict) and plain.get("disableAllHooks"):
             result.checks.append(bad("hooks", f"{path} disables all hooks", "Remove disableAllHooks"))
-        if path != settings_of(user):
-            result.checks.extend(findings.variable_checks(path, findings.variables_set_in(plain), TITLE))
+    for path in (shared, settings_of(project)):
+        given = findings.variables_set_in(settings[path])
+        result.checks.extend(findings.variable_checks(path, given, TITLE, result.hooks))
     managed = result.read(MANAGED, JSON)
     if managed.get("allowManagedHooksOnly"):
         result.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))

@@ -319,14 +319,16 @@ SERVER = "whisper"
 
 PROGRAM = "whisper-tui"
 _MODULE = ["-m", "whisper_tui"]
-_EXECUTABLE = re.compile(r"(?:.*/)?whisper-tui")
+_ISOLATED = ({"-I"}, {"-E", "-P"})
+"""Options of Python with which neither a directory nor variables choose what it imports."""
+_EXECUTABLE = re.compile(r"(?:.*/)?whisper-tui|.*/whisper_tui/__main__\.py")
 
 
 class Launch(NamedTuple):
     """The command line of this installation and of one of its instances."""
 
     program: tuple[str, ...]
-    """The launcher by its absolute path, or an interpreter and `-m whisper_tui`."""
+    """The interpreter, isolated, and the program, by their absolute paths."""
     home: tuple[str, ...] = ()
     """The options that choose an instance."""
 
@@ -392,7 +394,9 @@ def is_gateway(words: Sequence[str], launch: Launch) -> bool:
 
 def is_server(words: Sequence[str], launch: Launch) -> bool:
     """True if a command line starts the MCP server of this instance, or its gateway."""
-    launcher = next((each for each in ((PROGRAM,), launch.program) if tuple(words[: len(each)]) == each), ())
+    # Earlier versions started the program without the interpreter, or the module.
+    earlier = ((PROGRAM,), launch.program[-1:], (*launch.program[:1], *_MODULE))
+    launcher = next((each for each in (launch.program, *earlier) if each and tuple(words[: len(each)]) == each), ())
     own, places = _own_words(words)[len(launcher) :], launch.home
     chosen = [at for at, word in enumerate(own) if word.startswith(("--home", "--directories"))]
     # With other directories, another supervisor would be asked: perhaps one of the agent's own.
@@ -403,6 +407,12 @@ def is_server(words: Sequence[str], launch: Launch) -> bool:
 def _own_words(words: Sequence[str]) -> list[str]:
     """The words of a command line before those of another server."""
     return list(words[: words.index("--") if "--" in words else None])
+
+
+def is_isolated(words: Sequence[str]) -> bool:
+    """True if no `PYTHONPATH` and no directory can replace what a command line starts."""
+    launcher = set(launcher_of(words)[1:-1])
+    return any(options <= launcher for options in _ISOLATED)
 
 
 def launcher_of(words: Sequence[str]) -> tuple[str, ...]:

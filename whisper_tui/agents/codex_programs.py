@@ -14,7 +14,7 @@ from typing import Any
 
 from whisper_tui.agents.client_files import InstallRequest, is_launcher
 from whisper_tui.agents.file_entries import Element, FileEntry, Setting, value_at
-from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, note
+from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, not_isolated, note
 from whisper_tui.agents.probe import Canary, NotRun, answer_by_lines, denied_by_supervisor, numbers, prove
 from whisper_tui.model.errors import InvalidRequest
 
@@ -170,6 +170,9 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
         sentence = f"The protocol of environments is experimental; it was measured with Codex {measured}, not {version}"
         checks.append(note("environment", sentence, "If Codex refuses to work, run whisper-tui install codex"))
     words = command_line(ours[0].get("program"), ours[0].get("args", []))
+    # At the other end of ssh, nothing of a project is in the environment.
+    if Path(words[0]).name != "ssh":
+        checks += not_isolated("environment", f"The environment in {path}", words, _AGAIN)
     problem = prove(lambda canary: _ask_environment(words, context, canary))
     if problem is None:
         return [*checks, good("gate", f"The environment in {path} stopped a canary")]

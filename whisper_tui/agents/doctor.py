@@ -9,7 +9,6 @@ from whisper_tui.agents import probe
 from whisper_tui.agents.client_files import SERVER, InstallRequest, Launch, is_gateway, is_server, launcher_of, plain_of
 from whisper_tui.agents.file_entries import value_at
 from whisper_tui.agents.findings import (
-    LOADING,
     RELOCATING,
     Check,
     CheckState,
@@ -19,7 +18,9 @@ from whisper_tui.agents.findings import (
     Report,
     bad,
     good,
+    not_isolated,
     note,
+    replaces,
     variables_set_in,
 )
 from whisper_tui.agents.gateway_servers import gateway_checks, started_words
@@ -132,12 +133,16 @@ def _launcher(name: str, words: list[str], context: DoctorContext, path: Path) -
     again = f"Run whisper-tui install {name}"
     if not launcher:
         return [bad("launcher", f"{path} does not say how whisper_tui is started", again)]
+    if launcher[-1].startswith("/") and not Path(launcher[-1]).exists():
+        return [bad("launcher", f"The launcher of the hook does not run: {launcher[-1]} was not found", again)]
     try:
         answer = run([*launcher, "--version"], context.environ, Path("/"), patience_s=LAUNCHER_S)
     except NotRun as problem:
         return [bad("launcher", f"The launcher of the hook does not run: {problem}", again)]
     if answer.code != 0:
-        return [bad("launcher", f"{launcher[0]} ended with exit code {answer.code}", again)]
+        return [bad("launcher", f"{launcher[-1]} ended with exit code {answer.code}", again)]
+    if old := not_isolated("launcher", f"The hook in {path}", words, again):
+        return old
     if launcher != context.launch.program:
         return [note("launcher", f"{path} starts another installation: {' '.join(launcher)}", again)]
     return [good("launcher", f"{' '.join(launcher)} runs")]
@@ -151,6 +156,7 @@ def _server_checks(server: FoundServer, context: DoctorContext) -> list[Check]:
         checks = [good("tools", f"The MCP server in {server.path} answers as {name}")]
     except NotRun as problem:
         checks = [bad("tools", f"The MCP server in {server.path} cannot be used: {problem}", "Install it again")]
+    checks += not_isolated("tools", f"The MCP server in {server.path}", server.words, "Install it again")
     if server.timeout_s is None or server.timeout_s < LONG_S:
         given = "no time" if server.timeout_s is None else f"{server.timeout_s:g} s"
         checks.append(
@@ -213,7 +219,9 @@ def _starts_ours(entry: object, launch: Launch, *, own: bool) -> bool:
         return False
     given = {*variables_set_in(entry), *variables_set_in({"env": entry.get("environment")})}
     words = started_words(entry)
-    return not given & (RELOCATING | LOADING) and (is_server(words, launch) if own else is_gateway(words, launch))
+    if given & RELOCATING or any(replaces(variable, words) for variable in given):
+        return False
+    return is_server(words, launch) if own else is_gateway(words, launch)
 
 
 SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, plain_of
+from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, is_isolated, launcher_of, plain_of
 from whisper_tui.agents.file_entries import handlers, value_at
 from whisper_tui.agents.hook_formats import SESSION_EVENT
 from whisper_tui.model.errors import BadConfiguration
@@ -197,8 +197,31 @@ def unseen_tools(
 RELOCATING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOME"})
 """Variables that change the directories of whisper_tui for programs whose command line does not name them."""
 
-LOADING = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "LD_PRELOAD", "LD_LIBRARY_PATH"})
-"""Variables that make a program load foreign code. A program cannot defend itself against that."""
+_LOADER = re.compile(r"LD_\w+|DYLD_\w+")
+"""Variables that make every program load foreign code. A program cannot defend itself against that."""
+_OF_SHELLS = re.compile(r"BASH_ENV|ENV|ZDOTDIR|SHELLOPTS|PS4|BASH_FUNC_.*")
+"""Variables with which a shell runs foreign code before the command that it is given."""
+_OF_PYTHON = re.compile(r"PYTHON(?:PATH|HOME|STARTUP|USERBASE|PLATLIBDIR|PYCACHEPREFIX|WARNINGS|BREAKPOINT|INSPECT)")
+_OF_LANGUAGES = re.compile(r"NODE_OPTIONS|NODE_PATH|PERL5OPT|PERL5LIB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS")
+"""Variables with which programs of a language load foreign code. No program of ours reads them."""
+
+
+def replaces(name: str, words: Sequence[str]) -> bool:
+    """True if a variable makes what a command line of ours starts load foreign code."""
+    if _LOADER.fullmatch(name):
+        return True
+    if not _OF_PYTHON.fullmatch(name) or "-I" in launcher_of(words):
+        return False
+    # The directory of the user's own packages is looked up in spite of -E.
+    return name == "PYTHONUSERBASE" or not is_isolated(words)
+
+
+def not_isolated(subject: str, what: str, words: Sequence[str], again: str) -> list[Check]:
+    """Check that a command line of ours starts an isolated Python. Empty: it does."""
+    if is_isolated(words):
+        return []
+    sentence = f"{what} starts Python in the old way: a PYTHONPATH that a project sets, or a queue.py, can replace it"
+    return [bad(subject, sentence, again)]
 
 
 def variables_set_in(settings: Any) -> list[str]:
@@ -207,16 +230,22 @@ def variables_set_in(settings: Any) -> list[str]:
     return [name for name in given if isinstance(name, str)] if isinstance(given, dict) else []
 
 
-def variable_checks(path: Path, names: Iterable[str], title: str) -> list[Check]:
+def variable_checks(path: Path, names: Iterable[str], title: str, hooks: Iterable[FoundHook]) -> list[Check]:
     """Check the variables that a file sets for programs that the client starts."""
-    found = []
+    found, hooks = [], list(hooks)
     for name in dict.fromkeys(names):
-        if name in LOADING:
+        if any(replaces(name, hook.words) for hook in hooks) or _LOADER.fullmatch(name):
             sentence = f"{path} sets {name}, with which {title} starts the hook: other code may then answer for it"
+            found.append(bad("variables", sentence, "Remove it"))
+        elif _OF_SHELLS.fullmatch(name):
+            sentence = f"{path} sets {name}: each shell of {title} then runs other code first, which is not supervised"
             found.append(bad("variables", sentence, "Remove it"))
         elif name in RELOCATING:
             sentence = f"{path} sets {name}, so programs may use other directories of whisper_tui"
             found.append(note("variables", sentence, "Remove it, unless you set it yourself"))
+        elif _OF_PYTHON.fullmatch(name) or _OF_LANGUAGES.fullmatch(name):
+            sentence = f"{path} sets {name}, so what you approve may load code that its command does not name"
+            found.append(note("variables", sentence, "Remove it, unless the project needs it"))
     return found
 
 

@@ -14,10 +14,11 @@ from whisper_tui.agents.client_files import (
     Opener,
     is_gateway,
     is_launcher,
+    launcher_of,
     plain_of,
 )
 from whisper_tui.agents.file_entries import Document, Key, value_at
-from whisper_tui.agents.findings import LOADING, Check, DoctorContext, bad, command_line, good, note
+from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, not_isolated, note, replaces
 from whisper_tui.model.errors import BadConfiguration
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def wrapped_servers(request: InstallRequest, table: GatewayTable) -> tuple[list[
     """
     entries, notes = [], []
     for name, entry in table.servers(plain_of(table.path, table.opener)):
-        problem = why_unwrappable(table, name, entry)
+        problem = why_unwrappable(table, name, entry, request.launch)
         if problem is None:
             entries.append(WrappedServer(table, name, tuple(wrapper(request.launch, name))))
         elif request.gateway:
@@ -183,14 +184,14 @@ def not_wrapped(table: GatewayTable, plain: Any) -> list[str]:
     ]
 
 
-def why_unwrappable(table: GatewayTable, name: str, entry: dict[str, Any]) -> str | None:
+def why_unwrappable(table: GatewayTable, name: str, entry: dict[str, Any], launch: Launch) -> str | None:
     """Return why a server cannot be put behind the gateway. None: it can."""
     if not table.words(entry):
         return "the client starts no program for it"
     if not name.isprintable():
         return "its name holds characters that cannot be printed"
     # They would be set for the gateway as well, and other code could then answer in its place.
-    if set(entry.get(table.variables) or {}) & LOADING:
+    if any(replaces(variable, launch.program) for variable in entry.get(table.variables) or {}):
         return f"its {table.variables} changes what programs load"
     return None
 
@@ -233,11 +234,17 @@ def _behind(client: str, name: str, entry: dict[str, Any], path: Path, context: 
     words = started_words(entry)
     found = split_wrapped(words)
     again = f"Run whisper-tui install {client} --gateway"
-    if (missing := _missing(words[0], entry, context)) is not None:
+    missing = _missing(words[0], entry, context)
+    script = launcher_of(words)[-1]
+    if missing is None and script.startswith("/") and not Path(script).exists():
+        missing = f"{script} was not found"
+    if missing is not None:
         return bad("gateway", f"The gateway before the MCP server {name} in {path} cannot start: {missing}", again)
     if found is not None and (missing := _missing(found[1][0], entry, context)) is not None:
         sentence = f"The MCP server {name} in {path} cannot start behind the gateway: {missing}"
         return bad("gateway", sentence, "Install it, or correct its command line behind --")
+    if old := not_isolated("gateway", f"The gateway before the MCP server {name} in {path}", words, again):
+        return old[0]
     if not is_gateway(words, context.launch):
         return note("gateway", f"The MCP server {name} in {path} is behind the gateway of another installation", again)
     starts = f"starts {found[1][0]}" if found is not None else "is named in the configuration file"

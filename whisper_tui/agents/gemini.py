@@ -267,7 +267,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             result.servers.append(_server(path, entry))
     for path, names in findings.dotenv_files(context.project):
-        result.checks.extend(findings.variable_checks(path, names, TITLE))
+        result.checks.extend(findings.variable_checks(path, names, TITLE, result.hooks))
     result.checks.extend(findings.context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
     rewriting = [hook for hook in result.hooks if "--agent-runs" not in hook.words]
     if result.hooks:

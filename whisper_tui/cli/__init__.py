@@ -5,10 +5,13 @@ import sys
 
 from whisper_tui import __version__
 from whisper_tui.cli.standard_streams import FAILS_CLOSED, hold_descriptors, let_go
+from whisper_tui.system.own_program import forget_foreign_paths
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `whisper-tui` with these arguments, or those of the process. Returns the exit code."""
+    if arguments is None:
+        forget_foreign_paths()
     given = sys.argv[1:] if arguments is None else arguments
     hold_descriptors()
     # Programs ask for the version at every start of theirs, so it does not wait for the subcommands to load.

@@ -37,7 +37,7 @@ _FIND_PYTHON = (
     'sh -c \'PATH="$HOME/.local/bin:$PATH:/usr/local/bin:/opt/homebrew/bin"; export PATH; '
     "for p in python3.13 python3.12 python3.11 python3; do "
     '$p -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))" </dev/null 2>/dev/null && '
-    'exec $p -c "import sys; exec(sys.stdin.buffer.read(SIZE), {})"; done; exit CODE\''
+    'exec $p -I -c "import sys; exec(sys.stdin.buffer.read(SIZE), {})"; done; exit CODE\''
 )
 """Finds Python and lets it read this module. Quoted so that fish and csh hand it to `sh` like bash does."""
 
@@ -173,8 +173,16 @@ def _build(place: Path, arrived: Path, order: Mapping[str, Any]) -> None:
     """Make an environment, and install the packages and their dependencies."""
     python, uv = place / "bin" / "python", shutil.which("uv")
     try:
-        _run([sys.executable, "-m", "venv", place])
-        installer: list[str | Path] = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+        _run([sys.executable, "-I", "-m", "venv", place])
+        installer: list[str | Path] = [
+            python,
+            "-I",
+            "-m",
+            "pip",
+            "install",
+            "--no-input",
+            "--disable-pip-version-check",
+        ]
         installer += ["--quiet", "--retries", "1", "--no-compile"]
     except _Failed as error:
         if uv is None:

@@ -17,10 +17,10 @@ from h11 import LocalProtocolError
 from starlette.types import Receive, Scope, Send
 
 from whisper_tui.cli.standard_streams import on_signals
-from whisper_tui.cli.subcommand import launcher
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import sendable
+from whisper_tui.system.own_program import installed_program
 from whisper_tui.system.state_directory import Directories, make_private
 from whisper_tui.transports.mcp.http_session import HttpSession
 from whisper_tui.transports.mcp.http_site import HOST, BoundedProtocol, McpSite, token_in
@@ -140,7 +140,7 @@ async def _ask_hook(home: Directories, client: str, asked: str, deadline_s: floa
         "input": asked,
         "nonce": secrets.token_hex(12),
         "environment": _environment(),
-        "launcher": launcher(),
+        "launcher": installed_program(),
         "places": home_options(home),
         "deadline_s": deadline_s,
     }

@@ -42,11 +42,11 @@ from whisper_tui.cli.subcommand import (
     complain,
     home_of,
     home_options,
-    launcher,
     without_home,
 )
 from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.system.own_program import own_program
 from whisper_tui.system.ssh_command import NOT_FOUND, SSH_FAILED, ssh_command
 from whisper_tui.wire.protocol import DIAL
 
@@ -114,7 +114,7 @@ def _command(
     options: Options, wanted: "Configuration", host: str, words: Sequence[str], *, terminal: bool, may_ask: bool
 ) -> list[str]:
     if host == HERE:
-        return [*launcher(), *words, *home_options(options)]
+        return [*own_program(), *words, *home_options(options)]
     return ssh_host(wanted, host).command_line(*words, terminal=terminal, may_ask=may_ask)
 
 

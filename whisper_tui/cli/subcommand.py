@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from whisper_tui import __version__
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, UnknownCall, WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.system.own_program import start_of_this_process
 from whisper_tui.wire import light_client as wire
 from whisper_tui.wire.light_client import LightClient, connect_quickly, quick_runtime
 
@@ -301,7 +302,10 @@ def reader_of(options: Options) -> Iterator[LightClient | None]:
 
 
 def launcher() -> list[str]:
-    """The words that start this program again, from anywhere."""
+    """The words that start this program again, from anywhere, as a client's settings have them."""
+    # Clients permit `exec` by these words, which an earlier version has written otherwise.
+    if isolated := start_of_this_process():
+        return isolated
     started = os.path.abspath(sys.argv[0])  # noqa: PTH100  pathlib takes longer than Python to load
     if os.path.basename(started) == "__main__.py" or not os.access(started, os.X_OK):  # noqa: PTH119
         return [sys.executable, "-m", "whisper_tui"]

@@ -15,6 +15,7 @@ from textual_serve.download_manager import DownloadManager
 
 from whisper_tui.cli.standard_streams import on_signals
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.system.own_program import own_module
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import ensure_supervisor
 
@@ -100,7 +101,7 @@ class Cockpit(AppService):
         )
         self._socket = socket
         # The argument list goes straight to exec: a shell could misread a directory name.
-        self._argv = (sys.executable, "-m", "whisper_tui.cli.cockpit_launcher", *map(str, home))
+        self._argv = (*own_module("whisper_tui.cli.cockpit_launcher"), *map(str, home))
 
     async def _close_socket(self) -> None:
         await self._socket.close()

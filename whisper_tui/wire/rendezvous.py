@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from whisper_tui.model.errors import AlreadyRunning, NotAllowed, Unavailable, WhisperError, error_from
 from whisper_tui.system import processes
+from whisper_tui.system.own_program import own_program
 from whisper_tui.system.state_directory import Directories, is_locked, prepare
 from whisper_tui.wire.protocol import SOCKET
 
@@ -261,7 +262,7 @@ def _start(home: Directories, deadline: float, *options: str) -> None:
         try:
             # In "/", so that it keeps no file system busy, and in a new session, so that no terminal ends it.
             process = subprocess.Popen(
-                [sys.executable, "-m", "whisper_tui", "supervise", *home_options(home), *options, "--tell", str(tell)],
+                [*own_program(), "supervise", *home_options(home), *options, "--tell", str(tell)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

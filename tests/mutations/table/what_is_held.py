@@ -6,6 +6,20 @@ GROUPS = "tests/supervisor/engine/test_control_groups.py::"
 
 WHAT_IS_HELD = (
     Mutation(
+        "no code of a project in place of the hook",
+        "whisper_tui.system.own_program.own_program",
+        "_WITH_USER_SITE if _is_linked_by_user() else _ISOLATED",
+        "()",
+        ("tests/install/test_place.py::test_code_of_a_project_does_not_answer_for_the_hook",),
+    ),
+    Mutation(
+        "hooks of earlier versions, which a project can replace",
+        "whisper_tui.agents.findings.not_isolated",
+        "is_isolated(words)",
+        "True",
+        ("tests/install/test_place.py::test_what_an_earlier_version_wrote_is_named_and_replaced",),
+    ),
+    Mutation(
         "control groups: killing what lost its keeper",
         "whisper_tui.supervisor.keeper.attempt_files.OrphanedRun.execute",
         "self._group.kill()",

@@ -32,6 +32,13 @@ WHAT_WAS_APPROVED = (
         (KEPT_WAITING + "test_a_decision_about_a_kept_record_is_applied_once_and_forgets_it",),
     ),
     Mutation(
+        "no code of a project before an approved command",
+        "whisper_tui.supervisor.runs.start_order._inherited",
+        "not _runs_unseen(name, value, workspaces)",
+        "True",
+        ("tests/supervisor/test_remembering.py::test_no_file_of_a_project_runs_before_an_approved_command",),
+    ),
+    Mutation(
         "own shell: only for what a human approved",
         "whisper_tui.supervisor.runs.start_order._in_own_shell",
         "not record.decided_by_human",

@@ -12,6 +12,7 @@ from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
+from whisper_tui.system.own_program import installed_program
 from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import home_options
 
@@ -119,11 +120,9 @@ def project_of(options: Options) -> Path | None:
 def launch_of(options: Options) -> "Launch":
     """Return how a client starts this installation for the instance that the options choose."""
     # The directories are always written out, the default ones too: a project can change the variables that choose them.
-    from whisper_tui.agents.client_files import PROGRAM, Launch
+    from whisper_tui.agents.client_files import Launch
 
-    beside = Path(sys.executable).with_name(PROGRAM)
-    program = (str(beside),) if os.access(beside, os.X_OK) else (sys.executable, "-m", "whisper_tui")
-    return Launch(program, tuple(home_options(home_of(options))))
+    return Launch(tuple(installed_program()), tuple(home_options(home_of(options))))
 
 
 def _carry_out(options: Options, request: "InstallRequest") -> int:

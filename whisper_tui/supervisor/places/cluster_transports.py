@@ -7,7 +7,6 @@ job, Pod or actor would be another place by the same name.
 import importlib.util
 import json
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.places.engines import EngineHost, ask_engine, engine_name, kept
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.system.own_program import own_script
 
 _NO_SLURM = "Install Slurm's client commands, or name a login node of the cluster as host"
 _NO_JOB = 75
@@ -247,7 +247,7 @@ class RayTransport:
 
     def _bridge(self, mode: str, *argv: str) -> list[str]:
         # As a script: the class of the actor then travels to the cluster, where no module of ours is installed.
-        return [sys.executable, str(_BRIDGE), mode, self._address, self._actor, self._resources, *argv]
+        return [*own_script(str(_BRIDGE)), mode, self._address, self._actor, self._resources, *argv]
 
 
 def resources(settings: PlaceSettings) -> dict[str, object]:

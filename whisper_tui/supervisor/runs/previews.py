@@ -32,6 +32,7 @@ from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled,
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
 from whisper_tui.supervisor.runs.preview_changes import beyond_rule, report_of
 from whisper_tui.supervisor.runs.start_order import StartOrders
+from whisper_tui.system.own_program import own_module
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +49,10 @@ async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto"
         return PreviewSupport(problem="the configuration says so: [supervisor] previews")
     ways = [wanted] if wanted != "auto" else list(WAYS)
     store = f"{state}/preview-probe-{os.getpid()}"
-    words = ["-m", "whisper_tui.supervisor.preview.preview_ways", store, home, *ways]
+    words = [*own_module("whisper_tui.supervisor.preview.preview_ways"), store, home, *ways]
     pipe = asyncio.subprocess.PIPE
     try:
-        probe = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)
+        probe = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
         try:
             told, failed = await asyncio.wait_for(probe.communicate(), PROBE_PATIENCE_S)
         finally:

@@ -5,7 +5,8 @@ A command that nobody was asked about starts without a shell if it needs none, a
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isinf
 from pathlib import PurePath
@@ -33,6 +34,7 @@ from whisper_tui.supervisor.runs.sandbox_profile import (
 )
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system import host_files
 from whisper_tui.system.host_files import home_of_user
 
 PREVIEW_TIMEOUT_S = 300.0
@@ -169,7 +171,7 @@ def start_order(
         spec=spec,
         program=program,
         environment={
-            **_inherited(record, environment),
+            **_inherited(record, environment, root),
             **record.spec.environment,
             "WHISPER_TUI": "1",
             "WHISPER_TUI_CALL_ID": record.id,
@@ -225,18 +227,49 @@ def _timeout_and_output_limit(record: CallRecord, settings: SupervisorSettings) 
     return timeout, most
 
 
-def _inherited(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
+def _inherited(record: CallRecord, environment: Mapping[str, str], root: str) -> dict[str, str]:
     """Return the variables that a command inherits from the environment of its session."""
     if record.spec.place:
         # Those of this machine mean nothing there. The place adds what a login shell of the user there sets.
         return {}
     if not _is_unasked(record):
-        return dict(environment)
+        workspaces = tuple(os.path.realpath(path) for path in (root, record.spec.cwd) if path)
+        return {name: value for name, value in environment.items() if not _runs_unseen(name, value, workspaces)}
     rules = _rules_of(record)
     if READ_ONLY.name in rules or (record.sandbox is not None and record.sandbox.kind == "read-only"):
         added = read_only_environment(record.spec, record.resolved, alone=rules == {READ_ONLY.name})
         return minimal_environment(environment, record.sandbox) | added
     return {name: value for name, value in environment.items() if not is_withheld(name)}
+
+
+_READ_FIRST = frozenset({"BASH_ENV", "ENV"})
+"""Variables that name a file which a shell runs before its command."""
+_TRACING = frozenset({"SHELLOPTS", "PS4"})
+"""Variables with which bash runs code before each of its commands."""
+
+
+def _runs_unseen(name: str, value: str, workspaces: Sequence[str]) -> bool:
+    """True if a variable makes the shell of an approved command run code first that its human has not seen.
+
+    A project's settings can set it (decision 32). A file that only the user can change, and that is no part of a
+    workspace, is the user's own set-up, as a profile is.
+    """
+    if name not in _READ_FIRST:
+        return name in _TRACING
+    if not value.startswith("/") or any(character in value for character in '$`"\\\0'):
+        return True
+    real = os.path.realpath(value)
+    if any(real.startswith(workspace.rstrip("/") + "/") for workspace in workspaces):
+        return True
+    try:
+        status = host_files.lstat(real)
+    except (OSError, ValueError):
+        return True
+    return (
+        not stat.S_ISREG(status.st_mode)
+        or status.st_uid not in {0, host_files.user_id()}
+        or bool(status.st_mode & 0o022)
+    )
 
 
 def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone: bool = True) -> dict[str, str]:
