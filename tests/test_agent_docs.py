@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from whisper_tui.agents.client_files import OR_REFUSE, InstallRequest, Launch, changes, split
+from whisper_tui.agents.client_files import OR_GO_ON, OR_REFUSE, InstallRequest, Launch, changes, split
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.dispatch import parser
 
@@ -73,7 +73,7 @@ def command_lines() -> list[list[str]]:
         texts = [text for language in PARSE for text in blocks(page, language)]
         for text in texts:
             found += [
-                split(line.removesuffix(f" {OR_REFUSE}"))[len(LAUNCHER) :]
+                split(line.removesuffix(f" {OR_REFUSE}").removesuffix(f" {OR_GO_ON}"))[len(LAUNCHER) :]
                 for line in re.findall(rf'"({" ".join(LAUNCHER)} hook [^"]*)"', text)
             ]
             found += [_ours(json.loads(words)) for words in re.findall(r'"?args"?(?:: | = )(\[.*\])', text)]

@@ -186,7 +186,8 @@ def _hook_start(program: Program, start: dict[str, Any], clean: Scrubber) -> dic
 
 def _begins(given: dict[str, Any], scene: Scene) -> bool:
     """True if the input is the question about a scene, and not an event after it."""
-    after = str(given.get("hook_event_name")) not in {"None", "PreToolUse", "BeforeTool"}
+    # Copilot does not name its events, but only the one after a tool has a result.
+    after = str(given.get("hook_event_name")) not in {"None", "PreToolUse", "BeforeTool"} or "toolResult" in given
     asked = json.dumps(given.get("tool_input", given.get("toolArgs")))
     quiet = given.get("tool_name") in {"Read", "read", "read_file"}
     return scene.command in asked and not after and not quiet

@@ -12,6 +12,7 @@ NAMES = {
     "preToolUse": "pre_tool_use",
     "permissionRequest": "permission_request",
     "sessionStart": "session_start",
+    "postToolUse": "post_tool_use",
 }
 MOOD = Path(sys.argv[0]).with_name("codex-mood")
 mood = MOOD.read_text().strip() if MOOD.exists() else "well"

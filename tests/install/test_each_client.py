@@ -96,8 +96,9 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     }
     state = configuration["hooks"]["state"]
     hooks = f"{machine.home}/.codex/hooks.json"
-    assert list(state) == [f"{hooks}:pre_tool_use:0:0", f"{hooks}:permission_request:0:0"]
-    assert len({one["trusted_hash"] for one in state.values()}) == 2
+    events = ("pre_tool_use", "permission_request", "post_tool_use")
+    assert list(state) == [f"{hooks}:{event}:0:0" for event in events]
+    assert len({one["trusted_hash"] for one in state.values()}) == 3
     (asking,) = machine.said(".codex/hooks.json")["hooks"]["PermissionRequest"]
     assert "exit 2" not in asking["hooks"][0]["command"], "if it fails, Codex asks"
     assert machine.said(".codex/hooks.json")["hooks"]["Stop"] == []
@@ -112,7 +113,8 @@ def test_codex_keeps_all_its_hooks_in_the_file_where_they_are(machine: Machine) 
     hooks = tomllib.loads(machine.text(".codex/config.toml"))["hooks"]
     assert [group["matcher"] for group in hooks["PreToolUse"]] == ["^x$", "^(Bash|apply_patch|.*spawn_agent|mcp__.*)$"]
     ours = f"{machine.home}/.codex/config.toml"
-    assert list(hooks["state"]) == [f"{ours}:pre_tool_use:1:0", f"{ours}:permission_request:0:0"]
+    trusted = ("pre_tool_use:1:0", "permission_request:0:0", "post_tool_use:0:0")
+    assert list(hooks["state"]) == [f"{ours}:{each}" for each in trusted]
     assert machine.install("codex") == []
     machine.uninstall("codex")
     assert machine.text(".codex/config.toml") == text
@@ -178,10 +180,11 @@ def test_gemini_cli_counts_in_milliseconds_and_asks_no_second_time(machine: Mach
     assert group["matcher"] == (
         "^(run_shell_command|replace|write_file|web_fetch|google_web_search|invoke_agent|mcp_(?!whisper_).*)$"
     )
-    assert settings["hooks"]["AfterTool"][0]["matcher"] == "^run_shell_command$"
     assert group["hooks"][0]["timeout"] == 86_400_000
-    (telling,) = settings["hooks"]["AfterTool"]
-    assert group["hooks"][0]["command"] == f"{telling['hooks'][0]['command']} || exit 2"
+    assert group["hooks"][0]["command"].endswith("hook gemini --home /w --deadline 86100 || exit 2")
+    (after,) = settings["hooks"]["AfterTool"]
+    assert after["matcher"] == group["matcher"] and after["hooks"][0]["timeout"] == 30_000
+    assert after["hooks"][0]["command"].endswith("hook gemini --home /w --deadline 10 --after || true")
     assert settings["mcpServers"]["whisper"]["trust"] is True
     rule, marked = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
     assert (marked["toolName"], marked["decision"]) == (["replace", "write_file", "web_fetch"], "allow")
@@ -377,6 +380,13 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
                     "timeoutSec": 86400,
                 }
             ],
+            "postToolUse": [
+                {
+                    "type": "command",
+                    "bash": f"{machine.start} hook copilot --home /w --deadline 10 --after || true",
+                    "timeoutSec": 30,
+                }
+            ],
             "SessionStart": [
                 {
                     "type": "command",
@@ -514,7 +524,9 @@ def test_kimi_waits_ten_minutes_at_most_and_a_longer_time_anywhere_is_reported(m
     machine.realistic("kimi")
     machine.install("kimi")
     settings = tomllib.loads(machine.text(".kimi-code/config.toml"))
-    _, ours, telling = settings["hooks"]
+    _, ours, done, failed, telling = settings["hooks"]
+    assert (done["event"], failed["event"]) == ("PostToolUse", "PostToolUseFailure")
+    assert done["matcher"] == ours["matcher"] and done["command"].endswith("--deadline 10 --after || true")
     assert (ours["event"], ours["timeout"]) == ("PreToolUse", 600)
     assert ours["command"].endswith("hook kimi --home /w --deadline 570 --agent-runs || exit 2")
     assert telling["event"] == "UserPromptSubmit" and "exit 2" not in telling["command"]
@@ -534,9 +546,12 @@ def test_kimi_has_no_hooks_in_a_project(machine: Machine) -> None:
     assert machine.files() == {}
 
 
-def test_a_codex_that_lists_no_hook_for_the_start_trusts_the_one_that_asks(machine: Machine) -> None:
+@pytest.mark.parametrize(("event", "name"), [("sessionStart", "session_start"), ("postToolUse", "post_tool_use")])
+def test_a_codex_that_does_not_list_a_hook_that_only_informs_trusts_those_that_ask(
+    machine: Machine, event: str, name: str
+) -> None:
     program = machine.bin / "codex"
-    program.write_text(program.read_text().replace('    "sessionStart": "session_start",\n', ""))
+    program.write_text(program.read_text().replace(f'    "{event}": "{name}",\n', ""))
     machine.install("codex", mcp=False)
     text = machine.text(".codex/config.toml")
-    assert "pre_tool_use:0:0" in text and "permission_request:0:0" in text and "session_start" not in text
+    assert "pre_tool_use:0:0" in text and "permission_request:0:0" in text and name not in text

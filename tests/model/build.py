@@ -17,6 +17,7 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.event import (
     AgentGaveUp,
     AgentReturned,
+    AlarmRaised,
     AttemptRefused,
     BackgroundSeen,
     Claimed,
@@ -52,7 +53,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewReport
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
-from whisper_tui.model.state import Claim
+from whisper_tui.model.state import Alarm, Claim
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 
 HUMAN = Decider(surface="cockpit", who="ada")
@@ -267,6 +268,7 @@ def one_of_each() -> tuple[Event, ...]:
         UndoStarted(at=7.284, call_id="2", direction="undo", paths=("/home/me/project/a",), by=HUMAN),
         UndoEnded(at=7.285, call_id="2", problem="a changed meanwhile"),
         EditReverted(at=7.29, call_id="2", by=HUMAN),
+        AlarmRaised(at=7.291, call_id="2", alarm=Alarm(kind="replaced", approved="make test", ran="make clean")),
         EditModeSet(at=7.295, session_id="s1", mode="ask", by=HUMAN),
         SessionClosed(at=7.3, session_id="s1", why="it left"),
     )

@@ -26,6 +26,7 @@ from whisper_tui.policy.rules.rules_toml import read_rules
 from whisper_tui.transports.hook import hook_program
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
+from whisper_tui.transports.hook.what_ran import WhatRan
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 CLIENTS = [program.name for program in RECORDED]
@@ -104,7 +105,9 @@ async def test_a_hook_is_answered_as_when_it_was_recorded(replay: Replay, monkey
     bench = replay.bench
     last = bench.supervisor.queries.last_directory
     shell_directory = ShellDirectory(replay.stage / "directories", last, lambda _: False)
-    server = EndpointServer(HookEndpoint(bench.supervisor, shell_directory), replay.stage / "s", bench.workspace)
+    what_ran = WhatRan(bench.supervisor, bench.supervisor.raise_alarm)
+    endpoint = HookEndpoint(bench.supervisor, shell_directory, what_ran)
+    server = EndpointServer(endpoint, replay.stage / "s", bench.workspace)
     calls = 0
     async with server.open():
         for start in hooks["starts"]:

@@ -20,6 +20,7 @@ from whisper_tui.policy.view import may_change_directory
 from whisper_tui.tools import standard_registry
 from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
 from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
+from whisper_tui.transports.hook.what_ran import WhatRan
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 from whisper_tui.transports.shell_call import ShellCallEndpoint
 from whisper_tui.wire.client import SupervisorClient
@@ -173,9 +174,10 @@ def test_programs_say_no_higher_version_than_their_lines_need():
 async def listening_with_all(supervisor, home):
     last = supervisor.queries.last_directory
     shell_directory = ShellDirectory(Path(home.runtime) / "directories", last, may_change_directory)
+    what_ran = WhatRan(supervisor, supervisor.raise_alarm)
     endpoints = {
-        "hook": HookEndpoint(supervisor, shell_directory),
-        "exec": ExecEndpoint(supervisor, descends, starter_words, lambda _call: None, shell_directory),
+        "hook": HookEndpoint(supervisor, shell_directory, what_ran),
+        "exec": ExecEndpoint(supervisor, descends, starter_words, lambda _: None, shell_directory, what_ran=what_ran),
         "mcp": McpEndpoint(supervisor),
         "call": ShellCallEndpoint(supervisor, standard_registry),
     }

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from whisper_tui.agents import findings
+from whisper_tui.agents import findings, other_hooks
 from whisper_tui.agents.agent_tools import CellTool, Content, FunctionTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON,
     SERVER,
@@ -38,6 +39,7 @@ from whisper_tui.agents.findings import (
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookRequest
 from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.other_hooks import OtherHook, in_groups, sees_any
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OwnRules,
@@ -195,6 +197,13 @@ def question_entry(request: InstallRequest) -> Handler:
     return Handler(QUESTION_EVENT, {**hook_entry(request).group, "hooks": [handler]}, is_ours)
 
 
+def after_entries(request: InstallRequest) -> list[Handler]:
+    """Return the entries of the hook that compares what ran with what was approved."""
+    handler = {"type": "command", "command": request.launch.after_text(NAME), "timeout": AFTER_TIMEOUT_S}
+    group = {**hook_entry(request).group, "hooks": [handler]}
+    return [Handler(("hooks", event), group, is_ours) for event in sorted(HOOK.after_events)]
+
+
 def context_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
     command = request.launch.hook_text(NAME, closed=False)
@@ -223,6 +232,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (question_entry(request), request.hook),
+        *((entry, request.hook) for entry in after_entries(request)),
         (context_entry(request), request.tells_model),
         (Item(("permissions", "allow"), ALLOWED), request.mcp),
         (Setting(NO_SKILL_SHELL, value=True), request.hook),
@@ -279,6 +289,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     for path in (shared, settings_of(project)):
         given = findings.variables_set_in(settings[path])
         result.checks.extend(findings.variable_checks(path, given, TITLE, result.hooks))
+    result.others.extend(_other_hooks(user, context.project, settings))
+    result.checks.extend(findings.after_checks(result, [*settings.values()], HOOK.after_events, is_ours, _REINSTALL))
     managed = result.read(MANAGED, JSON)
     if managed.get("allowManagedHooksOnly"):
         result.checks.append(bad("hooks", f"{MANAGED} allows no hooks but its own", "Ask who manages this machine"))
@@ -301,6 +313,47 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             note("version", f"Claude Code {version} may run a command whose hook fails", "Update Claude Code")
         )
     return result
+
+
+REWRITING = (EVENT[1], QUESTION_EVENT[1])
+"""The events whose hooks can give a call other arguments."""
+
+
+def _other_hooks(user: InstallRequest, project: Path, settings: Mapping[Path, Any]) -> Iterator[OtherHook]:
+    """Yield the other hooks in settings, plugins, agents and skills, of the user, of the project, and of this machine.
+
+    Claude Code runs all of them at once, and the answer that comes last counts.
+    """
+    above, own = directory_of(user), project / ".claude"
+    managed = [MANAGED, *files_in(MANAGED.with_suffix(".d"), ".json")]
+    files = {**settings, **{path: other_hooks.read_or_nothing(path) for path in managed}}
+    for directory in _plugins(above, list(files.values())):
+        for name in ("hooks/hooks.json", ".claude-plugin/plugin.json"):
+            files[directory / name] = other_hooks.read_or_nothing(directory / name)
+    seen = sees_any((*SHELL_TOOLS, *HOOK.hooked_tools), _matches)
+    for path, plain in files.items():
+        yield from in_groups(path, plain, REWRITING, is_ours=is_ours, seen=seen, wins=other_hooks.IF_LATER)
+    for directory in (above, own):
+        texts = [*other_hooks.plugin_files(directory, "agents/**/*.md")]
+        texts += other_hooks.plugin_files(directory, "skills/*/SKILL.md")
+        texts += other_hooks.plugin_files(directory, "commands/**/*.md")
+        yield from other_hooks.in_front_matter(texts, REWRITING)
+
+
+def _plugins(directory: Path, settings: Sequence[Any]) -> list[Path]:
+    """Return the directories of the installed plugins that no settings switch off."""
+    installed = value_at(other_hooks.read_or_nothing(directory / "plugins" / "installed_plugins.json"), ("plugins",))
+    states = [value for plain in settings if isinstance(value := value_at(plain, ("enabledPlugins",)), dict)]
+    found: list[Path] = []
+    for name, places in installed.items() if isinstance(installed, dict) else ():
+        said = [state[name] for state in states if name in state]
+        if said and not any(said):
+            continue
+        for place in places if isinstance(places, list) else [places]:
+            path = place.get("installPath") if isinstance(place, dict) else None
+            if isinstance(path, str) and path.startswith("/"):
+                found.append(Path(path))
+    return found
 
 
 def _second_question(settings: Mapping[Path, Any]) -> list[Check]:

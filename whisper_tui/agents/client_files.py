@@ -313,6 +313,15 @@ DEADLINE_S = 86_100
 OR_REFUSE = "|| exit 2"
 """Appended to the hook's command line. It turns every failure into the exit code that clients treat as a denial."""
 
+OR_GO_ON = "|| true"
+"""Appended to the command line of the hook after a tool: what has run already is held up by no failure."""
+
+AFTER = "--after"
+"""The option of the hook after a tool, which only compares what ran with what was approved (decision 34)."""
+
+AFTER_DEADLINE_S, AFTER_TIMEOUT_S = 10, 30
+"""Seconds that the hook after a tool takes at most, and that its client gets as timeout."""
+
 # Without an underscore, because one client does not allow it in the names of servers.
 SERVER = "whisper"
 """The name of the MCP server in clients."""
@@ -344,6 +353,10 @@ class Launch(NamedTuple):
         # Clients run the command when the hook is missing, killed or broken (decision 17).
         words = shlex.join(self.hook(client, agent_runs=agent_runs, deadline_s=deadline_s))
         return f"{words} {OR_REFUSE}" if closed else words
+
+    def after_text(self, client: str) -> str:
+        """Return the command line of the hook after a tool for a shell."""
+        return f"{shlex.join((*self.hook(client, deadline_s=AFTER_DEADLINE_S), AFTER))} {OR_GO_ON}"
 
     def server(self, *, own_shell: bool = False) -> tuple[str, ...]:
         """Return the command line of the MCP server. `own_shell`: a hook supervises the client's own shell."""

@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 
 import tomlkit
 
+from whisper_tui.agents import other_hooks
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, Tool, patch_of
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON,
     SERVER,
@@ -48,6 +50,7 @@ from whisper_tui.agents.findings import (
     Findings,
     FoundHook,
     FoundServer,
+    after_checks,
     bad,
     command_line,
     context_checks,
@@ -59,6 +62,7 @@ from whisper_tui.agents.findings import (
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookAnswer, HookRequest
 from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.other_hooks import OtherHook, in_groups, sees_any
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
 from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
@@ -72,11 +76,15 @@ EVENT = ("hooks", "PreToolUse")
 QUESTION_EVENT = ("hooks", "PermissionRequest")
 """The event before Codex asks its user, whatever the hook before the call has answered."""
 START_EVENT = ("hooks", SESSION_EVENT)
+AFTER_EVENT = ("hooks", "PostToolUse")
 _EVENT_NAMES: dict[tuple[Key, ...], str] = {
     EVENT: "pre_tool_use",
     QUESTION_EVENT: "permission_request",
     START_EVENT: "session_start",
+    AFTER_EVENT: "post_tool_use",
 }
+_ASKING = (EVENT, QUESTION_EVENT)
+"""The events whose hooks ask the human: an installation without their trust is none."""
 _OURS = tuple(Handler(event, {}, is_ours) for event in _EVENT_NAMES)
 STATE = ("hooks", "state")
 """The table of trusted hooks; those of a project are in the user's configuration, too."""
@@ -104,6 +112,7 @@ class CodexHook(ClaudeFormat):
     quiet_tools = frozenset({"view_image", "update_plan"})
     question_event = QUESTION_EVENT[1]
     session_event = SESSION_EVENT
+    after_events = frozenset({AFTER_EVENT[1]})
 
     def subject(self, tool: str, tool_input: Content) -> object:
         """Return the command or patch alone: in its question, Codex adds a description."""
@@ -159,14 +168,15 @@ def hooks_file(request: InstallRequest) -> tuple[Path, Opener]:
 
 
 def hook_entries(request: InstallRequest) -> list[Handler]:
-    """Return the entries of the hook: before each call, and before Codex asks about a call itself."""
+    """Return the entries of the hook: before each call, before Codex asks about a call itself, and after the call."""
     command = partial(request.launch.hook_text, NAME, agent_runs=request.agent_runs)
     waits = {"type": "command", "command": command(), "timeout": DAY_S, "statusMessage": "waiting in whisper_tui"}
     # If it fails, Codex asks.
     answers = {"type": "command", "command": command(closed=False), "timeout": 60}
     matcher = MATCHER_OF_CALLS if request.executor else MATCHER if request.tools else MATCHER_OF_COMMANDS
-    groups = {EVENT: {"matcher": matcher, "hooks": [waits]}, QUESTION_EVENT: {"matcher": matcher, "hooks": [answers]}}
-    return [Handler(event, group, is_ours) for event, group in groups.items()]
+    compares = {"type": "command", "command": request.launch.after_text(NAME), "timeout": AFTER_TIMEOUT_S}
+    groups = {EVENT: waits, QUESTION_EVENT: answers, AFTER_EVENT: compares}
+    return [Handler(event, {"matcher": matcher, "hooks": [one]}, is_ours) for event, one in groups.items()]
 
 
 def context_entry(request: InstallRequest) -> Handler:
@@ -267,8 +277,9 @@ def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Hand
     states = [(*STATE, key_of(path, hook.path, hook.places(document.plain())[0])) for hook in hooks]
     try:
         hashes = _hashes(request, path.name, opener, document.plain())
-        # What only informs the model must not cost the trust in what asks the human.
-        states = [one for one in states if _ending(one[-1]) in hashes or _EVENT_NAMES[START_EVENT] not in one[-1]]
+        # What only informs must not cost the trust in what asks the human.
+        asking = tuple(f":{_EVENT_NAMES[event]}:" for event in _ASKING)
+        states = [one for one in states if _ending(one[-1]) in hashes or any(name in one[-1] for name in asking)]
         return [Member(state, {"trusted_hash": hashes[_ending(state[-1])]}) for state in states], []
     except KeyError:
         return [], [f"Codex does not see the hook. {UNTRUSTED}"]
@@ -352,12 +363,36 @@ def find(context: DoctorContext, version: str | None) -> Findings:
         if value_at(configuration, ("features", "shell_tool")) is False:
             result.shell_disabled_in.append(layer / "config.toml")
         result.checks.extend(_rule(request, result))
+    result.others.extend(_other_hooks(context))
+    result.checks.extend(after_checks(result, files, HOOK.after_events, is_ours, _REINSTALL))
     result.checks.extend(context_checks(result, files, is_ours, TITLE, _REINSTALL))
     if keys and not any(_EVENT_NAMES[QUESTION_EVENT] in key for key in keys):
         result.checks.append(note("question", "Codex asks a second time about what you have approved", _REINSTALL))
     if version is not None and keys:
         result.checks.extend(_trust_checks(context, keys))
     return result
+
+
+SYSTEM = Path("/etc/codex")
+"""The directory of the configuration of this machine."""
+
+
+def _other_hooks(context: DoctorContext) -> Iterator[OtherHook]:
+    """Yield the other hooks of the user, of the project, of plugins and of this machine.
+
+    Codex runs all of them at once, and the answer that comes last counts.
+    """
+    user, project = context.requests()
+    layers = dict.fromkeys((layer_of(user), layer_of(project), SYSTEM))
+    files = [
+        (layer / name, opener) for layer in layers for name, opener in (("hooks.json", JSON), ("config.toml", TOML))
+    ]
+    files += [(SYSTEM / name, TOML) for name in ("managed_config.toml", "requirements.toml")]
+    files += [(path, JSON) for path in other_hooks.plugin_files(directory_of(user) / "plugins")]
+    seen = sees_any((HOOK.shell_tool, *HOOK.hooked_tools), is_found_by)
+    for path, opener in files:
+        plain = other_hooks.read_or_nothing(path, opener)
+        yield from in_groups(path, plain, EVENT[1:], is_ours=is_ours, seen=seen, wins=other_hooks.IF_LATER)
 
 
 def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any], *, found: bool) -> FoundHook:

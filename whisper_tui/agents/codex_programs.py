@@ -48,7 +48,7 @@ class NoAnswer(Exception):
     """Codex is not installed, or did not answer. The message has the reason."""
 
 
-_OUR_EVENTS = frozenset({"preToolUse", "permissionRequest", "sessionStart"})
+_OUR_EVENTS = frozenset({"preToolUse", "permissionRequest", "sessionStart", "postToolUse"})
 
 
 def hooks_of(environ: Mapping[str, str], directory: Path, *, patience_s: float = PATIENCE_S) -> list[ListedHook]:

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from whisper_tui.agents import other_hooks
 from whisper_tui.agents.agent_tools import Content, FunctionTool, PatchTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON,
     JSON_WITH_COMMENTS,
@@ -19,6 +21,7 @@ from whisper_tui.agents.client_files import (
     is_hook,
     split,
 )
+from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.agents.file_entries import Element, FileEntry, Member, value_at
 from whisper_tui.agents.findings import (
     DoctorContext,
@@ -28,6 +31,7 @@ from whisper_tui.agents.findings import (
     bad,
     command_line,
     human_note_checks,
+    not_compared,
     seconds,
     unseen_tools,
 )
@@ -42,6 +46,7 @@ from whisper_tui.agents.hook_formats import (
     printed,
 )
 from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.other_hooks import OtherHook, sees_any
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ALL_MEASURED, ClientProfile, ServerTable
@@ -52,6 +57,9 @@ TITLE = KNOWN["copilot"].title
 EVENT = ("hooks", "preToolUse")
 BEFORE_TOOLS = ("preToolUse", "PreToolUse")
 """The event before a tool, and the name that other clients give it."""
+AFTER_EVENT = ("hooks", "postToolUse")
+RESULT = "toolResult"
+"""The member of an input that only the event after a tool has."""
 COMMAND_KEYS = ("bash", "command")
 """The keys of a handler under which its command line may stand."""
 PATCH = "apply_patch"
@@ -76,6 +84,7 @@ class CopilotHook(HookFormat):
     event = "preToolUse"
     # Only under this name the event is named in its input.
     session_event = SESSION_EVENT
+    after_events = frozenset({AFTER_EVENT[1]})
     # Its hooks have the root of the repository in a variable. That is too much for a workspace: nobody would be asked
     # about edits below it.
     server_separator = "-"
@@ -102,17 +111,20 @@ class CopilotHook(HookFormat):
     )  # fmt: skip
 
     def read(self, content: Content) -> HookRequest | None:
-        """Read an input. Older versions send the arguments as a text."""
-        named = {NAMES.get(key, key): value for key, value in content.items()}
-        arguments = named.get("tool_input")
-        if isinstance(arguments, str):
-            # A patch is no JSON in any version.
-            arguments = {"patch": arguments} if named.get("tool_name") == PATCH else parsed(arguments)
-        found = super().read({**named, "tool_input": arguments})
+        """Read an input."""
+        found = super().read(_renamed(content))
         if found is None or not isinstance(found.command, Shell):
             return found
         given = found.tool_input
         return replace(found, background=given.get("mode") == "async" or given.get("detach") is True)
+
+    def done(self, content: Content) -> DoneCall | None:
+        """Return the call that is over. The input of this event does not name it, but has a result."""
+        return super().done({**_renamed(content), "hook_event_name": AFTER_EVENT[1]}) if RESULT in content else None
+
+    def after(self, event: str, note: str) -> HookAnswer:
+        """Add a note to the result that the model reads."""
+        return self.session_note(note)
 
     def server_of(self, tool: str, content: Content) -> tuple[str, str] | None:
         """Return the server with the longest name, of those that are configured, with which the tool's name begins."""
@@ -147,6 +159,16 @@ class CopilotHook(HookFormat):
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return a new file, and a fetch."""
         return {"create": {"path": path, "file_text": "canary\n"}, "web_fetch": {"url": url}}
+
+
+def _renamed(content: Content) -> Content:
+    """Return an input with the names of the other clients. Older versions send the arguments as a text."""
+    named = {NAMES.get(key, key): value for key, value in content.items()}
+    arguments = named.get("tool_input")
+    if isinstance(arguments, str):
+        # A patch is no JSON in any version.
+        arguments = {"patch": arguments} if named.get("tool_name") == PATCH else parsed(arguments)
+    return {**named, "tool_input": arguments}
 
 
 HOOK = CopilotHook()
@@ -208,6 +230,12 @@ def hook_entry(request: InstallRequest) -> Element:
     return Element(EVENT, handler if request.tools else {"matcher": MATCHER_OF_COMMANDS, **handler}, is_ours)
 
 
+def after_entry(request: InstallRequest) -> Element:
+    """Return the entry of the hook that compares what ran with what was approved."""
+    handler = {"type": "command", "bash": request.launch.after_text(NAME), "timeoutSec": AFTER_TIMEOUT_S}
+    return Element(AFTER_EVENT, handler if request.tools else {"matcher": MATCHER_OF_COMMANDS, **handler}, is_ours)
+
+
 def context_entry(request: InstallRequest) -> Element:
     """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
     command = request.launch.hook_text(NAME, closed=False)
@@ -231,7 +259,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         *((entry, request.gateway) for entry in behind),
     ]
     # The instructions of our MCP server do not reach its model, so the hook tells it in any case.
-    hooks = [(entry, request.hook) for entry in (hook_entry(request), context_entry(request))]
+    hooks = [(entry, request.hook) for entry in (hook_entry(request), after_entry(request), context_entry(request))]
     files = [
         Shared.of(hook_file_of(request), JSON, hooks, blank=BLANK),
         Shared.of(path, JSON_WITH_COMMENTS, entries),
@@ -252,13 +280,20 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     answered = told = False
     for path in dict.fromkeys(path for request in requests for path in _files_with_hooks(request)):
         plain = result.read(path, JSON_WITH_COMMENTS)
-        told = told or any(is_ours(handler) for _, handler in _handlers(plain, SESSION_EVENT))
-        for matcher, handler in _handlers(plain, *BEFORE_TOOLS):
+        told = told or any(is_ours(handler) for _, _, handler in _handlers(plain, SESSION_EVENT))
+        for _, matcher, handler in _handlers(plain, *BEFORE_TOOLS):
             if is_ours(handler):
                 result.hooks.append(_found_hook(context, path, matcher, handler))
                 answered = answered or _is_called(matcher, f"{SERVER}-wait")
         if value_at(plain, ("disableAllHooks",)) is True:
             result.checks.append(bad("hooks", f"{path} switches hooks off", "Remove disableAllHooks"))
+    result.others.extend(_other_hooks(context))
+    if result.hooks and not any(
+        is_ours(handler)
+        for path in dict.fromkeys(hook.path for hook in result.hooks)
+        for _, _, handler in _handlers(result.read(path, JSON_WITH_COMMENTS), AFTER_EVENT[1])
+    ):
+        result.checks.append(not_compared(_REINSTALL))
     trusted = _trusts(context, result)
     if any(hook.path.is_relative_to(context.project / ".github") for hook in result.hooks) and not trusted:
         sentence = f"Copilot does not run the hooks of {context.project}, because you have not trusted its folder"
@@ -278,14 +313,33 @@ def _files_with_hooks(request: InstallRequest) -> Iterator[Path]:
         yield above / name
 
 
-def _handlers(plain: Any, *events: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the matcher and the handler of every hook of these events: by itself, or in a group as Claude Code's."""
+def _handlers(plain: Any, *events: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the place, the matcher and the handler of every hook of these events: by itself, or in a group."""
     for name in events:
         listed = value_at(plain, ("hooks", name))
-        for each in listed if isinstance(listed, list) else ():
+        for number, each in enumerate(listed if isinstance(listed, list) else ()):
             inner = each.get("hooks") if isinstance(each, dict) else None
             for handler in inner if isinstance(inner, list) else (each,):
-                yield each.get("matcher") if isinstance(each, dict) else None, handler
+                matcher = each.get("matcher") if isinstance(each, dict) else None
+                yield f"hooks.{name}[{number}]", matcher, handler
+
+
+def _other_hooks(context: DoctorContext) -> Iterator[OtherHook]:
+    """Yield the other hooks of the user, of the project and of plugins.
+
+    Copilot asks one after the other, and the last answer counts.
+    """
+    requests = context.requests()
+    files = [path for request in requests for path in _files_with_hooks(request)]
+    for pattern in ("installed-plugins/**/hooks.json", "installed-plugins/**/hooks/*.json"):
+        files += other_hooks.plugin_files(home_of(requests[0]), pattern)
+    seen = sees_any((*SHELLS, *HOOK.hooked_tools), _is_called)
+    for path in dict.fromkeys(files):
+        plain = other_hooks.read_or_nothing(path, JSON_WITH_COMMENTS)
+        for place, matcher, handler in _handlers(plain, *BEFORE_TOOLS):
+            if isinstance(handler, dict) and not is_ours(handler) and seen(matcher):
+                command = next((said for key in COMMAND_KEYS if isinstance(said := handler.get(key), str)), "")
+                yield OtherHook(path, place, command or str(handler.get("type") or "something"), other_hooks.IF_BEHIND)
 
 
 def _trusts(context: DoctorContext, result: Findings) -> bool:

@@ -20,6 +20,7 @@ from whisper_tui.agents.findings import (
     good,
     not_isolated,
     note,
+    other_hook_checks,
     replaces,
     variables_set_in,
 )
@@ -48,6 +49,7 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
     concerned = asked_for or bool(result.hooks or result.servers or result.environments)
     checks = [_installed(client.title, name, program, version)]
     checks += result.checks
+    checks += other_hook_checks(result, client.title)
     if result.shell_disabled_in and not result.hooks:
         checks.append(
             good("hook", f"{client.title} has no shell tool of its own: {result.shell_disabled_in[0]} switches it off")
@@ -239,3 +241,12 @@ def gaps(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
     checks = [*found.checks, *(problem for hook in found.hooks for problem in hook.problems)]
     passed = [check for check in checks if check.subject in SUBJECTS and check.state is CheckState.BAD]
     return [f"Some commands of {profile.title} in {project} bypass the hook: {check.sentence}" for check in passed]
+
+
+def rivals(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each other hook or plugin that may replace approved calls of a client in a project."""
+    profile = profile_behind(client)
+    if profile is None or profile.find is None or not profile.calls_itself(client):
+        return []
+    found = profile.find(DoctorContext(Launch(()), environ, project), None)
+    return [f"{profile.title} in {project}: {check.sentence}" for check in other_hook_checks(found, profile.title)]

@@ -10,6 +10,7 @@ from typing import Any
 from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, is_isolated, launcher_of, plain_of
 from whisper_tui.agents.file_entries import handlers, value_at
 from whisper_tui.agents.hook_formats import SESSION_EVENT
+from whisper_tui.agents.other_hooks import OtherHook, named_hooks
 from whisper_tui.model.errors import BadConfiguration
 
 
@@ -136,6 +137,8 @@ class Findings:
     """Files that make the client leave all commands to our environment, so that they need no hook."""
     shell_disabled_in: list[Path] = field(default_factory=list)
     """Files that disable the client's own shell tool, so that it needs no hook."""
+    others: list[OtherHook] = field(default_factory=list)
+    """Hooks and plugins of somebody else that may replace a call after its approval."""
 
     def read(self, path: Path, opener: Opener) -> Any:
         """Return the content of a file; `{}` if it is missing or cannot be read, with a check for the latter."""
@@ -264,6 +267,34 @@ def dotenv_files(project: Path) -> Iterator[tuple[Path, list[str]]]:
             except OSError:
                 continue
             yield path, _ASSIGNED.findall(text)
+
+
+REPLACES = "Another hook may replace what you have approved"
+
+
+def other_hook_checks(found: Findings, title: str) -> list[Check]:
+    """Name the other hooks and plugins that may replace a call, if there is a hook of ours to be overruled."""
+    if not found.hooks:
+        return []
+    hint = f"{title} takes the answer of one hook alone. Remove it, if you do not know that it changes no call"
+    return [note("other hook", f"{REPLACES}: {sentence}", hint) for sentence in named_hooks(found.others)]
+
+
+def after_checks(
+    found: Findings, files: Sequence[Any], events: Iterable[str], is_ours: Callable[[Any], bool], reinstall: str
+) -> list[Check]:
+    """Check that what ran is compared with what was approved, after each call."""
+    missing = [
+        event
+        for event in sorted(events)
+        if not any(is_ours(handler) for plain in files for _, _, handler in handlers(plain, ("hooks", event)))
+    ]
+    return [not_compared(reinstall)] if found.hooks and missing else []
+
+
+def not_compared(reinstall: str) -> Check:
+    """Return the check of a client whose calls nobody looks at when they are over."""
+    return note("comparison", "Nobody notices if something else runs than what you have approved", reinstall)
 
 
 def context_checks(

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from whisper_tui.agents import findings
+from whisper_tui.agents import findings, other_hooks
 from whisper_tui.agents.agent_tools import Content, FunctionTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON_WITH_COMMENTS,
     SERVER,
@@ -39,6 +40,7 @@ from whisper_tui.agents.findings import (
 from whisper_tui.agents.gateway_servers import GatewayTable, not_wrapped, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, DecisionFormat, HookAnswer, HookRequest, printed
 from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.other_hooks import OtherHook, in_groups, sees_any
 from whisper_tui.agents.own_rules import (
     ImportedRules,
     OrderedRule,
@@ -61,7 +63,7 @@ TITLE = KNOWN["gemini"].title
 EVENT = ("hooks", "BeforeTool")
 AFTER_EVENT = ("hooks", "AfterTool")
 """The only event whose hook can send the model a note: it ignores the notes of `BeforeTool`."""
-AFTER_TIMEOUT_S = 60
+CONTEXT_TIMEOUT_S = 60
 
 is_ours = partial(is_our_hook, NAME)
 """True if a handler in the settings starts our hook."""
@@ -79,6 +81,8 @@ class GeminiHook(DecisionFormat):
     shell_tool = "run_shell_command"
     root_variable = "GEMINI_PROJECT_DIR"
     event = "BeforeTool"
+    after_events = frozenset({AFTER_EVENT[1]})
+    explains_after = True
     session_event = SESSION_EVENT
     background_key = "is_background"
     directory_keys = ("dir_path", "directory")
@@ -120,16 +124,9 @@ class GeminiHook(DecisionFormat):
         """Return a new file, and a fetch."""
         return {"write_file": {"file_path": path, "content": "canary\n"}, "web_fetch": {"prompt": f"look at {url}"}}
 
-    def ran(self, content: Content) -> str | None:
-        """Return the command that has run, if the input is of the hook after the tool."""
-        tool_input = content.get("tool_input")
-        if content.get("hook_event_name") != AFTER_EVENT[1] or not isinstance(tool_input, dict):
-            return None
-        return str(tool_input.get("command") or "")
-
-    def after(self, note: str) -> HookAnswer:
+    def after(self, event: str, note: str) -> HookAnswer:
         """Add a note to the result that the model reads."""
-        return printed({"hookSpecificOutput": {"hookEventName": AFTER_EVENT[1], "additionalContext": note}})
+        return printed({"hookSpecificOutput": {"hookEventName": event, "additionalContext": note}})
 
 
 HOOK = GeminiHook()
@@ -159,28 +156,25 @@ def home_of(request: InstallRequest) -> Path:
 
 def hook_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that asks."""
-    return _hook(request, EVENT, DAY_S, MATCHER if request.tools else MATCHER_OF_COMMANDS)
+    matcher = MATCHER if request.tools else MATCHER_OF_COMMANDS
+    return _hook(EVENT, DAY_S, matcher, request.launch.hook_text(NAME, agent_runs=request.agent_runs))
 
 
 def after_entry(request: InstallRequest) -> Handler:
-    """Return the entry of the hook that tells the model how its command was changed."""
-    return _hook(request, AFTER_EVENT, AFTER_TIMEOUT_S, MATCHER_OF_COMMANDS, closed=False)
+    """Return the entry of the hook that compares what ran, and tells the model how its command was changed."""
+    matcher = MATCHER if request.tools else MATCHER_OF_COMMANDS
+    return _hook(AFTER_EVENT, AFTER_TIMEOUT_S, matcher, request.launch.after_text(NAME))
 
 
 def context_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
-    return _hook(request, ("hooks", SESSION_EVENT), AFTER_TIMEOUT_S, closed=False)
+    command = request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=False)
+    return _hook(("hooks", SESSION_EVENT), CONTEXT_TIMEOUT_S, "", command)
 
 
-def _hook(
-    request: InstallRequest, event: tuple[str, str], timeout_s: int, matcher: str = "", *, closed: bool = True
-) -> Handler:
-    handler = {
-        "name": "whisper_tui",
-        "type": "command",
-        "command": request.launch.hook_text(NAME, agent_runs=request.agent_runs, closed=closed),
-        "timeout": timeout_s * 1000,  # in milliseconds
-    }
+def _hook(event: tuple[str, str], timeout_s: int, matcher: str, command: str) -> Handler:
+    milliseconds = timeout_s * 1000
+    handler = {"name": "whisper_tui", "type": "command", "command": command, "timeout": milliseconds}
     return Handler(event, {**({"matcher": matcher} if matcher else {}), "hooks": [handler]}, is_ours)
 
 
@@ -226,7 +220,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     rewrites = _runs(request)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
-        (after_entry(request), rewrites),
+        (after_entry(request), request.hook),
         (context_entry(request), request.tells_model),
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
@@ -266,6 +260,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             result.checks.append(note("servers", sentence, f"{_REINSTALL} --gateway, if it starts these servers"))
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             result.servers.append(_server(path, entry))
+    result.others.extend(_other_hooks(context, settings))
+    result.checks.extend(findings.after_checks(result, [*settings.values()], HOOK.after_events, is_ours, _REINSTALL))
     for path, names in findings.dotenv_files(context.project):
         result.checks.extend(findings.variable_checks(path, names, TITLE, result.hooks))
     result.checks.extend(findings.context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
@@ -276,6 +272,25 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     if rewriting and not policy_of(user).exists():
         result.checks.append(note("policy", "Gemini CLI asks again about approved commands", _REINSTALL))
     return result
+
+
+SYSTEM = tuple(Path("/etc/gemini-cli") / name for name in ("system-defaults.json", "settings.json"))
+"""The settings of this machine."""
+
+
+def _other_hooks(context: DoctorContext, settings: Mapping[Path, Any]) -> Iterator[OtherHook]:
+    """Yield the other hooks of the user, of the project, of extensions and of this machine.
+
+    Gemini CLI asks one after the other, and each gets what the one before has answered.
+    """
+    user, project = context.requests()
+    files = {**settings, **{path: other_hooks.read_or_nothing(path, JSON_WITH_COMMENTS) for path in SYSTEM}}
+    for request in (user, project):
+        for path in other_hooks.plugin_files(settings_of(request).parent / "extensions", "*/hooks/hooks.json"):
+            files[path] = other_hooks.read_or_nothing(path, JSON_WITH_COMMENTS)
+    seen = sees_any((SHELL_TOOL, *HOOK.hooked_tools), is_found_by)
+    for path, plain in files.items():
+        yield from in_groups(path, plain, EVENT[1:], is_ours=is_ours, seen=seen, wins=other_hooks.IF_BEHIND)
 
 
 def _look_for_disabled(path: Path, plain: Any, result: Findings) -> None:

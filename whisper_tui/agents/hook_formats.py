@@ -25,6 +25,7 @@ from whisper_tui.agents.agent_tools import (
     server_call,
 )
 from whisper_tui.agents.client_files import SERVER
+from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
 
@@ -77,6 +78,9 @@ CONTEXT = (
     "A denied call fails with the human's reason, and nothing was done: follow the reason, and do not try another way."
 )
 """Told to a model at the start of its session, unless the instructions of our MCP server tell it (decision 20)."""
+
+CALL_IDS = ("tool_use_id", "call_id", "tool_call_id")
+"""Names under which clients send their ids of calls."""
 
 OTHER_EVENTS = frozenset(
     [
@@ -141,6 +145,12 @@ class HookFormat(ABC):
     """The event at the start of a session, whose hook can tell the model something. Empty: there is none."""
     repeats_session_event: ClassVar[bool] = False
     """True if this event comes again in the same session."""
+    after_events: ClassVar[frozenset[str]] = frozenset()
+    """The events after a tool, which say what has run."""
+    explains_after: ClassVar[bool] = False
+    """True if only the answer to such an event can tell the model that its command was changed."""
+    directory_keys: ClassVar[tuple[str, ...]] = ()
+    """Arguments of its shell tool that name a directory, absolute or relative to the workspace."""
     keeps_directory: ClassVar[frozenset[str]] = frozenset()
     """Its tools that start each command in the directory in which the last one ended."""
     shows_what_runs: ClassVar[bool] = True
@@ -160,7 +170,7 @@ class HookFormat(ABC):
         tool = _text(content, "tool_name")
         if tool in self.quiet_tools:
             return None
-        is_shell = tool == self.shell_tool or tool in self.other_shell_tools
+        is_shell = self.runs_commands(tool)
         given = content.get("tool_input")
         arguments = ToolArguments(tool, given, "" if is_shell else self.workspace_directory(content))
         command = Shell(text=_text(arguments.values, "command")) if is_shell else self._call(arguments, content)
@@ -176,7 +186,7 @@ class HookFormat(ABC):
             command=command,
             cwd=self.directory(content, arguments.values) if is_shell else arguments.cwd,
             description=str(arguments.values.get("description") or ""),
-            call_id=_optional(content, "tool_use_id", "call_id"),
+            call_id=_optional(content, *CALL_IDS),
             asker=str(content.get("agent_type") or content.get("agent_id") or ""),
             model=str(content.get("model") or ""),
             background=is_shell and arguments.values.get(self.background_key) is True,
@@ -280,20 +290,37 @@ class HookFormat(ABC):
         """Tell the model something at the start of a session."""
         return printed({"hookSpecificOutput": {"hookEventName": self.session_event, "additionalContext": context}})
 
-    def ran(self, content: Content) -> str | None:
-        """Return the command that ran, if the input is of an event after a tool and needs an answer, else None.
+    def runs_commands(self, tool: str) -> bool:
+        """True if a tool runs commands of a shell."""
+        return tool == self.shell_tool or tool in self.other_shell_tools
 
-        Only clients whose hook before the tool cannot reach the model have a hook after it.
-        """
-        return None
+    def done(self, content: Content) -> DoneCall | None:
+        """Return the call that is over, if the input is of an event after a tool. None: it is of another event."""
+        event, tool_input = content.get("hook_event_name"), content.get("tool_input")
+        if event not in self.after_events or not isinstance(tool_input, dict):
+            return None
+        return DoneCall(
+            event=str(event),
+            session=str(content.get("session_id") or ""),
+            tool=str(content.get("tool_name") or ""),
+            tool_input=tool_input,
+            cwd=str(content.get("cwd") or ""),
+            call_id=_optional(content, *CALL_IDS),
+        )
 
-    def after(self, note: str) -> HookAnswer:
-        """Tell the model something about the result of a command."""
+    def after(self, event: str, note: str) -> HookAnswer:
+        """Tell the model something about the result of a call."""
         return NO_DECISION
 
 
 class ClaudeFormat(HookFormat):
     """Claude Code's format, which other clients have adopted."""
+
+    after_events = frozenset({"PostToolUse", "PostToolUseFailure"})
+
+    def after(self, event: str, note: str) -> HookAnswer:
+        """Add a note to the result that the model reads."""
+        return printed({"hookSpecificOutput": {"hookEventName": event, "additionalContext": note}})
 
     def allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
         """Return the decision, with the whole input where it is another one."""
@@ -346,9 +373,6 @@ class CrushHook(ClaudeFormat):
 
 class DecisionFormat(HookFormat):
     """A format with `decision` and `reason` at the top of the answer."""
-
-    directory_keys: ClassVar[tuple[str, ...]] = ()
-    """Arguments of its shell tool that name a directory, absolute or relative to the workspace."""
 
     def directory(self, content: Content, tool_input: Content) -> str:
         """Return the directory that the tool's arguments name, or the workspace."""

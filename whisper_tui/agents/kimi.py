@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from whisper_tui.agents.agent_tools import Content, FunctionTool, ReplaceTool, Tool, ToolArguments, WriteTool
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON_WITH_COMMENTS,
     SERVER,
@@ -28,11 +29,12 @@ from whisper_tui.agents.findings import (
     command_line,
     human_note_checks,
     is_found_by,
+    not_compared,
     seconds,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
-from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, HookRequest, printed
+from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, printed
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import work_tree_around
 from whisper_tui.agents.probe import canaries_of, prove_hook
@@ -61,6 +63,7 @@ class KimiHook(ClaudeFormat):
     # The answer to its event at the start of a session does not reach the model.
     session_event = PROMPT_EVENT
     repeats_session_event = True
+    directory_keys = ("cwd",)
     tools: ClassVar[Mapping[str, Tool]] = {
         "Edit": ReplaceTool("path", "old_string", "new_string", "replace_all"),
         "Write": WriteTool("path", "content"),
@@ -77,10 +80,6 @@ class KimiHook(ClaudeFormat):
             "UpdateGoal", "SetGoalBudget",
         }
     )  # fmt: skip
-
-    def read(self, content: Content) -> HookRequest | None:
-        """Read an input, in which the id of a call has a name of its own."""
-        return super().read({**content, "tool_use_id": content.get("tool_call_id")})
 
     def _call(self, arguments: ToolArguments, content: Content) -> FileEdits | Function | None:
         if arguments.tool == "Write" and arguments.values.get("mode", "overwrite") != "overwrite":
@@ -156,6 +155,13 @@ def hook_entry(request: InstallRequest) -> Element:
     return Element(HOOKS, hook, partial(is_ours, EVENT))
 
 
+def after_entries(request: InstallRequest) -> list[Element]:
+    """Return the entries of the hook that compares what ran with what was approved."""
+    matcher = MATCHER if request.tools else MATCHER_OF_COMMANDS
+    same = {"matcher": matcher, "command": request.launch.after_text(NAME), "timeout": AFTER_TIMEOUT_S}
+    return [Element(HOOKS, {"event": event, **same}, partial(is_ours, event)) for event in sorted(HOOK.after_events)]
+
+
 def context_entry(request: InstallRequest) -> Element:
     """Return the entry of the hook that tells the model about whisper_tui with its first prompt."""
     command = request.launch.hook_text(NAME, closed=False)
@@ -183,6 +189,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     )
     ours: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
+        *((entry, request.hook) for entry in after_entries(request)),
         (context_entry(request), request.hook),
         (permission_entry(), request.mcp),
     ]
@@ -224,6 +231,8 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     for table in dict.fromkeys(server_tables(project)):
         if isinstance(entry := value_at(result.read(table.file, table.opener), (*table.place, SERVER)), dict):
             result.servers.append(_server(table.file, entry, allowed=allowed))
+    if result.hooks and not all(any(is_ours(event, hook) for hook in listed) for event in HOOK.after_events):
+        result.checks.append(not_compared(_REINSTALL))
     told = any(is_ours(PROMPT_EVENT, hook) for hook in listed)
     result.checks.extend(human_note_checks(result, TITLE, _REINSTALL, _REINSTALL, told=told, by_server=False))
     return result

@@ -29,12 +29,14 @@ from whisper_tui.agents.findings import (
     FoundServer,
     bad,
     human_note_checks,
+    not_compared,
     seconds,
     unseen_tools,
 )
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import CONTEXT, DecisionFormat, HookAnswer, HookRequest, longest_server, printed
 from whisper_tui.agents.known_clients import KNOWN
+from whisper_tui.agents.other_hooks import ALWAYS_LOADED, OtherHook, listed_plugins
 from whisper_tui.agents.own_rules import (
     OrderedRule,
     OwnRules,
@@ -56,6 +58,8 @@ COMMAND_LINE = "const HOOK = "
 """The prefix of the plugin's line with the command line of the hook, as JSON."""
 ALL_TOOLS = "const COMMANDS_ONLY = false"
 """The plugin's line with which it sees every tool."""
+COMPARES = 'hook_event_name: "tool.execute.after"'
+"""The words of a plugin that compares what ran with what was approved."""
 TELLS_NOTHING = 'const CONTEXT = ""'
 """The plugin's line with which it does not tell the model about whisper_tui."""
 
@@ -81,6 +85,7 @@ class OpenCodeHook(DecisionFormat):
     quiet_tools = frozenset(
         {"read", "list", "glob", "grep", "todoread", "todowrite", "skill", "question", "lsp", "invalid", "plan_exit"}
     )
+    after_events = frozenset({"tool.execute.after"})
     # The plugin throws on any exit code but 0. That stops the command as an error and not as a denial.
     blocks_by_code = False
 
@@ -95,6 +100,10 @@ class OpenCodeHook(DecisionFormat):
         command = {"command": arguments["command"]} if isinstance(asked.command, Shell) else {}
         decided = {"decided": True} if asked.decided else {}
         return printed({"decision": "allow", "arguments": arguments, **command, "note": note, **decided})
+
+    def after(self, event: str, note: str) -> HookAnswer:
+        """Return a note that the plugin prepends to the output."""
+        return printed({"note": note})
 
     def canary_calls(self, path: str, url: str) -> dict[str, Content]:
         """Return a new file, and a fetch."""
@@ -267,8 +276,13 @@ def find(edition: Edition, context: DoctorContext, version: str | None) -> Findi
                 sees_all = ALL_TOOLS in text.splitlines()
                 result.hooks.append(_found_plugin(edition, context, path, words, sees_all=sees_all))
                 told = told or TELLS_NOTHING not in text.splitlines()
+                if COMPARES not in text:
+                    result.checks.append(not_compared(edition.reinstall))
+            else:
+                result.others.append(OtherHook(path, "", "", ALWAYS_LOADED))
         path = edition.configuration_of(request)
         plain = result.read(path, JSON_WITH_COMMENTS)
+        result.others.extend(listed_plugins(path, plain, "plugin"))
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):

@@ -16,12 +16,15 @@ let servers = []
 const notes = new Map()
 // The calls, by their ids, about which OpenCode does not have to ask again.
 const decided = new Map()
+// The arguments with which each call was allowed, by its id, to be compared with those that it was made with.
+const allowed = new Map()
+const MOST_ALLOWED = 1000
 const asking = new Set()
 process.on("exit", () => asking.forEach((child) => child.kill()))
 
-function ask(input) {
+function ask(input, ...options) {
   return new Promise((resolve, reject) => {
-    const child = spawn(HOOK[0], HOOK.slice(1), { stdio: ["pipe", "pipe", "pipe"] })
+    const child = spawn(HOOK[0], [...HOOK.slice(1), ...options], { stdio: ["pipe", "pipe", "pipe"] })
     asking.add(child)
     const out = []
     const err = []
@@ -41,6 +44,31 @@ function ask(input) {
     })
     child.stdin.end(JSON.stringify(input))
   })
+}
+
+// With the names in one order, because other plugins may set them anew.
+function written(value) {
+  const sorted = (_, each) =>
+    each && typeof each === "object" && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([first], [second]) => (first < second ? -1 : 1)))
+      : each
+  return JSON.stringify(value, sorted)
+}
+
+// Another plugin may have changed a call after it was allowed. Whatever fails here holds nothing up.
+async function compare(input, directory) {
+  const given = allowed.get(input.callID)
+  if (given === undefined || !input.args || written(input.args) === given) return ""
+  const content = {
+    hook_event_name: "tool.execute.after",
+    session_id: input.sessionID,
+    call_id: input.callID,
+    cwd: directory,
+    pid: process.pid,
+    tool_name: input.tool,
+    tool_input: input.args,
+  }
+  return await ask(content, "--after").then((answer) => answer?.note ?? "").catch(() => "")
 }
 
 // The tools of whisper_tui wait in its queue by themselves.
@@ -111,13 +139,15 @@ export const WhisperTui = async ({ client, directory }) => ({
     if (answer.decided === true) {
       decided.set(input.callID, { session: input.sessionID, tool: input.tool, args: { ...output.args } })
     }
+    allowed.delete(input.callID)
+    allowed.set(input.callID, written(output.args))
+    if (allowed.size > MOST_ALLOWED) allowed.delete(allowed.keys().next().value)
     if (answer.note) notes.set(input.callID, answer.note)
   },
   "tool.execute.after": async (input, output) => {
     decided.delete(input.callID)
-    const note = notes.get(input.callID)
-    if (note === undefined) return
+    const found = [notes.get(input.callID), await compare(input, directory)].filter(Boolean)
     notes.delete(input.callID)
-    output.output = `${note}\n${output.output}`
+    if (found.length && typeof output.output === "string") output.output = [...found, output.output].join("\n")
   },
 })

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from whisper_tui.agents.agent_tools import CellTool, Content, FunctionTool, ReplaceTool, Tool, WriteTool
 from whisper_tui.agents.client_files import (
+    AFTER_TIMEOUT_S,
     DAY_S,
     JSON_WITH_COMMENTS,
     SERVER,
@@ -22,6 +23,7 @@ from whisper_tui.agents.findings import (
     Findings,
     FoundHook,
     FoundServer,
+    after_checks,
     bad,
     command_line,
     context_checks,
@@ -54,6 +56,7 @@ class QwenHook(ClaudeFormat):
     shell_tool = "run_shell_command"
     takes_result = False
     background_key = "is_background"
+    directory_keys = ("directory",)
     session_event = SESSION_EVENT
     tools: ClassVar[Mapping[str, Tool]] = {
         "edit": ReplaceTool("file_path", "old_string", "new_string", "replace_all"),
@@ -120,6 +123,14 @@ def hook_entry(request: InstallRequest) -> Handler:
     return Handler(EVENT, {"matcher": matcher, "hooks": [handler]}, is_ours)
 
 
+def after_entries(request: InstallRequest) -> list[Handler]:
+    """Return the entries of the hook that compares what ran with what was approved."""
+    command = request.launch.after_text(NAME)
+    handler = {"name": "whisper_tui", "type": "command", "command": command, "timeout": AFTER_TIMEOUT_S * 1000}
+    group = {**hook_entry(request).group, "hooks": [handler]}
+    return [Handler(("hooks", event), group, is_ours) for event in sorted(HOOK.after_events)]
+
+
 def context_entry(request: InstallRequest) -> Handler:
     """Return the entry of the hook that tells the model about whisper_tui at the start of a session."""
     command = request.launch.hook_text(NAME, closed=False)
@@ -141,6 +152,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     behind, notes = wrapped_servers(request, table)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
+        *((entry, request.hook) for entry in after_entries(request)),
         (context_entry(request), request.tells_model),
         (server_entry(request), request.mcp),
         *((entry, request.gateway) for entry in behind),
@@ -169,6 +181,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
             result.checks.append(bad("hooks", f"{path} switches all hooks off", "Remove disableAllHooks"))
         if isinstance(entry := value_at(plain, ("mcpServers", SERVER)), dict):
             result.servers.append(_server(path, entry))
+    result.checks.extend(after_checks(result, [*settings.values()], HOOK.after_events, is_ours, _REINSTALL))
     result.checks.extend(context_checks(result, list(settings.values()), is_ours, TITLE, _REINSTALL))
     if result.hooks:
         sentence = "Qwen Code runs no hooks with --safe-mode: nothing is supervised then"

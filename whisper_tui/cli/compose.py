@@ -230,11 +230,15 @@ def _notifier(
     return notifier
 
 
-def _gaps(client: str, root: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the commands of a client that its hooks do not hold in a workspace, as the doctor finds them."""
-    from whisper_tui.agents.doctor import gaps
+def _gaps(client: str, root: str, environ: Mapping[str, str], *, by_hook: bool) -> list[str]:
+    """Return the commands of a client that its hooks do not hold in a workspace, and the hooks that may overrule them.
 
-    return gaps(client, Path(root), environ)
+    `by_hook`: a hook of ours was called there, so it is not switched off.
+    """
+    from whisper_tui.agents.doctor import gaps, rivals
+
+    passed = [] if by_hook else gaps(client, Path(root), environ)
+    return [*passed, *rivals(client, Path(root), environ)]
 
 
 def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home: Directories) -> dict[str, Endpoint]:
@@ -243,14 +247,17 @@ def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home:
     from whisper_tui.transports.codex_environment.environment_endpoint import ExecutorEndpoint
     from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
     from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
+    from whisper_tui.transports.hook.what_ran import WhatRan
     from whisper_tui.transports.shell_call import ShellCallEndpoint
 
     shell_directory = ShellDirectory(
         Path(home.runtime) / "directories", supervisor.queries.last_directory, may_change_directory
     )
+    what_ran = WhatRan(supervisor, supervisor.raise_alarm)
+    inputs = supervisor.queries.input_file
     return {
-        "hook": HookEndpoint(supervisor, shell_directory),
-        "exec": ExecEndpoint(supervisor, descends, starter_words, supervisor.queries.input_file, shell_directory),
+        "hook": HookEndpoint(supervisor, shell_directory, what_ran),
+        "exec": ExecEndpoint(supervisor, descends, starter_words, inputs, shell_directory, what_ran=what_ran),
         "call": ShellCallEndpoint(supervisor, partial(_registry, configuration)),
         "executor": ExecutorEndpoint(supervisor),
     }

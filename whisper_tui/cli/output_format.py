@@ -217,27 +217,32 @@ def standing(row: dict[str, Any], seconds: float) -> str:
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """How a call ended, and whether its sandbox blocked it, or the state that it is in."""
-    blocked = (", blocked" if row.get("blocked") else "") + (", taken back" if row.get("taken_back") else "")
+    """How a call ended, whether its sandbox blocked it, and its alarm; or the state that it is in."""
+    more = (", blocked" if row.get("blocked") else "") + (", taken back" if row.get("taken_back") else "") + _alarm(row)
     match row["ending"]:
         case None:
             return state(row)
         case "exited":
-            return f"exit {row['exit_code']}{blocked}"
+            return f"exit {row['exit_code']}{more}"
         case "signalled":
-            return f"{row['signal_name']}{blocked}"
+            return f"{row['signal_name']}{more}"
         case kind:
-            return str(kind).replace("_", " ") + blocked
+            return str(kind).replace("_", " ") + more
+
+
+def _alarm(row: dict[str, Any]) -> str:
+    alarm = row.get("alarm")
+    return f", {alarm['word'].upper()}" if alarm is not None else ""
 
 
 def state(row: dict[str, Any]) -> str:
     """Return the state of a call that has not ended; a run that gets no further is `paused` or `needs input`."""
     if row.get("paused"):
-        return "paused"
+        return f"paused{_alarm(row)}"
     if row.get("needs_input_since"):
-        return "needs input"
+        return f"needs input{_alarm(row)}"
     gone = row.get("agent_gave_up") and row["state"] in {"waiting", "held", "queued"}
-    return f"{row['state']}, agent gone" if gone else str(row["state"])
+    return f"{row['state']}{', agent gone' if gone else ''}{_alarm(row)}"
 
 
 def since(row: dict[str, Any]) -> float:

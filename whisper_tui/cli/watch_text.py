@@ -13,6 +13,7 @@ from whisper_tui.model.ending import signal_name
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     AgentGaveUp,
+    AlarmRaised,
     AttemptRefused,
     BackgroundSeen,
     Decided,
@@ -44,6 +45,7 @@ from whisper_tui.present.ending_text import ending_sentence, ending_word
 from whisper_tui.present.preview_text import findings_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.security_text import (
+    alarm_sentence,
     not_inspected_sentences,
     own_shell_paragraphs,
     refused_sentence,
@@ -123,6 +125,8 @@ def _about_call(event: Event, board: Board) -> str | None:
             return f"Call {call_id} runs as pid {process.leader.pid}: {first_words(record)}."
         case SignalSent(number=number, by=by):
             return f"{signal_name(number)} is sent to call {call_id} {decided_by_text(by)}."
+        case AlarmRaised():
+            return alarm_sentence(record)
         case AgentGaveUp(why=why):
             return f"The agent no longer waits for call {call_id}: {visible(why)}."
         case BackgroundSeen():

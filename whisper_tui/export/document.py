@@ -182,6 +182,10 @@ def _facts(record: CallRecord) -> list[str]:
         word = "Approved" if isinstance(record.decision, Approve) else "Denied"
         by = f"{record.decided_by.surface} {record.decided_by.who}".strip()
         found.append(f"{word} {_time(record.decided_at)} by {in_code(by)}")
+    if (alarm := record.alarm) is not None:
+        found.append(f"ALARM: {alarm.words()}")
+        found.append(f"Approved was {in_code(alarm.approved)}")
+        found += [f"What ran, by the agent's program: {in_code(alarm.ran)}"] if alarm.ran else []
     if record.agent_gave_up is not None:
         found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
     found += _changes(record)

@@ -20,6 +20,7 @@ from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.preview_text import undo_text
+from whisper_tui.present.security_text import alarm_sentence
 from whisper_tui.present.tool_text import short_path
 
 PAGE = 200
@@ -124,6 +125,7 @@ class SessionStory:
             "applied_preview": record.applies,
             "undos": [undo_text(undo, _clock(undo.at)) for undo in (*record.earlier_undos, *_last(record))],
             "edited_by_human": record.edited,
+            "alarm": alarm_sentence(record) or None,
             "agent_gave_up": None if record.agent_gave_up is None else visible(record.agent_gave_up),
             "files": [],
         }
@@ -231,6 +233,8 @@ def _told(row: Row) -> Iterator[str]:
     files = row["files"]
     words = one_line_beginning(row["title"], LONGEST_WORDS)
     yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}{gone}]"
+    if row["alarm"]:
+        yield f"{'':17}! {row['alarm']}"
     moved_away = {file["moved_from"] for file in files}
     for file in files:
         # The line of the move names both places.

@@ -12,6 +12,7 @@ from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
     AgentGaveUp,
     AgentReturned,
+    AlarmRaised,
     AttemptRefused,
     BackgroundSeen,
     CallEvent,
@@ -51,6 +52,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.packed_calls import CallRecords, PackedCalls, in_parts
 from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.state import (
+    MOST_ALARMS,
     MOST_UNDOS,
     CallRecord,
     CallState,
@@ -82,7 +84,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _with(record, starting, limits=event.limits, attempts=event.attempt, keeps=event.keeps)
         case Spawned():
             return _with(record, Running(attempt=event.attempt, process=event.process))
-        case BackgroundSeen() | SignalSent() | AgentGaveUp() | AgentReturned():
+        case BackgroundSeen() | SignalSent() | AgentGaveUp() | AgentReturned() | AlarmRaised():
             return _with(record, record.state, **_note(record, event))
         case Finished():
             return _with(record, _ended(record, event))
@@ -125,7 +127,9 @@ def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
     return record.model_copy(update={"state": state, **change})
 
 
-def _note(record: CallRecord, event: BackgroundSeen | SignalSent | AgentGaveUp | AgentReturned) -> dict[str, object]:
+def _note(
+    record: CallRecord, event: BackgroundSeen | SignalSent | AgentGaveUp | AgentReturned | AlarmRaised
+) -> dict[str, object]:
     """Return the changed fields beside the state."""
     match event:
         case BackgroundSeen():
@@ -139,6 +143,9 @@ def _note(record: CallRecord, event: BackgroundSeen | SignalSent | AgentGaveUp |
             return {"agent_gave_up": event.why, "stopping": event.stopping}
         case AgentReturned():
             return {"agent_gave_up": None}
+        case AlarmRaised():
+            alarm = event.alarm.model_copy(update={"at": event.at})
+            return {"alarms": (*record.alarms, alarm)[:MOST_ALARMS]}
 
 
 def _decided(record: CallRecord, event: Decided) -> CallState:
@@ -320,8 +327,8 @@ class Board:
                 self.refused.append(event)
             case RulesChanged():
                 self.rules[event.path] = event
-            case EditReverted() | UndoStarted() | UndoEnded() if event.call_id not in self.calls:
-                pass  # What was done long ago can be taken back as well; the journal knows its call.
+            case EditReverted() | UndoStarted() | UndoEnded() | AlarmRaised() if event.call_id not in self.calls:
+                pass  # These can come long after the call, which the journal knows.
             case Submitted():
                 self._place(self.calls.get(event.call.id), CallRecord(call=event.call, state=Unjudged()))
             case _:

@@ -28,7 +28,7 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.preview import Preview
 from whisper_tui.model.run import NO_STALL, BackgroundProcess, Blocked, Stall
 from whisper_tui.model.secrets import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import Alarm, CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict, is_grave
 
 
@@ -74,6 +74,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "submitted_at": record.call.submitted_at,
         "rule": record.verdict.rule if record.verdict else None,
         "agent_gave_up": record.agent_gave_up,
+        "alarm": _alarm(record),
         "risks": [
             {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
             for risk in (record.verdict.risks if record.verdict else ())
@@ -127,6 +128,12 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
         # Ended is not over: processes that the command left behind may still run.
         "settled": not record.is_open,
     }
+
+
+def _alarm(record: CallRecord) -> Row | None:
+    """The alarm that holds. None: there is none."""
+    alarm = record.alarm
+    return None if alarm is None else {**masked_alarm(alarm).model_dump(), "word": alarm.word(), "words": alarm.words()}
 
 
 def _asked(record: CallRecord) -> Row | None:
@@ -342,6 +349,11 @@ def masked_environment(environment: dict[str, str]) -> dict[str, str]:
     return {name: MASK if value and is_secret_name(name) else masked(value) for name, value in environment.items()}
 
 
+def masked_alarm(alarm: Alarm) -> Alarm:
+    """An alarm with every secret in its texts replaced."""
+    return alarm.model_copy(update={"approved": masked(alarm.approved), "ran": masked(alarm.ran)})
+
+
 def masked_spec(spec: CommandSpec) -> CommandSpec:
     """The same specification with every secret in its command and in its variables replaced."""
     hidden = {"command": masked_command(spec.command), "environment": masked_environment(spec.environment)}
@@ -355,6 +367,7 @@ def masked_record(record: CallRecord) -> CallRecord:
         edited = decision.edited and masked_spec(decision.edited)
         decision = decision.model_copy(update={"edited": edited, "remember": _scope(decision.remember)})
     changes: dict[str, object] = {
+        "alarms": tuple(map(masked_alarm, record.alarms)),
         "call": hidden.call(record.call),
         "decision": decision,
         "verdict": record.verdict and hidden.verdict(record.verdict),

@@ -21,7 +21,7 @@ from whisper_tui.model.run import (
     SignalTarget,
     Usage,
 )
-from whisper_tui.model.state import Claim
+from whisper_tui.model.state import Alarm, Claim
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
@@ -179,6 +179,14 @@ class Claimed(Fact):
     kind: Literal["claimed"] = "claimed"
     call_id: str
     claim: Claim
+
+
+class AlarmRaised(Fact):
+    """Something else than what was approved was seen to run, or what was approved did not come."""
+
+    kind: Literal["alarm_raised"] = "alarm_raised"
+    call_id: str
+    alarm: Alarm
 
 
 class Finished(Fact):
@@ -376,6 +384,7 @@ CallEvent = (
     | Finished
     | Settled
     | EditReverted
+    | AlarmRaised
     | PreviewStarted
     | PreviewEnded
     | PreviewDropped

@@ -1,6 +1,7 @@
 """States of calls: a union whose arms carry exactly their own data; the record of a call; machines."""
 
 import signal
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,6 +28,35 @@ from whisper_tui.model.verdict import Resolved, Verdict
 MOST_UNDOS = 20
 """Undos and redos of one call that its record keeps; the journal has all of them."""
 _STILL = (signal.SIGSTOP, signal.SIGCONT)
+
+
+LONGEST_ALARM = 2_000
+"""Characters of a text in an alarm."""
+MOST_ALARMS = 4
+"""Alarms of one call. The first ones say what matters; agents could raise any number."""
+
+
+class Alarm(Value):
+    """A sign that an agent's program did something else than what was approved (decision 34)."""
+
+    kind: Literal["replaced", "missing"]
+    """*replaced*: the program says that it ran something else. *missing*: the ticket of the call was not shown."""
+    approved: str = Field(max_length=LONGEST_ALARM)
+    """The command that was approved, or the arguments with which a tool was allowed."""
+    ran: str = Field(default="", max_length=LONGEST_ALARM)
+    """The same as the program says that it ran. Empty: that is unknown."""
+    at: float = 0.0
+    """Seconds since the epoch. 0: as in the event, which has it."""
+
+    def word(self) -> str:
+        """Say it in a word or two, for a column."""
+        return "did not come" if self.kind == "missing" else "replaced"
+
+    def words(self) -> str:
+        """Say it as a clause."""
+        if self.kind == "missing":
+            return "it was approved and did not come: something else may have run"
+        return "the agent's program ran something else in its place, outside of whisper_tui"
 
 
 class Unjudged(Value):
@@ -166,6 +196,15 @@ class CallRecord(Value):
     """The newest undo, or redo, of the changes of its run. None: there was none."""
     earlier_undos: tuple[Undo, ...] = ()
     """Those before it, oldest first; the last `MOST_UNDOS` of them."""
+    alarms: tuple[Alarm, ...] = Field(default=(), exclude_if=not_)
+    """Signs that its agent's program did something else, oldest first."""
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """The alarm that holds: a replacement before a missing ticket. None: there is none, or the ticket came late."""
+        replaced = next((alarm for alarm in self.alarms if alarm.kind == "replaced"), None)
+        missing = self.alarms[0] if self.alarms and self.claim is None else None
+        return replaced or missing
 
     @property
     def id(self) -> str:

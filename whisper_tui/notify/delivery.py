@@ -97,6 +97,15 @@ def stall_text(records: Sequence[CallRecord], board: Board, news: StallNews) -> 
     return f"{count(len(records), 'command')} of {who} {one if len(records) == 1 else many}"
 
 
+def alarm_text(records: Sequence[CallRecord], board: Board) -> str:
+    """Return a sentence about calls with alarms, with the names of their sessions."""
+    names = dict.fromkeys(
+        session_label(board.sessions.get(each.call.session_id), each.call.session_id) for each in records
+    )
+    who = ", ".join(list(names)[:MOST_NAMES])
+    return f"ALARM: {count(len(records), 'approved call')} of {who}: something else may have run"
+
+
 def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
     """Return a sentence about new calls: which sessions ask, and the gravest risk."""
     # Commands are left out, because locked screens show notifications.
@@ -114,7 +123,7 @@ def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
 
 
 def notification_json(
-    records: Sequence[CallRecord], board: Board, event: Literal["waiting"] | StallNews = "waiting"
+    records: Sequence[CallRecord], board: Board, event: Literal["waiting", "alarm"] | StallNews = "waiting"
 ) -> bytes:
     """Return a JSON object and a line feed: the calls as rows with their risks, and the number of waiting calls.
 

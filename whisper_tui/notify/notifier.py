@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from whisper_tui.model.api import Presence, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import NotAllowed, WhisperError
-from whisper_tui.model.event import Event
+from whisper_tui.model.event import AlarmRaised, Event
 from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
@@ -22,6 +22,7 @@ from whisper_tui.notify.delivery import (
     SAVE_TITLE,
     TITLE,
     NotifySettings,
+    alarm_text,
     desktop_environment,
     desktop_program,
     notification,
@@ -256,6 +257,11 @@ class Notifier:
             self._notify(stall_text(records, self._screen.board, news))
         self.look()
 
+    def alarmed(self, records: list[CallRecord]) -> None:
+        """Notify about alarms, whoever is there: what they are about has happened already."""
+        if records and self._settings.when != "never" and self._notifications.muted is None:
+            self._notify(alarm_text(records, self._screen.board))
+
     def _away(self) -> bool:
         idle = self._screen.clock() - self._screen.last_input_at
         return not self._screen.terminal_has_focus or idle >= self._settings.away_after_s
@@ -328,6 +334,8 @@ class BackgroundNotifier:
         self._notifications = PendingNotifications(settings, clock)
         self._stalled: dict[str, StallNews] = {}
         """Runs that have stalled since the last check."""
+        self._alarmed: dict[str, None] = {}
+        """Calls with alarms that nobody was notified about, oldest first."""
         self._failed: dict[str, str] = {}
         self._deliveries: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -348,6 +356,8 @@ class BackgroundNotifier:
 
     def on_event(self, event: Event) -> None:
         """Note that a call has changed."""
+        if isinstance(event, AlarmRaised):
+            self._alarmed[event.call_id] = None
         if call_id := getattr(event, "call_id", None):
             self._notifications.changed(call_id, self._board.calls.get(call_id))
             if self._buttons is not None:
@@ -369,12 +379,21 @@ class BackgroundNotifier:
         due = [calls[call_id] for call_id in self._notifications.due(away=away) if call_id in calls]
         if due:
             self._notify(waiting_text(due, self._board), notification_json(due, self._board), due)
+        self._look_at_alarms()
         # As in a cockpit, a run that stalled while somebody was there is not reported later.
         found, self._stalled = self._stalled, {}
         for news in STALL_NEWS:
             stalled = [calls[call_id] for call_id in found if found[call_id] == news and call_id in self._board.running]
             if stalled and self._notifications.may_notify(away=away):
                 self._notify(stall_text(stalled, self._board, news), notification_json(stalled, self._board, news))
+
+    def _look_at_alarms(self) -> None:
+        # Muted, they stay until notifications are on again. Whether somebody is at a cockpit makes no difference.
+        if self._alarmed and self._settings.when != "never" and self._notifications.muted is None:
+            calls = [record for call_id in self._alarmed if (record := self._board.calls.get(call_id)) is not None]
+            self._alarmed.clear()
+            if calls:
+                self._notify(alarm_text(calls, self._board), notification_json(calls, self._board, "alarm"))
 
     def _notify(self, words: str, content: bytes, waiting: Sequence[CallRecord] = ()) -> None:
         # In a separate task, because a program may be slow and must not delay the next notification.

@@ -19,6 +19,7 @@ from whisper_tui.present.ending_text import ending_sentence, ending_word, recent
 from whisper_tui.present.explained_words import explained_paragraphs
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
 from whisper_tui.present.security_text import (
+    alarm_paragraphs,
     blocked_paragraphs,
     not_inspected_sentences,
     own_shell_paragraphs,
@@ -225,7 +226,12 @@ def _runs_for(state: Running, now: float) -> float:
 
 
 def standing(record: CallRecord, now: float) -> Line:
-    """Return the state of a call as a symbol and words."""
+    """Return the state of a call as a symbol and words, after its alarm."""
+    alarm = (Span(f"! {record.alarm.word()}", "bad"), Span("  ")) if record.alarm is not None else ()
+    return (*alarm, *_state(record, now))
+
+
+def _state(record: CallRecord, now: float) -> Line:
     match record.state:
         case Waiting(since=since):
             return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
@@ -329,7 +335,7 @@ def place_paragraphs(spec: CommandSpec) -> tuple[Paragraph, ...]:
 
 def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
     """Return the outcome so far. It is above the command, because people look for it first once a call runs."""
-    found: list[Paragraph] = list(blocked_paragraphs(record.blocked))
+    found: list[Paragraph] = [*alarm_paragraphs(record), *blocked_paragraphs(record.blocked)]
     if isinstance(record.state, Waiting) and record.state.returned_because:
         found.append(labelled("Asked again", said(record.state.returned_because, "risk")))
     if record.process is not None:

@@ -10,7 +10,7 @@ from whisper_tui.model.event import ORDER, READ_ONLY_ENTRY, AttemptRefused, Rule
 from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.text import visible
+from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
@@ -20,6 +20,9 @@ __all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_ro
 
 NOT_INSPECTED = "not inspected"
 """Said of a call that runs code which nobody has read: no word about it may sound harmless."""
+
+LONGEST_IN_ALARM = 200
+"""Characters of a command in the sentence of an alarm; the card has all of it."""
 
 MOST_NAMED = 4
 """Pieces of such code that are named."""
@@ -181,6 +184,37 @@ def refused_sentence(attempt: AttemptRefused) -> str:
     who = f"pid {attempt.pid}{program}{inside}" if attempt.pid else "an unknown process"
     others = f" {count(attempt.left_out, 'other')} before it went unrecorded." if attempt.left_out else ""
     return f"Refused: {who} tried to {tried}; {visible(attempt.why)}.{others}"
+
+
+def alarm_sentence(record: CallRecord) -> str:
+    """Describe the alarm of a call: what was approved, and what ran."""
+    alarm = record.alarm
+    if alarm is None:
+        return ""
+    approved = _quoted(alarm.approved)
+    if alarm.kind == "missing":
+        what = f"call {record.id} was approved and did not come: something else may have run"
+        return f"Alarm: {what}. Approved: {approved}."
+    what = f"something else ran than what was approved in call {record.id}, outside of whisper_tui"
+    return f"Alarm: {what}. Approved: {approved}. What ran: {_quoted(alarm.ran)}."
+
+
+def _quoted(text: str) -> str:
+    return one_line_beginning(masked(text), LONGEST_IN_ALARM)
+
+
+def alarm_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
+    """Return the alarm of a call, what was approved, and what its agent's program says that it ran."""
+    alarm = record.alarm
+    if alarm is None:
+        return ()
+    found = [
+        labelled("ALARM", (Span(f"{alarm.words()[:1].upper()}{alarm.words()[1:]}.", "bad"),), decides=True),
+        labelled("Approved", said(masked(alarm.approved), "command"), at_words=False, decides=True),
+    ]
+    if alarm.ran:
+        found.append(labelled("What ran", said(masked(alarm.ran), "bad"), at_words=False, decides=True))
+    return tuple(found)
 
 
 def own_shell_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:

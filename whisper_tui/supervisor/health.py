@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
@@ -41,16 +43,23 @@ class Health:
         self._noted = False
 
 
-HookGaps = Callable[[str, str, Mapping[str, str]], Sequence[str]]
-"""Returns, for a client's name, workspace and environment, a sentence about each gap in its hooks there.
-It reads files, so it is called in a thread."""
+class HookGaps(Protocol):
+    """Finds the gaps in the hooks of a client. It reads files, so it is called in a thread."""
+
+    def __call__(self, client: str, root: str, environ: Mapping[str, str], *, by_hook: bool) -> Sequence[str]:
+        """Return a sentence about each gap in a workspace, and about each hook that may overrule ours.
+
+        `by_hook`: a hook of ours was called there, so it is not switched off.
+        """
+        ...
+
 
 MOST_SENTENCES = 5
 """Limit of sentences that are kept about one session."""
 
 
 class UnguardedAgents:
-    """Agents whose own commands bypass approval, because their client's hooks are switched off in their workspace."""
+    """Agents whose commands bypass approval or may be replaced, because of their client's hooks in their workspace."""
 
     def __init__(self, gaps: HookGaps | None, board: Board, environment_of: Callable[[str], Mapping[str, str]]) -> None:
         self._gaps = gaps
@@ -60,11 +69,13 @@ class UnguardedAgents:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, session: Session) -> None:
-        """Check the hooks in the workspace of a session that a client opened over MCP."""
-        # A client without working hooks still starts the MCP server, and no hook would come to report it. A session
-        # with a key was opened by a hook, so that one works.
-        if self._gaps is None or session.client is None or session.key is not None or session.relayed:
+        """Check the hooks in the workspace of a session; of one that hooks have opened, once."""
+        # A client without working hooks still starts the MCP server, and no hook would come to report it.
+        if self._gaps is None or session.client is None or session.relayed:
             return
+        if session.key is not None and session.id in self._found:
+            return
+        self._found[session.id] = ()
         task = asyncio.create_task(self._check(self._gaps, session, session.client.name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -86,7 +97,8 @@ class UnguardedAgents:
     async def _check(self, gaps: HookGaps, session: Session, client: str) -> None:
         try:
             environment = self._environment_of(session.id)
-            found = await asyncio.to_thread(gaps, client, session.root, environment)
+            by_hook = session.key is not None
+            found = await asyncio.to_thread(partial(gaps, client, session.root, environment, by_hook=by_hook))
         except (OSError, ValueError, WhisperError):  # The agent is served all the same.
             _log.exception("whether the hooks of %s work in %s is not known", client, session.root)
             return

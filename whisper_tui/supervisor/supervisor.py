@@ -12,6 +12,7 @@ from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMod
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
+    AlarmRaised,
     AttemptRefused,
     EditModeSet,
     EditReverted,
@@ -21,6 +22,8 @@ from whisper_tui.model.event import (
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
+    MOST_ALARMS,
+    Alarm,
     CallRecord,
     Claim,
     Ended,
@@ -348,6 +351,13 @@ class Supervisor:
     def attempt_refused(self, attempt: AttemptRefused) -> None:
         """Record an attempt to decide by a process that must not decide."""
         self._store.record(attempt)
+
+    def raise_alarm(self, call_id: str, alarm: Alarm) -> None:
+        """Record that something else than what was approved seems to have run; a few times for each call at most."""
+        record = self._store.call(call_id)
+        known = [each.model_copy(update={"at": alarm.at}) for each in record.alarms]
+        if alarm not in known and len(known) < MOST_ALARMS:
+            self._store.record(AlarmRaised(at=self._clock(), call_id=call_id, alarm=alarm), durable=True)
 
     async def shutdown(self, *, end_runs: bool = False) -> None:
         """Request a stop; with `end_runs`, end the runs first."""

@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from whisper_tui.agents.hook_formats import HookFormat
 from whisper_tui.agents.known_clients import profile_behind
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import FileEdits, Session
@@ -208,7 +209,7 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
         return AgentAnswer((AnswerPart("reason of the denial", reason), *printed))
     # At the approval nothing was known yet about the end of the run.
     note = agent_note(record.model_copy(update={"state": Held(since=end.at)}))
-    after = profile.hook.after(agent_note(record) or AS_SENT).stdout if profile is not None else ""
+    after = _told_after(profile.hook, agent_note(record) or AS_SENT) if profile is not None else ""
     noted = (AnswerPart("note with the approval", note),) if note and not after else ()
     if isinstance(ending, HandedOver):
         # Whether the agent's tool got the edit depended on the files at that moment.
@@ -229,6 +230,11 @@ async def _by_hook(supervision: Supervision, record: CallRecord, end: Ended, ses
     parts.append(AnswerPart("answer of the hook after it", after))
     caveats = (*((SHORTENED.format(most=MOST_OUTPUT),) if cut else ()), *_unrecorded_notes(record))
     return AgentAnswer(tuple(part for part in parts if part.text), caveats)
+
+
+def _told_after(hook: HookFormat, note: str) -> str:
+    """Return the answer of the hook after a command that ran as it was approved. Empty: it has none."""
+    return hook.after(min(hook.after_events), note).stdout if hook.explains_after else ""
 
 
 def _unrecorded_notes(record: CallRecord) -> list[str]:

@@ -324,6 +324,8 @@ class FederatedHost:
         if record.preview is not None:
             began = {"started_at": self._time(record.preview.started_at)}
             change["preview"] = record.preview.model_copy(update=began)
+        if record.alarms:
+            change["alarms"] = tuple(each.model_copy(update={"at": self._time(each.at)}) for each in record.alarms)
         if record.undo is not None:
             change["undo"] = record.undo.model_copy(update={"at": self._time(record.undo.at)})
         return record.model_copy(update=change)

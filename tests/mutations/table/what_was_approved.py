@@ -14,9 +14,76 @@ TOOL_CALLS = "tests/transports/hooks/test_tool_calls.py::"
 OWN_SHELL = "tests/cli/test_own_shell.py::"
 COMMAND_FILES = "whisper_tui.supervisor.approvals.command_files."
 
+WHAT_RAN = "whisper_tui.transports.hook.what_ran."
+RAN = "tests/transports/hooks/test_what_ran.py::"
+AFTER = "tests/cli/test_after_hook.py::"
+
 KEPT_WAITING = "tests/supervisor/test_kept_waiting.py::"
 
 WHAT_WAS_APPROVED = (
+    Mutation(
+        "what ran: another command is an alarm",
+        "whisper_tui.agents.done_calls._other_command",
+        "said.strip() != made.strip()",
+        "False",
+        (RAN + "test_another_command_than_the_approved_one_raises_an_alarm_that_names_both[claude]",),
+    ),
+    Mutation(
+        "what ran: another edit is an alarm",
+        "whisper_tui.agents.done_calls._is_other",
+        "_trimmed(first) != _trimmed(second)",
+        "False",
+        (RAN + "test_an_edit_of_another_file_or_with_another_content_raises_an_alarm[claude]",),
+    ),
+    Mutation(
+        "what ran: one more argument of a server's tool",
+        "whisper_tui.agents.done_calls._different_names",
+        "client.tool_of(done.tool) is None",
+        "False",
+        (RAN + "test_one_more_argument_of_a_servers_tool_is_another_call_and_an_empty_one_is_none",),
+    ),
+    Mutation(
+        "what ran: only events about a call that was allowed",
+        WHAT_RAN + "WhatRan._candidates",
+        "call.client_id == done.call_id",
+        "True",
+        (RAN + "test_an_event_about_a_call_that_was_never_allowed_is_no_alarm",),
+    ),
+    Mutation(
+        "what ran: the ticket is left out",
+        WHAT_RAN + "WhatRan._replaced",
+        'TICKET.sub(r"exec \\g<call>-…", different.made)',
+        "different.made",
+        (RAN + "test_a_command_around_the_ticket_raises_an_alarm_without_the_ticket[claude]",),
+    ),
+    Mutation(
+        "what ran: few alarms of one call",
+        "whisper_tui.supervisor.supervisor.Supervisor.raise_alarm",
+        "len(known) < MOST_ALARMS",
+        "True",
+        (RAN + "test_forged_events_raise_few_alarms_and_change_nothing_else",),
+    ),
+    Mutation(
+        "what ran: a ticket that is not shown is an alarm",
+        WHAT_RAN + "WhatRan.allowed",
+        "call.has_ticket",
+        "False",
+        (RAN + "test_an_unasked_command_that_does_not_come_raises_an_alarm_too",),
+    ),
+    Mutation(
+        "what ran: no alarm about an agent that is gone",
+        WHAT_RAN + "WhatRan._look_at",
+        "session.closed_at is not None",
+        "False",
+        (RAN + "test_the_call_of_an_agent_that_is_gone_is_withdrawn_and_no_alarm",),
+    ),
+    Mutation(
+        "what ran: after a tool nothing is held up",
+        "whisper_tui.transports.hook.hook_program.run_hook",
+        "if after:\n    return 0",
+        "pass",
+        (AFTER + "test_after_a_tool_a_failure_is_silent_and_no_supervisor_is_started",),
+    ),
     Mutation(
         "kept records: for lists only",
         "whisper_tui.supervisor.journal.store.KeptWaiting._add",

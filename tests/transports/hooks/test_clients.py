@@ -16,6 +16,7 @@ from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText,
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
 from whisper_tui.transports.hook.hook_endpoint import DecidedCalls, HookQuestion
+from whisper_tui.transports.hook.what_ran import WhatRan
 
 HOOK_FORMATS = {profile.name: profile.hook for profile in profiles()}
 
@@ -225,12 +226,12 @@ def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(clien
 
 async def test_kimi_is_told_with_the_first_prompt_of_each_session_alone(bench: Bench, tmp_path: Path) -> None:
     shell_directory = ShellDirectory(tmp_path / "directories", lambda _: None, lambda _: False)
-    decisions = DecidedCalls()
+    decisions, what_ran = DecidedCalls(), WhatRan(bench.supervisor, bench.supervisor.raise_alarm)
 
     async def prompted(session: str) -> HookAnswer:
         given = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": "/", "prompt": []}
         hello = {"client": "kimi", "input": json.dumps(given), "nonce": "n", "launcher": ["whisper-tui"]}
-        return await HookQuestion(bench.supervisor, hello, shell_directory, decisions).answer()
+        return await HookQuestion(bench.supervisor, hello, shell_directory, decisions, what_ran).answer()
 
     for session in ("a", "b"):
         assert said(await prompted(session)) == {"message": CONTEXT}

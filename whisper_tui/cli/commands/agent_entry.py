@@ -17,7 +17,7 @@ from whisper_tui.cli.subcommand import (
     launcher,
     of_agents,
 )
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.transports.hook.hook_program import run_hook
 from whisper_tui.wire.light_client import usual_directories
 
@@ -209,6 +209,11 @@ def add_hook(verbs: Subcommands) -> None:
         action="store_true",
         help="let the agent run approved commands itself; the cockpit does not see them run",
     )
+    asking.add_argument(
+        "--after",
+        action="store_true",
+        help="compare what ran with what was approved, after a tool of the agent; a failure is silent",
+    )
     running = verbs.add(
         "exec",
         "run an approved command for an agent's shell (internal: hooks write this)",
@@ -252,13 +257,21 @@ def _hook(options: Options) -> int:
     environ = of_agents(os.environ)
     places = home_options(options)
     usual = usual_directories(environ)
+
+    def connection() -> "Connection":
+        found = subcommand.connect(places, environ) if options.after else subcommand.reach(places, environ)
+        if found is None:
+            raise Unavailable("no supervisor runs")
+        return found
+
     return run_hook(
         options.client,
-        lambda: subcommand.reach(places, environ),
+        connection,
         deadline_s=KNOWN[options.client].deadline_s if options.deadline is None else options.deadline,
         agent_runs=options.agent_runs,
         launcher=launcher(),
         places=() if usual is not None and places == ["--directories", *usual] else places,
+        after=options.after,
     )
 
 

@@ -355,6 +355,11 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "agent", " ".join(filter(None, (row["client"], row["model"], row["asker"] and f"({row['asker']})")))
     if row.get("blocked"):
         yield "blocked", row["blocked"]["words"]
+    if row["alarm"] is not None:
+        yield "ALARM", row["alarm"]["words"]
+        yield "approved", row["alarm"]["approved"]
+        if row["alarm"]["ran"]:
+            yield "what ran", row["alarm"]["ran"]
     if row["agent_gave_up"]:
         yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
     if row["description"]:

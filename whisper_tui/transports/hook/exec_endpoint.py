@@ -6,6 +6,7 @@ in which that ended (decision 17).
 """
 
 import asyncio
+import hmac
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from whisper_tui.model.value import Count, Value
 from whisper_tui.present.ending_text import ending_for_agent
 from whisper_tui.tools.agent_text import limit_note, sandbox_note
 from whisper_tui.transports.hook.exec_program import END, EOF, INPUT, NOTE, SIGNAL, STDERR, STDIN, STDOUT, Frames, frame
+from whisper_tui.transports.hook.what_ran import WhatRan
 
 REMOVED_AFTER_S = 60.0
 """Seconds after the command's end until its link is removed."""
@@ -224,8 +226,11 @@ class ExecEndpoint:
         shell_words: ShellWords,
         input_file: InputFile,
         shell_directory: ShellDirectory,
+        *,
+        what_ran: WhatRan,
     ) -> None:
         self._supervision = supervision
+        self._what_ran = what_ran
         self._shell_words = shell_words
         self._following = shell_directory
         self._descends = descends
@@ -237,6 +242,9 @@ class ExecEndpoint:
         call_id, _, secret = said.ticket.partition("-")
         record = await self._supervision.record(call_id)
         session = await self._supervision.session(record.call.session_id)
+        if record.call.ticket is not None and hmac.compare_digest(record.call.ticket.encode(), secret.encode()):
+            # Also if it is refused: then its agent has done what it was told, and is told why.
+            self._what_ran.shown(call_id)
         await self._check(record, session, said, writer)
         follows = self._following.applies(record)
         claim = Claim(by=said.by, stdin=said.stdin, environment=_harmless(said.environment), follows=follows)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from whisper_tui.agents.agent_tools import Content
 from whisper_tui.agents.client_files import Launch
+from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookFormat, HookRequest, parsed
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.model.api import Supervision
@@ -40,13 +42,13 @@ from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX
 from whisper_tui.tools.agent_text import agent_note, command_line, failure_of
 from whisper_tui.transports.hook.edit_answers import arguments_for
 from whisper_tui.transports.hook.exec_endpoint import ShellDirectory
+from whisper_tui.transports.hook.what_ran import TICKET, WhatRan
 from whisper_tui.transports.shell_call import unless_gone
+
+_log = logging.getLogger(__name__)
 
 CANARY = re.compile(r"whisper-tui-canary-\w{8,}")
 """The mark in a command of the doctor, which is denied at once (decision 20)."""
-
-TICKET = re.compile(r"\bexec (?P<call>[0-9]{1,18})-(?P<secret>[0-9a-f]+)\b")
-"""The ticket in a command that has replaced an agent's own."""
 
 AS_SENT = "The command ran exactly as it was sent; whisper_tui only ran it for the agent."
 """The note after an unchanged command, for clients that show the model another command line."""
@@ -157,11 +159,17 @@ class HookQuestion:
     """One request of a hook. After `give_up`, the call waits for the agent to ask again."""
 
     def __init__(
-        self, supervision: Supervision, hello: Content, shell_directory: ShellDirectory, decisions: "DecidedCalls"
+        self,
+        supervision: Supervision,
+        hello: Content,
+        shell_directory: ShellDirectory,
+        decisions: "DecidedCalls",
+        what_ran: WhatRan,
     ) -> None:
         self._supervision = supervision
         self._following = shell_directory
         self._decisions = decisions
+        self._what_ran = what_ran
         self._hello, self._client = checked(hello)
         self._call_id: str | None = None
 
@@ -170,20 +178,20 @@ class HookQuestion:
         content = parsed(self._hello.input)
         if (context := self._client.session_start(content)) is not None:
             return NO_DECISION if self._was_told(content) else context
-        if (ran := self._client.ran(content)) is not None:
-            return await self._after(ran)
+        if (done := self._client.done(content)) is not None:
+            return await self._after(replace(done, session=self._session_name(done.session)))
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
-            known = self._decisions.take(self._key(content, content.get("tool_input")))
-            return self._client.agree() if known else NO_DECISION
+            return self._question(content)
         asked = self._client.read(await self._with_servers(content))
         if asked is None:
             return NO_DECISION
+        asked = replace(asked, session=self._session_name(asked.session))
         canary = CANARY.search(_named(asked.command))
         if canary is not None:
             return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
         if await self._is_asked_by_server(asked):
             # Not without a decision: then the client would ask, and the server as well.
-            return self._allow(replace(asked, decided=True), None, "")
+            return self._allow(replace(asked, decided=True), None, "", None)
         self._call_id = await self._supervision.submit(await self._request(asked))
         try:
             async with asyncio.timeout(min(self._hello.deadline_s, LONGEST_WAIT_S)):
@@ -191,6 +199,19 @@ class HookQuestion:
         except TimeoutError:
             return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
+
+    def _session_name(self, named: str) -> str:
+        """Return the client's name of its session, or that of its process."""
+        return named or str(self._hello.pid)
+
+    def _question(self, content: Content) -> HookAnswer:
+        """Answer the client's own question about a call, if the user has decided that."""
+        tool_input = content.get("tool_input")
+        if self._decisions.take(self._key(content, tool_input)):
+            return self._client.agree()
+        session = self._session_name(str(content.get("session_id") or ""))
+        self._what_ran.asked_itself(self._client, session, str(content.get("tool_name")), tool_input)
+        return NO_DECISION
 
     def _was_told(self, content: Content) -> bool:
         """Return True if the model of this session has been told about whisper_tui before, and remember it."""
@@ -285,7 +306,7 @@ class HookQuestion:
             pid=self._hello.pid,
             environment=self._hello.environment,
             shell=self._shell(),
-            key=f"{self._client.name} {asked.session or self._hello.pid}",
+            key=f"{self._client.name} {asked.session}",
         )
         session = await self._supervision.open_session(hello)
         await self._supervision.describe_session(session.id, client)
@@ -303,9 +324,10 @@ class HookQuestion:
         asked = replace(asked, decided=_is_users_decision(record))
         match record.state:
             case Held():
-                return self._allow(asked, self._running(asked, self._launch(record)), note)
+                return self._allow(asked, self._running(asked, self._launch(record)), note, record)
             case Ended(ending=HandedOver()) if isinstance(asked.command, Shell):
                 arguments = self._running(asked, _command_for_agent(record)) if self._client.takes_result else None
+                self._what_ran.allowed(self._client, asked, arguments, record)
                 return self._client.allow(asked, arguments, note)
             case Ended(ending=HandedOver()):
                 return await self._carried_out(asked, record, note)
@@ -326,15 +348,17 @@ class HookQuestion:
         if isinstance(command, Function):
             if record.edited and not self._client.takes_result:
                 return self._client.deny("the agent's program takes no other arguments than its own")
-            return self._allow(asked, command.arguments if record.edited else None, note)
+            return self._allow(asked, command.arguments if record.edited else None, note, record)
         try:
             arguments, change = await asyncio.to_thread(arguments_for, self._client, asked, record)
         except WhisperError as error:
             return self._client.deny(f"Approved, but not done: {error.sentence()}")
-        return self._allow(asked, arguments, change or note)
+        return self._allow(asked, arguments, change or note, record)
 
-    def _allow(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+    def _allow(self, asked: HookRequest, arguments: Content | None, note: str, record: CallRecord | None) -> HookAnswer:
         """Let the agent's program go on. Its own question about the same call is answered like this one."""
+        if record is not None:
+            self._what_ran.allowed(self._client, asked, arguments, record)
         if asked.decided and self._client.question_event:
             given = asked.tool_input if arguments is None else arguments
             self._decisions.keep(self._key(parsed(self._hello.input), given))
@@ -365,19 +389,25 @@ class HookQuestion:
             words += f" {_label(record)}"
         return f"{words} && {self._following.after(ticket)}" if self._following.applies(record) else words
 
-    async def _after(self, ran: str) -> HookAnswer:
-        """Explain to the model, after the command, that it was changed."""
-        named = TICKET.search(ran)
-        if named is None:
-            return NO_DECISION
+    async def _after(self, done: DoneCall) -> HookAnswer:
+        """Compare a call that is over with what was approved, and explain to the model that its command was changed."""
         try:
-            record = await self._supervision.record(named["call"])
-        except WhisperError:
+            warning = self._what_ran.compare(self._client, done)
+            note = warning or (await self._explanation(done) if self._client.explains_after else "")
+        except WhisperError as error:
+            # Nothing can be held any more, and an error would only be shown to the model.
+            _log.warning("what ran was not compared with what was approved: %s", error.message)
             return NO_DECISION
+        return self._client.after(done.event, note) if note else NO_DECISION
+
+    async def _explanation(self, done: DoneCall) -> str:
+        """Return the words about a command that has replaced the agent's own. Empty: it has not."""
+        named = TICKET.search(str(done.tool_input.get("command") or ""))
+        if named is None or not self._client.runs_commands(done.tool):
+            return ""
+        record = await self._supervision.record(named["call"])
         # The model may have typed the number of another agent's call.
-        if record.call.ticket != named["secret"]:
-            return NO_DECISION
-        return self._client.after(agent_note(record) or AS_SENT)
+        return (agent_note(record) or AS_SENT) if record.call.ticket == named["secret"] else ""
 
 
 REFUSED = 2
@@ -387,16 +417,17 @@ REFUSED = 2
 class HookEndpoint:
     """Answers hooks over one supervision."""
 
-    def __init__(self, supervision: Supervision, shell_directory: ShellDirectory) -> None:
+    def __init__(self, supervision: Supervision, shell_directory: ShellDirectory, what_ran: WhatRan) -> None:
         self._supervision = supervision
         self._following = shell_directory
+        self._what_ran = what_ran
         self._decisions = DecidedCalls()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. If it ends before the answer, the agent has stopped waiting."""
         asking: HookQuestion | None = None
         try:
-            asking = HookQuestion(self._supervision, hello, self._following, self._decisions)
+            asking = HookQuestion(self._supervision, hello, self._following, self._decisions, self._what_ran)
             said = await unless_gone(asking.answer(), reader)
         except WhisperError as error:
             said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)

@@ -52,17 +52,25 @@ def run_hook(
     agent_runs: bool,
     launcher: Sequence[str],
     places: Sequence[str],
+    after: bool = False,
 ) -> int:
-    """Ask about the input on descriptor 0. Print the answer in the client's format and return its exit code."""
+    """Ask about the input on descriptor 0. Print the answer in the client's format and return its exit code.
+
+    `after`: the input is of an event after a tool. Then every failure is silent, because nothing can be held any more.
+    """
     try:
         hello = _hello(client, _stdin(), deadline_s, agent_runs=agent_runs, launcher=launcher, places=places)
         code, stdout, stderr = _ask(connect, hello, time.monotonic() + deadline_s + MARGIN_S)
     except KeyboardInterrupt:
-        return REFUSED  # An interrupted hook must not let the command run.
+        return 0 if after else REFUSED  # An interrupted hook must not let the command run.
     except Exception as error:  # noqa: BLE001  after any other failure the client would run the command
+        if after:
+            return 0
         hint = getattr(error, "hint", "")
         reason = f"{error}. {hint}" if hint else str(error) or type(error).__name__
         code, stdout, stderr = REFUSED, b"", f"whisper_tui: the command was not run: {reason}\n".encode()
+    if after and code != 0:
+        return 0
     _write(1, stdout)
     _write(2, stderr)
     return code

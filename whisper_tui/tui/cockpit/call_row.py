@@ -129,7 +129,8 @@ def row_line(
     if part > 0:
         return _second_line(record, session, width)
     right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
-    right = (*preview_mark(record), *right)
+    alarm = (Span(f"{record.alarm.word()} ", "bad"),) if record.alarm is not None else ()
+    right = (*alarm, *preview_mark(record), *right)
     if whole and record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued):
         right = (Span("agent gone ", "muted"), *right)
     if whole and isinstance(record.state, Waiting):
@@ -177,6 +178,8 @@ def _returned(record: CallRecord) -> bool:
 
 
 def _mark(record: CallRecord) -> Span:
+    if record.alarm is not None:
+        return Span("!", "bad")
     match record.state:
         case Waiting():
             return Span("◆", "waiting")

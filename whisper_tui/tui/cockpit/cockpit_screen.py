@@ -24,7 +24,7 @@ from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, s
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
 from whisper_tui.tui.cockpit.call_roster import CallRoster
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
-from whisper_tui.tui.cockpit.notices import BlockedNotices, RefusedNotices
+from whisper_tui.tui.cockpit.notices import AlarmNotices, BlockedNotices, RefusedNotices
 from whisper_tui.tui.cockpit.status_bars import (
     Banner,
     Caption,
@@ -106,7 +106,7 @@ class CockpitScreen(KeyedScreen):
         self._session_denials = SessionDenialCommands(self, self.decisions)
         self.notifier = Notifier(self, notifications, write)
         """Notifies the person of waiting calls."""
-        self._refused, self._blocked = RefusedNotices(self), BlockedNotices(self)
+        self._refused, self._blocked, self._alarms = RefusedNotices(self), BlockedNotices(self), AlarmNotices(self)
         self._output_commands = OutputCommands(self)
         self.does = self._commands()
         """The function of each command, by its id."""
@@ -296,7 +296,9 @@ class CockpitScreen(KeyedScreen):
         decided = [call_id for call_id in changed if call_id not in self.board.waiting]
         for each in (self._blocked, self.query_one(RecentDecisions), self._session_denials):
             each.changed(decided)
+        alarmed = self._alarms.changed(decided)
         self.notifier.changed(changed, alarm=self._refused.look())
+        self.notifier.alarmed(alarmed)
         self._marks.changed(changed)
         self.refresh_status()
 

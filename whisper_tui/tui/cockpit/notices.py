@@ -9,7 +9,7 @@ from textual.widget import Widget
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.state import CallRecord, Ended, Running
 from whisper_tui.present.quantities import clock_time, count
-from whisper_tui.present.security_text import blocked_sentence, refused_sentence, rules_sentence
+from whisper_tui.present.security_text import alarm_sentence, blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Keymap, in_force
 
@@ -113,6 +113,45 @@ class BlockedNotices:
         self._cockpit.tell(f"The sandbox blocked {count(others, 'other call')} as well.", severity="warning")
 
 
+class AlarmNotices:
+    """Reports each alarm of a call once: those before the cockpit was opened together."""
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        self._cockpit = cockpit
+        self._opened_at = cockpit.clock()
+        self._reported: dict[str, int] = {}
+
+    def changed(self, call_ids: Iterable[str]) -> list[CallRecord]:
+        """Report the new alarms of these calls. Returns those with an alarm since the cockpit was opened."""
+        fresh = [record for call_id in call_ids if (record := self._with_news(call_id)) is not None]
+        now = [record for record in fresh if record.alarms[-1].at >= self._opened_at]
+        earlier = [each for each in fresh if self._opened_at - REPORTED_AGE_S < each.alarms[-1].at < self._opened_at]
+        if earlier:
+            told = count(len(earlier), "alarm was", "alarms were")
+            self._warn(f"{told} raised earlier, the last about call {earlier[-1].id}")
+        for record in now[-ALARMS_SHOWN:]:
+            self._warn(alarm_sentence(record))
+        if len(now) > ALARMS_SHOWN:
+            self._warn(f"{count(len(now) - ALARMS_SHOWN, 'other alarm')}: its calls are marked !")
+        return now
+
+    def _with_news(self, call_id: str) -> CallRecord | None:
+        """Return a call whose newest alarm was not reported. None: there is none, or it no longer holds."""
+        record = self._cockpit.board.calls.get(call_id)
+        if record is None:
+            self._reported.pop(call_id, None)
+            return None
+        if len(record.alarms) <= self._reported.get(call_id, 0):
+            return None
+        self._reported[call_id] = len(record.alarms)
+        return record if record.alarm is not None else None
+
+    def _warn(self, text: str) -> None:
+        self._cockpit.tell(text, severity="error")
+
+
+ALARMS_SHOWN = 3
+"""Alarms that get a toast each; of further ones only the number is shown."""
 ATTEMPTS_SHOWN = 3
 """Attempts that get a toast each; of further ones only the number is shown."""
 REPORTED_AGE_S = 86_400.0
