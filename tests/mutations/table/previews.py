@@ -141,10 +141,17 @@ PREVIEWS = (
     ),
     Mutation(
         "of a file whose further names changed as well no name is renamed",
-        "whisper_tui.supervisor.preview.overlay_diff._source",
-        "names[after.inode] > 1",
+        "whisper_tui.supervisor.preview.overlay_diff._with_moves",
+        "changed[before.inode] == 1",
+        "True",
+        (DIFF + "test_a_file_of_which_another_name_changes_is_not_renamed",),
+    ),
+    Mutation(
+        "a file that was linked anew is not renamed",
+        "whisper_tui.supervisor.preview.overlay_diff._is_moved",
+        "after.links != (2 if before.links > 1 else 1)",
         "False",
-        (DIFF + "test_of_two_names_that_are_both_renamed_none_is_taken_for_the_other",),
+        (DIFF + "test_a_file_of_which_another_name_changes_is_not_renamed",),
     ),
     Mutation(
         "later work in a new directory",

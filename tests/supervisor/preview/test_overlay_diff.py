@@ -186,13 +186,24 @@ def test_a_renamed_file_keeps_its_further_name(workshop):
     assert (workshop.top / "below" / "other").samefile(workshop.top / "twin")
 
 
-def test_of_two_names_that_are_both_renamed_none_is_taken_for_the_other(workshop):
+def both_names_renamed() -> None:
+    renamed()
+    os.rename("twin", "below/twin")
+
+
+def a_further_name_removed() -> None:
+    renamed()
+    os.unlink("twin")
+
+
+def linked_anew() -> None:
+    renamed()
+    os.link("below/other", "new")
+
+
+@pytest.mark.parametrize("work", [both_names_renamed, a_further_name_removed, linked_anew])
+def test_a_file_of_which_another_name_changes_is_not_renamed(workshop, work):
     os.link(workshop.top / "file", workshop.top / "twin")
-
-    def work() -> None:
-        renamed()
-        os.rename("twin", "below/twin")
-
     assert "move" not in {op for op, _ in workshop.ops(work)}
 
 

@@ -53,9 +53,10 @@ def _content(path: str, status: os.stat_result) -> object:
 
 def _bytes(path: str, status: os.stat_result) -> bytes:
     """The content of a file, also of one that its owner may not read."""
-    if os.access(path, os.R_OK):
+    try:
         return Path(path).read_bytes()
-    os.chmod(path, stat.S_IRUSR)
+    except PermissionError:
+        os.chmod(path, stat.S_IRUSR)
     try:
         return Path(path).read_bytes()
     finally:

@@ -291,20 +291,28 @@ def _with_moves(found: Sequence[FileChange]) -> list[FileChange]:
     notes in a file that it copies up from which one it comes, by its handle. In the overlay of an ordinary user, who
     may open no handles, it only notes that it was copied up; there the file is known by its owner, mode, size and time.
     """
-    names = Counter(change.after.inode for change in found if change.after is not None)
     deleted: dict[bytes | Alike, list[int]] = {}
+    changed = Counter(change.before.inode for change in found if change.before is not None)
+    trees_go = any(change.op in (DELETE, REPLACE) and _was_directory(change) for change in found)
     for number, change in enumerate(found):
         before = change.before
-        if change.op == DELETE and before is not None and before.is_file:
+        if change.op != DELETE or before is None or not before.is_file:
+            continue
+        # A step on a further name would find that the rename has changed the file.
+        if before.links == 1 or (changed[before.inode] == 1 and not trees_go):
             for key in (syscalls.file_handle(change.path), before[:_ALIKE]):
                 deleted.setdefault(key, []).append(number)
     made: list[FileChange | None] = list(found)
     for number, new in enumerate(found):
-        source = _source(new, names, deleted, made)
+        source = _source(new, deleted, made)
         if source is not None and (old := found[source]):
             made[source] = None
             made[number] = FileChange(MOVE, old.path, old.before, new.after, new.content, moved_to=new.path)
     return [change for change in made if change is not None]
+
+
+def _was_directory(change: FileChange) -> bool:
+    return change.before is not None and change.before.is_directory
 
 
 Alike = tuple[int, ...]
@@ -313,14 +321,11 @@ _ALIKE = 5
 
 
 def _source(
-    new: FileChange,
-    names: Counter[int],
-    deleted: Mapping[bytes | Alike, Sequence[int]],
-    changes: Sequence[FileChange | None],
+    new: FileChange, deleted: Mapping[bytes | Alike, Sequence[int]], changes: Sequence[FileChange | None]
 ) -> int | None:
     """Return the number of the deletion of which an added file is the other half. None: of none."""
     after = new.after
-    if new.op != ADD or new.unmarked or after is None or not after.is_file or names[after.inode] > 1:
+    if new.op != ADD or new.unmarked or after is None or not after.is_file:
         return None
     mark = overlay_mark(new.content, "origin")
     key = None if mark is None else _origin(mark) if mark else after[:_ALIKE]
@@ -339,6 +344,10 @@ def _is_moved(old: FileChange, new: FileChange) -> bool:
     """True if a deleted and a new file are alike in all that a rename keeps."""
     before, after = old.before, new.after
     if before is None or after is None or before[:_ALIKE] != after[:_ALIKE]:
+        return False
+    # Of a file with several names overlayfs keeps its copy under one of its own. The command has linked it anew if it
+    # has more than one besides.
+    if after.links != (2 if before.links > 1 else 1):
         return False
     extended = attributes(new.content, forced=True)
     # A command can set the time of any file, so only the content says that it is the same.
