@@ -37,6 +37,10 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/python -m tests.as_user -n $(WORKERS) --dist worksteal -m "not slow" $(AS_USER)
+
+# What depends on the user (previews, undo, keepers, the sandbox, files of state): root runs it again as an ordinary one.
+AS_USER := tests/supervisor --ignore tests/supervisor/places
 
 MANY_CASES := tests/supervisor/preview tests/supervisor/places tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
 

@@ -1,4 +1,4 @@
-"""`python -m tests.as_user -- WORDS`: runs pytest with these words as an ordinary user, where it is started as root.
+"""`python -m tests.as_user WORDS`: runs pytest with these words as an ordinary user, where it is started as root.
 
 The suite of root sees none of the refusals that the users of the program meet: a directory that its owner may not
 write, a file system that cannot be mounted, a descriptor of somebody else. An ordinary user starts the suite as one

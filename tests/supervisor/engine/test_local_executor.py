@@ -194,8 +194,8 @@ async def test_an_ended_run_cannot_be_signalled(engine: Engine):
 
 
 async def test_a_start_that_cannot_be_prepared_asks_for_nothing(engine: Engine):
-    engine.runs.chmod(0o500)
     (engine.runs / "boot").touch()
+    engine.runs.chmod(0o500)
     try:
         if os.geteuid() == 0:
             engine.runs.rename(engine.runs.with_name("moved"))
