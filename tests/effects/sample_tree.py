@@ -7,6 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from whisper_tui.model.effects import Effects
+
 BUILD = r"""
 set -eu
 git init -q --bare -b main ../remote.git
@@ -106,3 +108,16 @@ def _content(path: str, status: os.stat_result) -> tuple[str, int, int, str, tup
         return "special", mode, 0, "", (0, 0)
     content = Path(path).read_bytes()
     return "file", mode, len(content), sha256(content).hexdigest(), (status.st_mtime_ns, status.st_ino)
+
+
+def below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def unstated(effects: Effects, changed: set[str]) -> set[str]:
+    """Paths that changed and that no effect speaks of."""
+    exact = {file.real for file in effects.files} | {file.detail for file in effects.files if file.action == "moves"}
+    trees = [file.real for file in effects.files if file.below] + [
+        path for each in effects.removals for path in each.paths
+    ]
+    return {path for path in changed if path not in exact and not any(below(path, tree) for tree in trees)}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.effects.sample_tree import build, environment, look
+from tests.effects.sample_tree import below, build, environment, look, unstated
 from whisper_tui.effects import effects_of
 from whisper_tui.effects.file_view import Deadline, FileView
 from whisper_tui.effects.text_walk import TextWalk
@@ -382,19 +382,6 @@ def programs_are_missing(text: str, template: Path) -> bool:
     walk = TextWalk(FileView([str(template)], Deadline(5)), {"PATH": "/usr/bin"})
     names = {step.name for step in walk.steps(Shell(text=text), str(template)) if not step.is_function}
     return any(name and "/" not in name and name not in BUILTINS and shutil.which(name) is None for name in names)
-
-
-def below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
-
-
-def unstated(effects: Effects, changed: set[str]) -> set[str]:
-    """Paths that changed and that no effect speaks of."""
-    exact = {file.real for file in effects.files} | {file.detail for file in effects.files if file.action == "moves"}
-    trees = [file.real for file in effects.files if file.below] + [
-        path for each in effects.removals for path in each.paths
-    ]
-    return {path for path in changed if path not in exact and not any(below(path, tree) for tree in trees)}
 
 
 def not_happened(effects: Effects, ran: Ran) -> list[str]:

@@ -6,6 +6,8 @@ Each step of the command is handed to those who know its program; a program that
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from whisper_tui.effects.builtin_effects import QUIET as QUIET_BUILTINS
+from whisper_tui.effects.builtin_effects import record_builtin, record_variables
 from whisper_tui.effects.changes import ApprovedScript, Changes, ReadScript, printable
 from whisper_tui.effects.code_effects import record_code
 from whisper_tui.effects.file_programs import record_program
@@ -21,7 +23,7 @@ from whisper_tui.model.effects import MOST_ENTRIES, CodeEffect, Effects, Unknown
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import only_reads
-from whisper_tui.policy.commands.wrappers import BUILTINS
+from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 
@@ -31,15 +33,11 @@ BUDGET_S = 0.15
 _FEEDERS = frozenset("xargs parallel find gfind fd fdfind".split())
 """Wrappers that add words to the command that they run."""
 
-_QUIET = (BUILTINS - {"source", ".", "eval", "exec", "kill", "trap"}) | {
-    "sleep",
-    "yes",
-    "clear",
-    "tput",
-    "reset",
-    "stty",
-}
+_QUIET = frozenset({"sleep", "yes", "clear", "tput", "reset", "stty"})
 """Programs that change no file, other than by redirection."""
+
+_OPTIONS_WRITE = frozenset("sort uniq tree xxd yq find gfind fd fdfind sed awk gawk mawk iconv openssl file".split())
+"""Programs of the read-only list that write with an option or a further operand, which an unknown word may be."""
 
 _SIGNALS = frozenset({"kill", "pkill", "killall", "skill"})
 
@@ -207,7 +205,11 @@ def _follow_script(script: ReadScript, changes: Changes, record: Callable[[Step]
 
 def _is_harmless(step: Step) -> bool:
     writes = any(each.access == "write" and each.target != "/dev/null" for each in step.redirections)
-    return not writes and (step.words[0] in _QUIET or step.wraps or _only_reads(step))
+    if writes or step.assigned:
+        return False
+    if step.wraps:
+        return own_files(step.words) == OwnFiles()
+    return step.words[0] in _QUIET or step.words[0] in QUIET_BUILTINS or _only_reads(step)
 
 
 def _record_code_alone(step: Step, changes: Changes) -> None:
@@ -231,17 +233,39 @@ def _record(step: Step, changes: Changes, git: GitReader) -> None:
     if reads_missing_file(step, changes.view):
         return  # the shell does not start a command whose input it cannot open
     record_redirections(step, changes)
+    record_variables(step, changes)
     if not step.words:
         return
     if step.words[0] is None:
         changes.unknown(step, "everything", "the program is only known when it runs")
         return
     if step.wraps and step.name not in ELSEWHERE:
+        _record_wrapper(step, changes)
         return
     if _FEEDERS.intersection(step.through):
         _fed(step, changes, git)
         return
     _record_program(step, changes, git)
+
+
+def _record_wrapper(step: Step, changes: Changes) -> None:
+    """Record what a wrapper writes itself; the command behind it is a step of its own."""
+    if step.words[0] == "trap":
+        record_builtin(step, changes)
+        return
+    if step.name in {"find", "gfind"}:
+        record_program(step, changes)
+    own = own_files(step.words)
+    for path in own.written:
+        found = changes.find(step, path)
+        if found is not None and not (own.opens and found.kind != "absent"):
+            changes.write(step, found, b"" if own.opens else None)
+    if not own.is_complete:
+        changes.unknown(step, "files", f"what {step.name} itself writes is not known")
+    if step.name == "nohup" and not any(each.descriptor in {"", "1"} for each in step.redirections):
+        found = changes.find(step, "nohup.out")
+        if found is not None:
+            changes.append(step, found, None, only_if="its output is a terminal")
 
 
 def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
@@ -251,6 +275,9 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
         record_git(step, changes, git)
         return
     if step.is_function or (step.words[0] in _QUIET and not step.by_runner):
+        return
+    if step.words[0] in QUIET_BUILTINS and not step.by_runner:
+        record_builtin(step, changes)
         return
     if name in _SIGNALS:
         changes.unknown(step, "processes", f"{name} sends signals to processes, which are not examined")
@@ -273,7 +300,7 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
 
 def _fed(step: Step, changes: Changes, git: GitReader) -> None:
     """A command that gets more words from xargs, find or parallel."""
-    if not step.by_runner and (_only_reads(step) or step.words[0] in _QUIET):
+    if not step.by_runner and (_only_reads(step) or step.words[0] in _QUIET | QUIET_BUILTINS):
         return
     record_code(step, changes)
     changes.unknown(step, "files", f"{step.name} gets its operands from {step.through[-1]} when it runs")
@@ -284,5 +311,7 @@ def _fed(step: Step, changes: Changes, git: GitReader) -> None:
 
 def _only_reads(step: Step) -> bool:
     """True if a command is known to read only; a file with secrets is read like any other."""
+    if None in step.words and step.name in _OPTIONS_WRITE:
+        return False
     words = ["x" if word is None or names_secret(word) else word for word in step.words]
     return only_reads(words, git_is_neutral=True)

@@ -20,7 +20,7 @@ from whisper_tui.model.effects import (
     TextDiff,
     UnknownEffect,
 )
-from whisper_tui.system import host_files
+from whisper_tui.system import host_files, process_names
 
 MOST_PATHS = 50
 """Paths that one removal names."""
@@ -143,12 +143,21 @@ class Changes:
     def find(self, step: Step, path: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path that a command names. None: it is not known, which is then recorded."""
         found = None if path is None else self.view.find(path, step.directory, follow=follow)
+        if found is not None and found.of_process and not self._is_stream(step, found):
+            self.unknown(step, "files", f"where {found.path} leads is only known to the command itself")
+            return None
         if found is None:
             reason = "a path is only known when it runs"
             if path is not None and step.directory is None:
                 reason = f"the directory of {path} is only known when it runs"
             self.unknown(step, "files", reason)
         return found
+
+    @staticmethod
+    def _is_stream(step: Step, found: Found) -> bool:
+        """True if a name means an output of the command or its terminal, none of which is a file that it opened."""
+        turned = any(each.operator in {"<&", ">&"} and each.target not in {"1", "2", "-"} for each in step.redirections)
+        return found.real == "/dev/tty" or (process_names.is_output(found.real) and not turned)
 
     def write(
         self,
@@ -162,11 +171,7 @@ class Changes:
         detail: str = "",
     ) -> None:
         """The file gets this content, or content that is not known, with the reason."""
-        if (
-            found.kind == "directory"
-            or found.as_directory
-            or found.real in {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}
-        ):
+        if found.kind == "directory" or found.as_directory or found.real == "/dev/null" or found.of_process:
             return
         diff, no_diff = None, why
         if content is not None:
@@ -176,11 +181,14 @@ class Changes:
         if found.kind != "special":
             self.view.note(found.real, "file", content if not only_if else None)
 
-    def append(self, step: Step, found: Found, content: bytes | None, *, why: str = CONTENT_UNKNOWN) -> None:
+    def append(
+        self, step: Step, found: Found, content: bytes | None, *, why: str = CONTENT_UNKNOWN, only_if: str = ""
+    ) -> None:
         """The file gets more content at its end."""
         old, reason = self.view.content(found)
         if content is None or old is None:
-            self.write(step, found, None, why=why if content is None else reason, action="appends to")
+            reason = why if content is None else reason
+            self.write(step, found, None, why=reason, action="appends to", only_if=only_if)
         else:
             self.write(step, found, old + content, action="appends to")
 

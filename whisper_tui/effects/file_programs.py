@@ -98,8 +98,7 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
     sources, target, inside = _destination(step, args, changes)
     if target is None:
         return
-    if args.has("b", "backup", "S", "suffix"):
-        changes.unknown(step, "files", "backups are made beside what it overwrites")
+    _backups(step, args, changes)
     for source in sources:
         # An archive keeps links as links.
         links = args.has("a", "archive", "d", "P", "no-dereference", "r", "R", "recursive")
@@ -115,6 +114,11 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
             _copy_file(step, args, changes, origin, _Goal(target, source or "", inside))
 
 
+def _backups(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("b", "backup", "S", "suffix"):
+        changes.unknown(step, "files", "backups are made beside what it overwrites")
+
+
 class _Goal(NamedTuple):
     """The end of one copy."""
 
@@ -126,8 +130,15 @@ class _Goal(NamedTuple):
 
 
 def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
-    found = _inside(changes, step, goal.target, goal.source) if goal.inside else goal.target
-    if found is None or found.real == origin.real or (found.kind != "absent" and args.has("n", "no-clobber")):
+    # A link takes the place of what is there, and so does a file with --remove-destination.
+    replaces = args.has("l", "link", "s", "symbolic-link", "remove-destination") or origin.is_link
+    replaces = replaces or step.name == "install"
+    if goal.inside:
+        found = _inside(changes, step, goal.target, goal.source, follow=not replaces)
+    else:
+        found = changes.find(step, goal.target.path, follow=False) if replaces else goal.target
+    same = found is not None and found.real == origin.real and step.name != "install"
+    if found is None or same or (found.kind != "absent" and args.has("n", "no-clobber")):
         return
     if args.has("l", "link", "s", "symbolic-link"):
         changes.change(step, found, "links", detail=origin.path)
@@ -160,6 +171,7 @@ def _mv(step: Step, args: ParsedWords, changes: Changes) -> None:
     sources, target, inside = _destination(step, args, changes)
     if target is None:
         return
+    _backups(step, args, changes)
     for source in sources:
         origin = changes.find(step, source, follow=False)
         if origin is None or origin.kind == "absent":
@@ -185,17 +197,20 @@ def _install(step: Step, args: ParsedWords, changes: Changes) -> None:
             make_parents(step, found.real, changes)
             if found.kind == "absent":
                 changes.make_directory(step, found)
+            elif found.kind == "directory":
+                changes.change(step, found, "changes mode of", only_if="it has another one now")
         return
     sources, target, inside = _destination(step, args, changes)
     if target is None:
         return
+    _backups(step, args, changes)
     if args.has("D"):
         make_parents(step, target.real, changes)
         if inside and target.kind == "absent":
             changes.make_directory(step, target)
     for source in sources:
         origin = changes.find(step, source)
-        if origin is not None and origin.kind == "file":
+        if origin is not None and origin.kind in {"file", "special", "unknown"}:
             _copy_file(step, args, changes, origin, _Goal(target, source or "", inside))
 
 
@@ -204,6 +219,7 @@ def _ln(step: Step, args: ParsedWords, changes: Changes) -> None:
     into = args.value("t", "target-directory")
     if into is None and len(operands) == 1:
         operands = [*operands, "."]
+    _backups(step, args, changes)
     targets, last = (operands, into) if into is not None else (operands[:-1], operands[-1] if operands else None)
     if not targets:
         return
@@ -226,7 +242,7 @@ def _ln(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 def _dd(step: Step, args: ParsedWords, changes: Changes) -> None:
     named = [word for word in args.operands if word is not None and word.startswith("of=")]
-    for found in find_targets(step, [word[3:] for word in named], changes):
+    for found in find_targets(step, [word[3:] for word in named[-1:]], changes):
         changes.write(step, found, None)
     if None in args.operands:
         changes.unknown(step, "files", "a path is only known when it runs")
@@ -336,7 +352,7 @@ def _named(roots: Iterable[Found], test: tuple[str, bool], changes: Changes) -> 
 def _unlink(step: Step, args: ParsedWords, changes: Changes) -> None:
     targets = list(find_targets(step, args.operands, changes, follow=False))
     if step.name == "shred":
-        for found in targets:
+        for found in find_targets(step, args.operands, changes):
             if found.kind == "file":
                 changes.write(step, found, None, why="it is overwritten with random data")
         if not args.has("u", "remove"):
@@ -363,18 +379,35 @@ def _split(step: Step, args: ParsedWords, changes: Changes) -> None:
         changes.fill(step, found, detail=f"with files named {prefix}…")
 
 
-_COPYING = Program(_cp, "tS", "target-directory suffix")
+_COPYING = Program(
+    _cp, "tS", "target-directory suffix",
+    known="a f i l L n P p R r s S t T u v x b d H archive force interactive link dereference no-clobber "
+    "no-dereference preserve no-preserve parents recursive symbolic-link suffix target-directory "
+    "no-target-directory update verbose one-file-system backup remove-destination attributes-only reflink "
+    "sparse strip-trailing-slashes copy-contents debug",
+)  # fmt: skip
 _PROGRAMS: Mapping[str, Program] = {
     "rm": Program(_rm),
     "rmdir": Program(_rmdir),
     "unlink": Program(_unlink),
-    "shred": Program(_unlink, "ns", "iterations size random-source"),
+    "shred": Program(
+        _unlink, "ns", "iterations size random-source",
+        known="f n s u v x z force iterations random-source size remove verbose exact zero",
+    ),
     "mkdir": Program(_mkdir, "m", "mode"),
     "touch": Program(_touch, "drt", "date reference time"),
     "truncate": Program(_truncate, "sr", "size reference"),
     "cp": _COPYING,
-    "mv": Program(_mv, "tS", "target-directory suffix"),
-    "install": Program(_install, "gmotS", "group mode owner target-directory suffix"),
+    "mv": Program(
+        _mv, "tS", "target-directory suffix",
+        known="f n i u v t T b S force no-clobber interactive update verbose target-directory no-target-directory "
+        "backup suffix strip-trailing-slashes",
+    ),
+    "install": Program(
+        _install, "gmotS", "group mode owner target-directory suffix",
+        known="g m o t S D d v p C T s b c compare directory mode owner group target-directory "
+        "no-target-directory preserve-timestamps verbose strip backup suffix",
+    ),
     "ln": Program(_ln, "tS", "target-directory suffix"),
     "link": Program(_ln),
     "dd": Program(_dd),
@@ -385,7 +418,11 @@ _PROGRAMS: Mapping[str, Program] = {
     "find": Program(_find),
     "mkfifo": Program(_make_nodes, "m", "mode"),
     "mknod": Program(_make_nodes, "m", "mode"),
-    "split": Program(_split, "abClnt", "suffix-length bytes line-bytes lines number separator additional-suffix"),
+    "split": Program(
+        _split, "abClnt", "suffix-length bytes line-bytes lines number separator additional-suffix",
+        known="a b C l n t d x e u verbose numeric-suffixes hex-suffixes suffix-length bytes line-bytes lines "
+        "number separator additional-suffix elide-empty-files",
+    ),
     **TRANSFERS,
     **EDITORS,
 }  # fmt: skip
@@ -412,6 +449,5 @@ def record_program(step: Step, changes: Changes) -> bool:
         return True
     if name == "find" and not {"-delete", "-fprint", "-fprintf", "-fprint0", "-fls"} & set(step.words):
         return False
-    args = ParsedWords(step.words, program.valued, program.long.split(), program.attached)
-    program.handler(step, args, changes)
+    program.record(step, changes)
     return True

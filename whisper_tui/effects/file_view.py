@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from whisper_tui.model.effects import FileKind
-from whisper_tui.system import host_files
+from whisper_tui.system import host_files, process_names
 from whisper_tui.system.host_files import Tree
 
 LARGEST_COMPARED = 1 << 20
@@ -55,6 +55,10 @@ class Found(NamedTuple):
     """True if a command before it makes or replaces it."""
     as_directory: bool = False
     """True if it is named with a slash at its end, which no file is."""
+    is_link: bool = False
+    """True if it is a symbolic link, which was not followed."""
+    of_process: bool = False
+    """True if the name means something else for each process, as `/dev/stdout` does."""
 
 
 def resolved_path(path: str) -> str:
@@ -81,9 +85,11 @@ class FileView:
         named = os.path.join(directory or "/", path)
         plain = os.path.normpath(named)
         try:
-            real = host_files.realpath(named) if follow else self._parent_resolved(named)
+            real = host_files.realpath(named, directory) if follow else self._parent_resolved(named, directory)
         except (OSError, ValueError):
             return Found(plain, plain, "unknown")
+        if process_names.is_of_process(real if follow else os.path.dirname(real)):
+            return Found(plain, real, "special", of_process=True)
         found = self._at(plain, real, through=self._is_linked(real, path, directory))
         return found._replace(as_directory=path.endswith("/"))
 
@@ -105,18 +111,18 @@ class FileView:
             return Found(plain, real, "unknown", through_link=through)
         kind = kind_of(status.st_mode)
         made = any(real.startswith(each) for each in self._unsure)
-        return Found(
-            plain, real, kind, status.st_size if kind == "file" else None, status.st_mode & 0o7777, through, made
-        )
+        size = status.st_size if kind == "file" else None
+        is_link = stat.S_ISLNK(status.st_mode)
+        return Found(plain, real, kind, size, status.st_mode & 0o7777, through, made, is_link=is_link)
 
     @staticmethod
-    def _parent_resolved(named: str) -> str:
+    def _parent_resolved(named: str, directory: str | None) -> str:
         """The path with links resolved everywhere but in its last part."""
         bare = named.rstrip("/") or "/"
         parent, name = os.path.split(bare)
         if name in {"", ".", ".."}:
-            return host_files.realpath(bare)
-        return os.path.join(host_files.realpath(parent), name)
+            return host_files.realpath(bare, directory)
+        return os.path.join(host_files.realpath(parent, directory), name)
 
     def _below_removed(self, real: str) -> bool:
         parent = os.path.dirname(real)

@@ -23,10 +23,13 @@ from whisper_tui.system import host_files
 _ONLY_GIT_DIRECTORY = frozenset(
     (
         "add commit tag branch fetch remote config notes push update-ref gc reflog repack prune symbolic-ref "
-        "maintenance update-index pack-refs bundle format-patch replace"
+        "maintenance update-index pack-refs replace"
     ).split()
 )
 """Subcommands that leave the work tree alone."""
+
+_OTHER_SETTINGS = ("-f", "-e", "--f", "--g", "--s", "--e")
+"""Options of `git config` for another file than that of the repository: --file, --global, --system; and --edit."""
 
 _TELLING = frozenset(
     "--hard --soft --mixed --amend -D -d --delete --force -f --force-with-lease --abort --cached --staged".split()
@@ -132,6 +135,8 @@ def record_git(step: Step, changes: Changes, git: GitReader) -> None:
     if subcommand in {"clone", "init"}:
         _new_repository(step, subcommand, rest, changes)
         return
+    if subcommand == "config" and any((word or "-f").startswith(_OTHER_SETTINGS) for word in rest):
+        changes.unknown(step, "files", "it may change settings outside of the repository")
     repository, why = git.repository(step.directory) if step.directory else (None, "the directory is not known")
     if repository is None:
         _without_repository(step, subcommand, why, changes)

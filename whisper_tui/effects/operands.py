@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from whisper_tui.effects.changes import CONTENT_UNKNOWN, Changes
 from whisper_tui.effects.file_view import LARGEST_COMPARED, FileView, Found
-from whisper_tui.effects.text_walk import Step
+from whisper_tui.effects.text_walk import OpenedFile, Step
 
 NOT_KNOWN = "what the command prints is only known when it runs"
 _DEEPEST = 20
@@ -91,6 +91,23 @@ class Program(NamedTuple):
     """Long options with a value, separated by blanks."""
     attached: str = ""
     """Letters of short options of which only an attached value counts."""
+    known: str = ""
+    """All options whose meaning for files is known, separated by blanks. Empty: no option matters to files."""
+
+    def record(self, step: Step, changes: Changes) -> None:
+        """Record what a command changes."""
+        args = ParsedWords(step.words, self.valued, self.long.split(), self.attached)
+        known_names = frozenset(self.known.split())
+        for given, _ in args.options if known_names else ():
+            if given not in known_names and not (
+                len(given) > 2 and any(each.startswith(given) for each in known_names)
+            ):
+                changes.unknown(step, "files", f"what its option {given} changes is not known")
+        unknowns = len(changes.unknowns)
+        self.handler(step, args, changes)
+        # A word that is not known may be an option as well.
+        if None in args.operands and len(changes.unknowns) == unknowns:
+            changes.unknown(step, "files", "a word is only known when it runs")
 
 
 def find_targets(
@@ -154,7 +171,8 @@ def reads_missing_file(step: Step, view: FileView) -> bool:
     """True if a file that a command reads by redirection does not exist at that point."""
     named = (each.target for each in step.redirections if each.operator == "<" and each.target is not None)
     found = (view.find(target, step.directory) for target in named)
-    return any(each is not None and each.kind == "absent" for each in found)
+    # A command before it that should delete the file may fail.
+    return any(each is not None and each.kind == "absent" and not each.made for each in found)
 
 
 def _cat(step: Step, operands: list[str], view: FileView, depth: int) -> tuple[bytes | None, str]:
@@ -232,6 +250,8 @@ def _printf(words: list[str]) -> str | None:
 
 def record_redirections(step: Step, changes: Changes) -> None:
     """Record the files that the redirections of a command write."""
+    if any(_turns_output(each) for each in step.redirections):
+        changes.unknown(step, "files", "a redirection leads its output to what is its input")
     opened = [each for each in step.redirections if each.access == "write"]
     output = [each for each in opened if each.operator == "&>" or each.descriptor in {"", "1"}]
     for each in opened:
@@ -252,6 +272,13 @@ def record_redirections(step: Step, changes: Changes) -> None:
             changes.append(step, found, content, why=why)
         else:
             changes.write(step, found, content, why=why)
+
+
+def _turns_output(opened: OpenedFile) -> bool:
+    """True if a name such as `/dev/stdout` may mean a file that the command opens only for reading."""
+    if opened.operator == "<":
+        return opened.descriptor not in {"", "0"}
+    return opened.operator in {">&", "<&"} and opened.target == "0" and opened.descriptor != "0"
 
 
 def _is_shared(step: Step, descriptor: str) -> bool:

@@ -26,7 +26,8 @@ def _in_place(step: Step, operands: Iterable[str | None], suffix: str, changes: 
         if found.kind != "file":
             continue
         is_link = not found.made and host_files.is_link(found.real)
-        if is_link and not host_files.is_file(found.real):
+        behind = changes.view.find(found.path, None) if is_link else None
+        if behind is not None and behind.kind == "absent":
             continue
         if suffix:
             name = os.path.basename(found.path)
@@ -408,31 +409,64 @@ def _perl(step: Step, args: ParsedWords, changes: Changes) -> None:
 def _patch(step: Step, args: ParsedWords, changes: Changes) -> None:
     if args.has("dry-run"):
         return
-    if args.operands:
-        list(_in_place(step, args.operands[:1], ".orig" if args.has("b", "backup") else "", changes, "it is patched"))
-        return
-    text = _patch_text(step, args, changes)
-    if text is None:
+    base = args.value("d", "directory") if args.has("d", "directory") else "."
+    text = _patch_text(step, args, base, changes)
+    names = re.findall(r"^\+\+\+ ([^\t\n]+)", text or "", re.MULTILINE)
+    if text is None or re.search(r"^(?:Index:|\*\*\* |diff --git )", text, re.MULTILINE):
         changes.unknown(step, "files", "the files that the patch names are only known when it runs")
-        return
+    elif _may_choose(text) or "+++ /dev/null" in text or args.has("R", "reverse"):
+        changes.unknown(step, "files", "the patch makes or deletes files, or has two names for one")
     strip = int(args.value("p", "strip") or 0) if (args.value("p", "strip") or "0").isdecimal() else 0
-    base = args.value("d", "directory") or "."
-    for named in re.findall(r"^\+\+\+ ([^\t\n]+)", text, re.MULTILINE):
-        path = "/".join(named.split("/")[strip:]) if args.has("p", "strip") else os.path.basename(named)
-        for found in find_targets(step, [os.path.join(base, path)], changes):
-            changes.write(
-                step, found, None, why="the patch is the difference", action="edits", only_if="the patch applies"
-            )
-    if "+++ /dev/null" in text or args.has("R", "reverse"):
-        changes.unknown(step, "files", "the patch makes or deletes files")
+    paths: list[str | None] = [
+        "/".join(name.split("/")[strip:]) if args.has("p", "strip") else os.path.basename(name) for name in names
+    ]
+    if args.operands:
+        paths = [args.operands[0], *paths[1:]]
+    output = args.value("o", "output") if args.has("o", "output") else ""
+    for path in paths if output == "" else [output]:
+        if path != "-":
+            _patch_one(step, args, None if None in {path, base} else os.path.join(base or "", path or ""), changes)
+    if args.has("r", "reject-file"):
+        rejects = args.value("r", "reject-file")
+        for found in find_targets(step, [rejects and os.path.join(base or "", rejects)], changes):
+            changes.write(step, found, None, only_if="a part of the patch does not apply")
 
 
-def _patch_text(step: Step, args: ParsedWords, changes: Changes) -> str | None:
-    named = args.value("i", "input")
-    if named is None:
-        named = next((each.target for each in step.redirections if each.operator == "<"), None)
-    if named is not None:
-        found = changes.find(step, named)
+def _patch_one(step: Step, args: ParsedWords, path: str | None, changes: Changes) -> None:
+    """Record the changes of one patched file, and of the files that are made beside it."""
+    output = args.has("o", "output")
+    why, exact = "the patch is the difference", "the patch does not fit exactly"
+    for found in find_targets(step, [path], changes):
+        only_if = "" if output else "the patch applies"
+        if found.as_directory or not changes.view.is_directory(os.path.dirname(found.real)):
+            changes.unknown(step, "files", "missing directories are made")
+        changes.write(step, found, None, why=why, action="writes" if output else "edits", only_if=only_if)
+        beside = {}
+        if args.has("b", "backup", "z", "suffix") or not args.has("no-backup-if-mismatch"):
+            suffix = args.value("z", "suffix") or step.environment.get("SIMPLE_BACKUP_SUFFIX") or ".orig"
+            beside[suffix] = "the patch applies" if args.has("b", "backup") else exact
+        if not args.has("r", "reject-file"):
+            beside[".rej"] = "a part of the patch does not apply"
+        for ending, condition in beside.items():
+            other = changes.find(step, found.path + ending, follow=False)
+            if other is not None:
+                changes.write(step, other, None, why=why, only_if=condition)
+
+
+def _may_choose(text: str) -> bool:
+    """True if patch has to choose between the names of two files."""
+    pairs = re.findall(r"^--- ([^\t\n]+).*\n\+\+\+ ([^\t\n]+)", text, re.MULTILINE)
+    return any(old != "/dev/null" and old.split("/")[-1:] != new.split("/")[-1:] for old, new in pairs) or any(
+        old.split("/")[1:] != new.split("/")[1:] for old, new in pairs if old != "/dev/null"
+    )
+
+
+def _patch_text(step: Step, args: ParsedWords, base: str | None, changes: Changes) -> str | None:
+    named = args.value("i", "input") if args.has("i", "input") else (args.operands[1:2] or [""])[0]
+    if named is None or base is None:
+        return None
+    if named:
+        found = changes.find(step, os.path.join(base, named))
         content = changes.view.content(found)[0] if found is not None else None
     else:
         content = input_of(step, changes.view)[0]
@@ -442,5 +476,12 @@ def _patch_text(step: Step, args: ParsedWords, changes: Changes) -> str | None:
 SED = Program(_sed, "efl", "expression file line-length", "i")
 EDITORS: Mapping[str, Program] = {
     "perl": Program(_perl, "eEMmI", "", "i0lFCD"),
-    "patch": Program(_patch, "pidorBDFgVYz", "strip input directory output reject-file fuzz"),
+    "patch": Program(
+        _patch,
+        "pidorBDFgVYz",
+        "strip input directory output reject-file fuzz suffix",
+        known="p F l c n u N R i o r E Z T s f t b d z strip fuzz ignore-whitespace forward reverse input output "
+        "reject-file batch force quiet silent verbose backup directory suffix binary backup-if-mismatch "
+        "no-backup-if-mismatch remove-empty-files",
+    ),
 }

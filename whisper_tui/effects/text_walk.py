@@ -7,7 +7,7 @@ known when the command runs is None, never a guess.
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -15,10 +15,16 @@ from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import DEEPEST, unwrap
-from whisper_tui.policy.commands.wrappers import StandardInput
+from whisper_tui.policy.commands.wrappers import (
+    SET_BY_THE_SHELL,
+    SETS_INSIDE,
+    StandardInput,
+    changes_what_runs,
+    may_set_variables,
+)
 from whisper_tui.policy.shell.bash_grammar import brace_words
 from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Word, WordPiece
+from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Word, WordPiece, access_of
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""
@@ -35,16 +41,13 @@ _CLOSES = frozenset(["fi", "done", "esac", "}"])
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _COMMENT = re.compile(r"(?:(?<=\s)|\A)#[^\n]*")
 _OPERATOR_BEFORE = re.compile(r"(\d*)(?:<<-|<<<|&>>|<<|>>|<&|>&|>\||<>|&>|<|>)[ \t\\\n]*\Z")
-_ASSIGNING = frozenset(
-    {"read", "declare", "typeset", "local", "unset", "let", "mapfile", "readarray", "getopts", "coproc", "eval"}
-    | {"source", ".", "trap"}
-)
 _OWN_DIRECTORY = re.compile(
     r'\bcd "(?:\$\(dirname (?:-- )?"\$(?:0|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"\)|\$\{0%/\*\})"(?=\s|;|&|\)|$)'
 )
 """The usual way in which a script changes to the directory of its own file."""
+_HOME_BEHIND_SIGN = re.compile(r"[A-Za-z_]\w*\+?=(?:.*:)?~", re.DOTALL)
+"""The beginning of a word in which bash expands `~` as in an assignment; other shells leave it."""
 _SUBSHELL_FUNCTION = re.compile(r"\(\s*\)\s*\(")
-_ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(")
 _SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
 _MOVES = frozenset({"-C", "--chdir", "-D", "-i", "--login", "-l", "-", "-R", "--chroot"})
 """Options of env, sudo and su after which the command runs in another directory."""
@@ -89,6 +92,8 @@ class Step:
     """Names of the variables with secrets that its words contain."""
     by_runner: bool = False
     """True if it is a program of the project or of a package, which a wrapper like `npx` finds."""
+    assigned: tuple[tuple[str, str | None], ...] = ()
+    """The variables that it sets, for itself or for its shell, and their values. None: only known when it runs."""
     unconditional: bool = True
     """False if it is in a branch, a loop or a function, behind `&&` or `||`, or behind an `exit` that may happen."""
 
@@ -142,6 +147,18 @@ class _Shell:
     nested_moved: bool = False
     may_have_ended: bool = False
     """True behind an `exit` or `return` that may or may not happen."""
+    moved_from: tuple[str | None, ...] = ()
+    """The directories before each `cd` behind `&&`, which may not happen."""
+    assigned_in_chain: set[str] = field(default_factory=set)
+    """Variables that commands behind `&&` set."""
+
+    def end_chain(self) -> None:
+        """Forget what holds only if all commands of a chain of `&&` succeed."""
+        if any(each != self.directory for each in self.moved_from):
+            self.directory = None
+        self.variables.update(dict.fromkeys(self.assigned_in_chain))
+        self.moved_from = ()
+        self.assigned_in_chain.clear()
 
 
 class TextWalk:
@@ -187,11 +204,19 @@ class TextWalk:
         if script.problem:
             self.problems.append(f"the text cannot be parsed to its end: {script.problem}")
         shell = _Shell(text, directory, variables, through, frozenset(script.functions))
-        assigning = any((each.argv[0] if each.argv else "") in _ASSIGNING for each in script.commands)
-        shell.unsure = assigning or bool(script.evaluations) or _ASSIGNS_INSIDE.search(text) is not None
+        assigning = any(may_set_variables(each.argv) or each.argv[:1] == (None,) for each in script.commands)
+        shell.unsure = assigning or bool(script.evaluations or script.functions) or SETS_INSIDE.search(text) is not None
+        if script.evaluations and "$" in text:
+            self.problems.append("it evaluates a value as code")
+        for name in script.loop_variables:
+            if changes_what_runs(name):
+                self.problems.append(f"a loop sets {name}, which can change what runs")
         shell.may_have_ended = _SUBSHELL_FUNCTION.search(text) is not None
         events = list(_events(text, script))
         shell.uncertain = frozenset(script.loop_variables) | _assigned_in_branches(events)
+        # A loop comes to its first command again, and a function is called anywhere: neither directory is certain.
+        if _may_repeat(events, script) and any(_changes_directory(each) for each in script.commands):
+            shell.directory = None
         yield from self._events(shell, events, depth)
 
     def _events(self, shell: _Shell, events: Sequence[_Event], depth: int) -> Iterator[Step]:
@@ -202,6 +227,8 @@ class TextWalk:
                 return
             if event.command is None and event.redirection is None:
                 before, source = _structure(shell, event.mark, before, source)
+                if before not in {"", "&&"}:
+                    shell.end_chain()
             elif event.redirection is not None:
                 yield from self._group(shell, event.redirection)
             elif event.command is not None and event.command.nested:
@@ -213,11 +240,17 @@ class TextWalk:
                 made = replace(made, unconditional=made.unconditional and before not in {"&&", "||"})
                 yield from self._run(made, depth)
                 alone = piped or after in {"|", "|&", "&"}
-                certain = shell.depth == 0 and before != "||"
+                certain = shell.depth == 0 and before != "||" and not _goes_to_background(events, at)
+                kept = shell.directory
                 self._moved(shell, made, alone=alone, certain=certain)
-                self._assigned(shell, event.command, made, alone=alone, certain=certain and not shell.outer)
+                if before == "&&" and shell.directory != kept:
+                    shell.moved_from = (*shell.moved_from, kept)
+                named = self._assigned(shell, event.command, made, alone=alone, certain=certain and not shell.outer)
+                if before == "&&":
+                    shell.assigned_in_chain |= named
                 # Nothing behind an `exit` runs that stands at the top of its text.
-                if certain and not alone and before in {";", "\n"} and not shell.outer and _ends_shell(made):
+                ends = _ends_shell(made) and made.name != "return"
+                if certain and not alone and before in {";", "\n"} and not shell.outer and ends:
                     return
                 shell.may_have_ended = shell.may_have_ended or _ends_shell(made)
                 before, source = "", made
@@ -239,9 +272,11 @@ class TextWalk:
         words = tuple(each for word in command.words for each in self.expand(shell, word))
         named = (piece.text for word in command.words for piece in word.pieces if piece.kind == "variable")
         environment = dict(shell.variables)
+        assigned: dict[str, str | None] = {}
         for word in command.assignments:
             name, _, value = (self._joined(shell, word) or "").partition("=")
-            environment[name or _name_of(word)] = value if name else None
+            assigned[_name_of(word)] = value if name else None
+        environment.update(assigned)
         return Step(
             words,
             shell.directory,
@@ -253,6 +288,7 @@ class TextWalk:
             is_function=bool(words) and words[0] in shell.functions,
             is_bash=self._is_bash,
             secrets=tuple(filter(is_secret_name, named)),
+            assigned=(*assigned.items(), *_set_by_words(words)),
             unconditional=shell.depth == 0 and not shell.may_have_ended,
         )
 
@@ -267,7 +303,8 @@ class TextWalk:
             before = _OPERATOR_BEFORE.search(shell.text, max(0, each.target.start - 20), each.target.start)
             descriptor = before[1] if before else ""
             body = target + "\n" if each.operator == "<<<" and target is not None else None
-            found.append(OpenedFile(each.operator, descriptor, target, each.access, body))
+            access = each.access if target is None else access_of(each.operator, target)
+            found.append(OpenedFile(each.operator, descriptor, target, access, body))
         return tuple(found)
 
     def _run(self, step: Step, depth: int) -> Iterator[Step]:
@@ -288,19 +325,20 @@ class TextWalk:
         directory = None if moved or name == "chroot" else step.directory
         through = (*step.through, name)
         environment = dict(step.environment)
-        for assignment in unwrapped.assignments:
-            variable, _, value = assignment.partition("=")
-            environment[variable] = value
+        environment.update(_pairs(unwrapped.assignments))
         input_alone = tuple(each for each in step.redirections if each.body is not None)
         for argv in unwrapped.commands:
             inner = Step(
                 argv, directory, environment, input_alone, through, source=step.source, piped=step.piped,
                 by_runner=unwrapped.runner is not None, unconditional=step.unconditional,
+                assigned=(*_pairs(unwrapped.assignments), *_set_by_words(argv)),
             )  # fmt: skip
             yield from self._run(inner, depth + 1)
+        outer, self._is_bash = self._is_bash, name == "bash" or (name in {"eval", "trap"} and self._is_bash)
         for text in unwrapped.texts:
             for each in self._script(text, directory, environment, through, depth + 1):
                 yield each if step.unconditional else replace(each, unconditional=False)
+        self._is_bash = outer
 
     def _moved(self, shell: _Shell, step: Step, *, alone: bool, certain: bool) -> None:
         """Follow a `cd`."""
@@ -312,16 +350,17 @@ class TextWalk:
         name = words[0] if words else None
         if name not in {"cd", "pushd", "popd"} or alone:
             return
-        operands = [word for word in words[1:] if word is None or not word.startswith("-") or word == "-"]
+        operands = [word for word in words[1:] if word not in {"-L", "-P", "--"}]
         target = operands[0] if operands else step.environment.get("HOME")
         reached = None
-        if certain and name != "popd" and target not in {None, "", "-"} and shell.directory is not None:
+        is_plain = len(operands) <= 1 and not (target or "").startswith("-") and (bool(operands) or name == "cd")
+        if is_plain and certain and name != "popd" and target and shell.directory is not None:
             reached = os.path.join(shell.directory, target or "")
         # Without CDPATH a `cd` to a directory that does not exist leaves the shell where it is.
         shell.directory = reached if reached is not None and self._disk.is_directory(reached) else None
 
-    def _assigned(self, shell: _Shell, command: SimpleCommand, step: Step, *, alone: bool, certain: bool) -> None:
-        """Remember the variables that a command leaves in its shell."""
+    def _assigned(self, shell: _Shell, command: SimpleCommand, step: Step, *, alone: bool, certain: bool) -> set[str]:
+        """Remember the variables that a command leaves in its shell, and return their names."""
         pairs: list[tuple[str, str | None]] = []
         if not step.words:
             pairs = [(_name_of(word), self._joined(shell, word)) for word in command.assignments]
@@ -332,9 +371,12 @@ class TextWalk:
                 continue
             value = whole.partition("=")[2] if whole is not None and "+=" not in whole.partition("=")[0] + "=" else None
             shell.variables[name] = value if certain else None
+        return set() if alone else {name for name, _ in pairs}
 
     def expand(self, shell: _Shell, word: Word) -> list[str | None]:
         """The words that a word becomes. None: only known when it runs."""
+        if _names_home_inside(word):
+            return [None]
         if any(piece.kind == "brace" for piece in word.pieces):
             return self._braces(shell, word)
         parts: list[tuple[str, bool]] = []
@@ -352,9 +394,13 @@ class TextWalk:
 
     def _joined(self, shell: _Shell, word: Word) -> str | None:
         values = [self._piece(shell, piece) for piece in word.pieces]
+        if _names_home_inside(word):
+            return None
         return None if None in values else "".join(value or "" for value in values)
 
     def _braces(self, shell: _Shell, word: Word) -> list[str | None]:
+        if not self._is_bash:
+            return [None]  # some shells expand them, and some do not
         if (
             any(piece.kind not in {"brace", "text"} for piece in word.pieces)
             or sum(1 for piece in word.pieces if piece.kind == "brace") != 1
@@ -378,6 +424,8 @@ class TextWalk:
             case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
                 home = shell.variables.get("HOME")
                 return None if not home else home + piece.text[1:]
+            case "tilde" if self._is_bash and (piece.text == "~+" or piece.text.startswith("~+/")):
+                return None if shell.directory is None else shell.directory + piece.text[2:]
             case "variable" if piece.text.isidentifier():
                 return self._variable(shell, piece)
             case _:
@@ -388,6 +436,8 @@ class TextWalk:
             return None
         if piece.text == "PWD":
             return shell.directory
+        if SET_BY_THE_SHELL.fullmatch(piece.text):
+            return None
         value = shell.variables.get(piece.text, "")
         if value is None or (not piece.quoted and any(each in value for each in " \t\n*?[\\")):
             return None
@@ -407,6 +457,41 @@ class TextWalk:
 def glob_literal(text: str) -> str:
     """Text in which no character is a pattern."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in text)
+
+
+def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    for assignment in assignments:
+        name, _, value = assignment.partition("=")
+        yield name, value
+
+
+def _set_by_words(words: Sequence[str | None]) -> Iterator[tuple[str, str | None]]:
+    """The variables that the words of a builtin may set, such as `export NAME=value` and `read NAME`."""
+    if not words or words[0] is None or not (words[0] in {"export", "readonly"} or may_set_variables(words)):
+        return
+    for word in words[1:]:
+        name, equals, value = (word or "").partition("=")
+        if name.isidentifier():
+            yield name, value if equals else None
+
+
+def _goes_to_background(events: Sequence[_Event], at: int) -> bool:
+    """True if the list that a command is part of may run in a shell of its own, as `cd x && y &` does."""
+    for event in events[at + 1 :]:
+        if event.mark in {";", "\n", ";;"}:
+            return False
+        if event.mark == "&":
+            return True
+    return False
+
+
+def _may_repeat(events: Sequence[_Event], script: Script) -> bool:
+    return bool(script.functions) or any(each.mark in {"for", "while", "until", "select"} for each in events)
+
+
+def _changes_directory(command: SimpleCommand) -> bool:
+    words = [word for word in command.argv if word not in {"builtin", "command"}]
+    return words[:1] in (["cd"], ["pushd"], ["popd"], [None])
 
 
 def _ends_shell(step: Step) -> bool:
@@ -454,7 +539,26 @@ def _events(text: str, script: Script) -> Iterator[_Event]:
         rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
     found += [_Event(match.start(), mark=match[0]) for match in _TOKEN.finditer(rest)]
     found += [_Event(command.span[0], command=command) for command in script.commands]
-    return iter(sorted(found, key=lambda event: event.at))
+    return _with_groups_opened(sorted(found, key=lambda event: event.at))
+
+
+_CLOSED_BY = {")": {"("}, "}": {"{"}, "fi": {"if"}, "esac": {"case"}, "done": {"for", "while", "until", "select"}}
+
+
+def _with_groups_opened(events: Sequence[_Event]) -> Iterator[_Event]:
+    """The events with the redirections of a group, a loop or a branch before what stands in it, as they are opened."""
+    opened: list[_Event] = []
+    moved: list[_Event] = []
+    start = 0
+    for event in events:
+        if event.mark in {"(", "{", "if", "case", "for", "while", "until", "select"}:
+            opened.append(event)
+        elif event.mark in _CLOSED_BY:
+            at = next((at for at in range(len(opened) - 1, -1, -1) if opened[at].mark in _CLOSED_BY[event.mark]), None)
+            start = event.at if at is None else opened[at].at
+            del opened[len(opened) if at is None else at :]
+        moved.append(event if event.redirection is None else event._replace(at=start))
+    return iter(sorted(moved, key=lambda event: (event.at, event.redirection is None)))
 
 
 def _mask(masked: list[str], start: int, end: int) -> None:
@@ -485,6 +589,11 @@ def _assigned_in_branches(events: Sequence[_Event]) -> frozenset[str]:
             if (event.command.argv[:1] or ("",))[0] in {"export", "readonly"}:
                 names |= {(word or "").partition("=")[0] for word in event.command.argv[1:]}
     return frozenset(names)
+
+
+def _names_home_inside(word: Word) -> bool:
+    text = "".join(piece.text for piece in word.pieces if piece.kind == "text" and not piece.quoted)
+    return "~" in text and _HOME_BEHIND_SIGN.match(text) is not None
 
 
 def _name_of(word: Word) -> str:

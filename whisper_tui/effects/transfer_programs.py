@@ -1,7 +1,7 @@
 """Archives, compressed files, downloads and copies between machines: files that come from elsewhere."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from whisper_tui.effects.changes import Changes
 from whisper_tui.effects.operands import ParsedWords, Program, find_targets
@@ -18,6 +18,8 @@ def _tar(step: Step, args: ParsedWords, changes: Changes) -> None:
     if args.has("t", "list") or args.has("O", "to-stdout"):
         return
     archive = args.value("f", "file")
+    if len(args.all("C", "directory")) > 1:
+        changes.unknown(step, "files", "its directories follow one another")
     if args.has("x", "extract", "get"):
         into = args.value("C", "directory") if args.has("C", "directory") else "."
         found = changes.find(step, into)
@@ -83,7 +85,7 @@ def _compress(step: Step, args: ParsedWords, changes: Changes) -> None:
             continue
         changes.write(step, found, None, why="it is compressed or expanded", detail=f"from {origin.path}")
         if not args.has("k", "keep"):
-            changes.remove(step, [origin])
+            changes.remove(step, list(find_targets(step, [operand], changes, follow=False)))
 
 
 def _curl(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -99,11 +101,20 @@ def _curl(step: Step, args: ParsedWords, changes: Changes) -> None:
             name = None if url is None else url.split("?")[0].rstrip("/").rpartition("/")[2]
             for found in find_targets(step, [name and os.path.join(base, name)], changes):
                 changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
-    for found in find_targets(
-        step, args.all("D", "dump-header", "c", "cookie-jar", "trace", "trace-ascii", "stderr"), changes
-    ):
-        if found.path != "-":
+    _curl_reports(step, args, changes)
+
+
+def _curl_reports(step: Step, args: ParsedWords, changes: Changes) -> None:
+    """Record what curl writes beside what it downloads."""
+    # a new file of cookies takes the place of a link, or is written through it
+    written = list(find_targets(step, args.all("c", "cookie-jar"), changes))
+    written += list(find_targets(step, args.all("c", "cookie-jar"), changes, follow=False))
+    written += find_targets(step, args.all("D", "dump-header", "trace", "trace-ascii", "stderr"), changes)
+    for found in written:
+        if os.path.basename(found.path) != "-":
             changes.write(step, found, None)
+    if any("%output" in (value or "") for value in args.all("w", "write-out")):
+        changes.unknown(step, "files", "it writes its report to a file")
     if args.has("K", "config"):
         changes.unknown(step, "everything", "more options are in a configuration file")
 
@@ -121,12 +132,23 @@ def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
                 # wget creates the file before it asks the server.
                 changes.write(step, found, None, why="it is downloaded")
     else:
-        for url in args.operands:
-            name = None if url is None else (url.split("://")[-1].partition("/")[2].rpartition("/")[2] or "index.html")
-            for found in find_targets(step, [name and os.path.join(base, name)], changes):
-                changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+        _downloads(step, args.operands, base, changes)
+    if any(word is None or word.startswith("https:") for word in args.operands):
+        home = step.environment.get("HOME")
+        for found in find_targets(step, [home and home + "/.wget-hsts"], changes):
+            changes.write(step, found, None, why="it notes the servers", only_if="the server demands encryption")
     for found in find_targets(step, args.all("o", "output-file", "a", "append-output", "save-cookies"), changes):
         changes.write(step, found, None)
+
+
+def _downloads(step: Step, urls: Iterable[str | None], base: str, changes: Changes) -> None:
+    """Record the files that wget names after what it downloads."""
+    for url in urls:
+        name = None if url is None else (url.split("://")[-1].partition("/")[2].rpartition("/")[2] or "index.html")
+        for found in find_targets(step, [name and os.path.join(base, name)], changes):
+            changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+            if found.kind != "absent":
+                changes.unknown(step, "files", "the name of the download gets a number, as there is a file of it")
 
 
 def _rsync(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -168,6 +190,9 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
     if args.has("u", "dry-run"):
         return
     template = args.operands[0] if args.operands else None
+    if args.has("t", "V") or None in args.operands:
+        changes.unknown(step, "files", "the place of the file is not certain")
+        return
     base = args.value("p", "tmpdir") or step.environment.get("TMPDIR") or "/tmp"  # noqa: S108
     place = os.path.dirname(template) or "." if template and not args.has("p", "tmpdir", "t") else base
     for found in find_targets(step, [place], changes):
@@ -176,9 +201,17 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 
 TRANSFERS: Mapping[str, Program] = {
-    "tar": Program(_tar, "fCTXbgKNVILH", " ".join(_TAR_LONG)),
-    "unzip": Program(_unzip, "dPx"),
-    "zip": Program(_zip, "bitnPx"),
+    "tar": Program(
+        _tar, "fCTXbgKNVILH", " ".join(_TAR_LONG),
+        known="x c t r u A f v z j J Z a k p m o O h S P C T X I F b i W extract get create list append update "
+        "concatenate file verbose gzip bzip2 xz zstd auto-compress keep-old-files preserve-permissions "
+        "touch no-same-owner same-owner to-stdout dereference absolute-names directory exclude exclude-from "
+        "exclude-vcs strip-components overwrite skip-old-files wildcards owner group mode mtime sort "
+        "numeric-owner no-recursion files-from remove-files null same-permissions no-same-permissions "
+        "to-command use-compress-program checkpoint-action info-script",
+    ),
+    "unzip": Program(_unzip, "dPx", known="o n q d x P j l t p v Z c z u f a C L X"),
+    "zip": Program(_zip, "bitnPx", known="q r m u j x i v D X y P e 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet"),
     **dict.fromkeys(_ENDINGS, Program(_compress, "S", "suffix")),
     "mktemp": Program(_mktemp, "p", "suffix"),
     "curl": Program(
@@ -186,14 +219,31 @@ TRANSFERS: Mapping[str, Program] = {
         "output output-dir dump-header cookie-jar trace trace-ascii stderr config data data-binary data-raw "
         "data-urlencode header request url user user-agent proxy cookie form json upload-file max-time retry "
         "connect-timeout cacert cert key resolve referer range write-out limit-rate connect-to interface",
+        known="s S L f k v i o O # g 4 6 A H X d e u m b C r x F G I j n N q z R c D T w K J silent show-error "
+        "location fail insecure verbose include output remote-name remote-name-all remote-header-name "
+        "output-dir create-dirs head request data data-raw data-binary data-urlencode header json user "
+        "user-agent referer max-time connect-timeout retry compressed http1.1 http2 dump-header cookie-jar "
+        "cookie trace trace-ascii stderr form get fail-with-body no-buffer proxy cacert cert key resolve "
+        "range limit-rate connect-to interface config write-out progress-bar upload-file",
     ),
     "wget": Program(
         _wget, "aBDeGhiIlnoOPQRtTUwX",
         "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries timeout "
         "header user-agent post-data post-file user password level accept reject domains",
+        known="q v n c N O o a P t T U r m p i x l A R S 4 6 quiet verbose no-verbose continue timestamping "
+        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file "
+        "tries timeout header user-agent post-data post-file user password spider recursive mirror "
+        "page-requisites level accept reject domains no-check-certificate force-directories no-clobber "
+        "show-progress",
     ),
     "rsync": Program(_rsync, "eBTMf", "rsh exclude include filter exclude-from include-from files-from temp-dir "
-                      "backup-dir suffix port max-size min-size bwlimit log-file out-format compare-dest"),
+                      "backup-dir suffix port max-size min-size bwlimit log-file out-format compare-dest",
+                     known="a v r l p t g o D z P u n c q h H x e i S W A X archive verbose recursive links perms "
+                     "times group owner compress progress update dry-run checksum quiet human-readable rsh "
+                     "exclude include filter exclude-from include-from files-from delete delete-after "
+                     "delete-before delete-during delete-excluded remove-source-files itemize-changes stats "
+                     "list-only port bwlimit max-size min-size existing ignore-existing numeric-ids partial "
+                     "one-file-system"),
     "scp": Program(_scp, "cDFiJloPSX"),
 }  # fmt: skip
 

@@ -118,7 +118,7 @@ def look(
 
 
 class _Cage:
-    """What all cages share: the rules for the system with their files opened, and the filter."""
+    """The parts that all cages share: the rules for the system with their files opened, and the filter."""
 
     def __init__(self) -> None:
         self._system = SystemRules(probe().version, for_programs_alone=True)

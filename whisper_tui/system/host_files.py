@@ -16,6 +16,11 @@ from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
+from whisper_tui.system import process_names
+
+MOST_LINKS = 40
+"""Limit of symbolic links in one path, the same as the kernel's."""
+
 _NEVER_OPENED = ("/proc", "/sys", "/dev")
 """Reading a file there may wait for ever, or change something."""
 
@@ -55,7 +60,7 @@ class HostFiles(Protocol):
         ...
 
     def realpath(self, path: str) -> str:
-        """Return a path with its links resolved."""
+        """Return a path with its links resolved, but for names that mean something else for each process."""
         ...
 
     def is_executable(self, path: str) -> bool:
@@ -107,8 +112,8 @@ class LocalFiles:
 
     @staticmethod
     def realpath(path: str) -> str:
-        """Return a path with its links resolved."""
-        return os.path.realpath(path)
+        """Return a path with its links resolved, but for names that mean something else for each process."""
+        return _followed(path)
 
     @staticmethod
     def is_executable(path: str) -> bool:
@@ -192,6 +197,37 @@ class LocalFiles:
         return _home_of_user()
 
 
+def _followed(path: str) -> str:
+    """Return a path with its links resolved as the kernel does it, up to a name of `process_names`."""
+    if "\0" in path:
+        raise ValueError("embedded null byte")
+    whole = path if path.startswith("/") else os.path.join(os.getcwd(), path)
+    at, rest, links = "/", whole.split("/")[::-1], 0
+    while rest:
+        part = rest.pop()
+        if part in {"", "."}:
+            continue
+        # `at` is resolved already, so its parent is the real one, as the kernel sees it.
+        if part == "..":
+            at = os.path.dirname(at)
+            continue
+        at = at.rstrip("/") + "/" + part
+        if process_names.is_of_process(at):
+            return "/".join((at, *(each for each in reversed(rest) if each not in {"", "."})))
+        if at in process_names.SAME_FOR_ALL:
+            continue
+        try:
+            target = os.readlink(at)
+        except OSError:
+            continue
+        links += 1
+        if links > MOST_LINKS:
+            return os.path.normpath("/".join((at, *reversed(rest))))
+        rest += target.split("/")[::-1]
+        at = "/" if target.startswith("/") else os.path.dirname(at)
+    return at
+
+
 @cache
 def _home_of_user() -> str:
     # An agent can set HOME.
@@ -271,9 +307,21 @@ def readlink(path: str) -> str:
     return _ASKED.get().readlink(path)
 
 
-def realpath(path: str) -> str:
-    """Return a path with its links resolved. Raises `ValueError` for a name that no system takes."""
-    return _ASKED.get().realpath(path)
+def realpath(path: str, directory: str | None = None) -> str:
+    """Return a path with its links resolved. Raises `ValueError` for a name that no system takes.
+
+    Names that mean something else for each process are not followed. `directory`: that of the process which will use
+    the path, so that `/proc/self/cwd` can be.
+    """
+    host = _ASKED.get()
+    real = host.realpath(path)
+    if directory is not None:
+        for _ in range(3):
+            inside = process_names.in_directory(real, directory)
+            if inside == real:
+                break
+            real = host.realpath(inside)
+    return real
 
 
 def exists(path: str) -> bool:

@@ -10,6 +10,7 @@ REFUSED = "tests/mutations/test_refused_attempts.py::"
 EACH_CLIENT = "tests/install/test_each_client.py::"
 HOOKS = "tests/transports/hooks/test_clients.py::"
 UNREAD = "tests/effects/test_code_nobody_read.py::"
+LEFT_OUT = "tests/effects/test_random_commands.py::test_no_change_is_left_out_where_effects_claim_to_be_complete"
 
 BACKGROUND = "tests/supervisor/engine/test_keeper_background.py::"
 
@@ -201,5 +202,54 @@ WHAT_IS_SHOWN = (
         "self._decisions.keep(key)",
         "pass",
         (HOOKS + "test_kimi_is_told_with_the_first_prompt_of_each_session_alone",),
+    ),
+    Mutation(
+        "effects: files that a wrapper writes itself",
+        "whisper_tui.effects._record_wrapper",
+        "own.written",
+        "()",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: variables that change what runs",
+        "whisper_tui.effects.builtin_effects.record_variables",
+        "changes_what_runs(name)",
+        "False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: builtins that run code",
+        "whisper_tui.effects.builtin_effects.record_builtin",
+        "letters & _CODE_OPTIONS.get(name, frozenset())",
+        "False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: variables that builtins set",
+        "whisper_tui.effects.text_walk.TextWalk._script",
+        "SETS_INSIDE.search(text) is not None",
+        "False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: a directory behind a part that may fail",
+        "whisper_tui.effects.text_walk._Shell.end_chain",
+        "any(each != self.directory for each in self.moved_from)",
+        "False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: options that are not known",
+        "whisper_tui.effects.operands.Program.record",
+        "self.known.split()",
+        "()",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "names that mean something else for each process",
+        "whisper_tui.system.host_files._followed",
+        "process_names.is_of_process(at)",
+        "False",
+        ("tests/supervisor/test_names_of_processes.py::test_no_path_is_resolved_in_the_own_process",),
     ),
 )

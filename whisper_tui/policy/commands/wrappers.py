@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import KnownOptions, known_options, parse_options
+from whisper_tui.policy.commands.argv import KnownOptions, Words, known_options, parse_options, program_name
 
 _NONE = KnownOptions()
 
@@ -187,6 +187,33 @@ WRAPPERS: dict[str, Wrapper] = {
     "gsudo": Wrapper(known_options("ndwkhs", "iu", "new direct wait keepShell", "integrity user")),
 }  # fmt: skip
 """By program name, without a directory."""
+
+OWN_FILES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        "sudo doas pkexec gosu su-exec nice ionice nohup timeout stdbuf setsid command builtin exec chrt taskset setpriv "
+        "unshare chroot watch busybox toybox coreutils setarch arch linux32 linux64 numactl prlimit caffeinate chronic "
+        "unbuffer eatmydata torsocks torify xargs ssh mosh su runuser sg env setuidgid envuidgid envdir eval find fd "
+        "fdfind gfind flock".split(),
+        (),
+    ),
+    "time": ("-o", "--output"),
+    "strace": ("-o", "--output"),
+    "ltrace": ("-o", "--output"),
+    "valgrind": ("--log-file", "--xml-file"),
+    "fakeroot": ("-s",),
+    "xvfb-run": ("-e", "--error-file", "-f", "--auth-file"),
+    "daemonize": ("-e", "-o", "-p", "-l"),
+    "script": ("-T", "--log-timing", "-O", "--log-out", "-I", "--log-in", "-B", "--log-io"),
+    "perf": ("-o", "--output"),
+    "heaptrack": ("-o", "--output"),
+}
+"""The options of wrappers that name files which they write themselves. A wrapper that is not here may write others."""
+
+OWN_OPERANDS = frozenset({"flock", "script"})
+"""Wrappers whose first operand is a file that they open for writing."""
+
+MORE_FILES = frozenset({"daemonize", "xvfb-run", "perf", "heaptrack"})
+"""Wrappers of `OWN_FILES` that write more files than these options name."""
 
 ALLOW_LOOKS_THROUGH = frozenset({"timeout", "nice", "nohup", "stdbuf"})
 """The only wrappers through which an allow rule for the inner command still holds."""
@@ -378,6 +405,36 @@ BUILTINS = frozenset(
     "pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit "
     "umask unalias unset wait".split()
 )
+
+
+_SETTING = frozenset(
+    "read declare typeset local unset let mapfile readarray getopts coproc eval source . trap wait printf".split()
+)
+_BY_OPTION = {"printf": "-v", "wait": "-p"}
+"""Builtins of these that set a variable only with an option."""
+
+SETS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(|\[\[|\{[A-Za-z_]\w*\}[<>]")
+"""Expansions, arithmetic, matches and redirections that set a variable."""
+
+SET_BY_THE_SHELL = re.compile(
+    r"BASH_?\w*|COMP_\w+|COPROC|DIRSTACK|EPOCH\w+|EUID|FUNCNAME|GROUPS|HIST\w+|HOSTNAME|HOSTTYPE|LINENO|MACHTYPE|"
+    r"MAPFILE|OLDPWD|OPTARG|OPTERR|OPTIND|OSTYPE|PIPESTATUS|PPID|RANDOM|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_"
+)
+"""Variables to which bash itself gives a value."""
+
+
+def may_set_variables(argv: Words) -> bool:
+    """True if a command may set any variable of its shell, so that no value before it is certain behind it."""
+    words = list(argv)
+    while words[:1] in (["builtin"], ["command"]):
+        words.pop(0)
+    if not words or words[0] is None:
+        return False
+    name = program_name(words[0])
+    option = _BY_OPTION.get(name)
+    if option is not None:
+        return any(word is None or word.startswith(option) for word in words[1:])
+    return name in _SETTING
 
 
 _VARIABLES = frozenset(

@@ -192,6 +192,7 @@ def _writes_outside(question: Question, seen: CommandView) -> tuple[Risk, ...]:
     # the supervisor has expanded `~` and variables in the targets
     redirects = [each for meaning in question.resolved.commands for each in meaning.redirects]
     known = [each.target for each in redirects if each.access == "write"]
+    is_known = bool(redirects) and None not in (each.target for each in redirects)
     for script in seen.scripts:
         for redirection in script.redirections:
             if redirection.access not in {"write", "net"}:
@@ -199,7 +200,7 @@ def _writes_outside(question: Question, seen: CommandView) -> tuple[Risk, ...]:
             name = redirection.target.value
             # spans of inner scripts do not count in the text of the call
             span = (redirection.target.start, redirection.target.end) if script is seen.scripts[0] else None
-            if name is None and known and None not in known and not question.resolved.more:
+            if name is None and is_known and not question.resolved.more:
                 continue
             if name is None:
                 sentence = "Writes to a file that is known only at run time"

@@ -8,7 +8,15 @@ not plain; only what is plain can be allowed by a rule. A wider part, with expan
 import re
 from dataclasses import dataclass, replace
 
-from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value, shell_word
+from whisper_tui.policy.shell.syntax import (
+    Part,
+    ShellStep,
+    ShellWord,
+    access_of,
+    is_descriptor,
+    literal_value,
+    shell_word,
+)
 
 # letters beyond ASCII are allowed, and `_unquoted` refuses those that are invisible
 _WORD = re.compile(r"(?:[A-Za-z0-9_./,:=@%+^!~#-]|[^\x00-\x7f])+")
@@ -59,10 +67,10 @@ class PlainRedirection:
 
     @property
     def opens_file(self) -> bool:
-        """True if it opens a file other than the null device."""
-        if self.operator in {"<<", "<<-"} or self.target == "/dev/null":
-            return False
-        return self.operator not in {"<&", ">&"} or not re.fullmatch(r"-|[0-9]+-?", self.target)
+        """True if it opens a file other than the null device and the output of the command."""
+        if self.operator == "<&":
+            return not is_descriptor(self.target)
+        return access_of(self.operator, self.target) not in {"none", "null"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from whisper_tui.system.process_names import is_output
+
 PieceKind = Literal["text", "variable", "expansion", "substitution", "arithmetic", "glob", "tilde", "brace"]
 
 Access = Literal["none", "read", "null", "write", "net"]
@@ -94,23 +96,31 @@ class Redirection:
     @property
     def access(self) -> Access:
         """The access that it opens. A target that is not known before run time counts as a file."""
-        if self.operator in {"<<", "<<-", "<<<"}:
-            return "none"
-        name = self.target.value
-        if self.operator in {"<&", ">&"} and name is not None and _is_descriptor(name):
-            return "none"
-        if self.operator == "<&":
-            return "none"  # bash calls anything else ambiguous and opens nothing
-        # bash itself opens a socket for these names; there are no such files
-        if name is not None and name.startswith(("/dev/tcp/", "/dev/udp/")):
-            return "net"
-        if name == "/dev/null":
-            return "null"
-        # an unknown target counts as a file, and `<>` creates a missing one
-        return "read" if self.operator == "<" else "write"
+        return access_of(self.operator, self.target.value)
 
 
-def _is_descriptor(name: str) -> bool:
+def access_of(operator: str, name: str | None) -> Access:
+    """Return the access that an operator opens to a target. None: the target is not known."""
+    if operator in {"<<", "<<-", "<<<"}:
+        return "none"
+    if operator in {"<&", ">&"} and name is not None and is_descriptor(name):
+        return "none"
+    if operator == "<&":
+        return "none"  # bash calls anything else ambiguous and opens nothing
+    # bash itself opens a socket for these names; there are no such files
+    if name is not None and name.startswith(("/dev/tcp/", "/dev/udp/")):
+        return "net"
+    if name == "/dev/null":
+        return "null"
+    # `> /dev/stderr` opens no other file than `>&2` does
+    if name is not None and operator.lstrip("&").startswith(">") and is_output(name):
+        return "none"
+    # an unknown target counts as a file, and `<>` creates a missing one
+    return "read" if operator == "<" else "write"
+
+
+def is_descriptor(name: str) -> bool:
+    """True if the target of `>&` or `<&` is a descriptor, or closes one."""
     # `2>&1-` moves a descriptor: it duplicates it and closes the original
     return name == "-" or name.removesuffix("-").isdecimal()
 

@@ -4,7 +4,7 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from whisper_tui.model.call import CommandSpec
@@ -12,12 +12,12 @@ from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.model.verdict import Meaning, Redirect
 from whisper_tui.policy.commands.argv import Argv, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import BUILTINS
+from whisper_tui.policy.commands.wrappers import BUILTINS, SETS_INSIDE, may_set_variables
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
-from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece
+from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of
 from whisper_tui.policy.view import LONGEST_READ, CommandView, view
 from whisper_tui.system import host_files
 
@@ -51,15 +51,6 @@ MOST_FILES = 100
 
 MOST_ENTRIES = 5000
 """Limit of directory entries that are read for one call."""
-
-_ASSIGNING = frozenset({"read", "export", "declare", "typeset", "local", "readonly", "unset", "let", "mapfile"}) | {
-    "readarray", "getopts", "coproc", "for", "select", "eval", "source", ".", "trap"
-}  # fmt: skip
-"""Commands that can set any variable: beside them, no variable of the text has a known value."""
-
-_ASSIGNS_INSIDE = re.compile(r"\$\{[A-Za-z_]\w*(?:\[[^]]*\])?:?=|\(\(|\[\[")
-"""Expansions, arithmetic and matches that set a variable."""
-
 
 _NUMBER = re.compile(r"(?:^|[\s;&|()])(\d+)$")
 
@@ -166,7 +157,8 @@ class Expander:
                 words = [target] if target is not None else self._word(each.target, text, notes)
                 target = words[0] if len(words) == 1 else None
                 operator = _descriptor(written_in, each) + operator
-            found.append(Redirect(operator=operator, target=target, access=each.access))
+            access = each.access if target is None else access_of(each.operator, target)
+            found.append(Redirect(operator=operator, target=target, access=access))
         return tuple(found)
 
     def _of_groups(self, seen: CommandView, text: "_Text") -> Iterator[Meaning]:
@@ -187,10 +179,10 @@ class Expander:
         text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
         for script in seen.scripts:
             for simple in script.commands:
-                words = tuple(self._expanded(simple.words, text, []))
+                words = tuple(self._with_homes(simple.words, text))
                 yield words, (*self._code(words, simple.redirections),)
-            targets = [self._word(each.target, text, []) for each in script.redirections if each.access == "write"]
-            yield (), tuple(word for words in targets for word in words if word is not None)
+            written = [each.target for each in script.redirections if each.access == "write"]
+            yield (), tuple(word for word in self._with_homes(written, text) if word is not None)
 
     def read_files(self, seen: CommandView) -> list[str]:
         """Return the files that are redirected to the input of commands, as far as known."""
@@ -215,6 +207,14 @@ class Expander:
         for word in source:
             words += self._word(word, text, notes)
         return words
+
+    def _with_homes(self, source: Iterable[Word], text: "_Text") -> Iterator[str | None]:
+        """Yield the words; one that begins with the home of a user, or with `~+`, as it is written."""
+        for word in source:
+            expanded = self._word(word, text, [])
+            if expanded == [None] and word.pieces[0].kind == "tilde":
+                expanded = [None if any(piece.kind != "text" for piece in word.pieces[1:]) else _text_of(word)]
+            yield from expanded
 
     def _word(self, word: Word, text: "_Text", notes: list[str]) -> list[str | None]:
         parts: list[tuple[str, bool]] = []
@@ -294,6 +294,10 @@ class Expander:
                 yield from self._below(prefix + name + ("/" if rest else ""), rest)
 
 
+def _text_of(word: Word) -> str:
+    return "".join(piece.text for piece in word.pieces)
+
+
 def _literal(text: str) -> str:
     """Return a text with its pattern characters escaped."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in text)
@@ -302,16 +306,14 @@ def _literal(text: str) -> str:
 def _assigned(seen: CommandView) -> frozenset[str]:
     """Return the variables that the text may set, so that the environment does not tell their value."""
     names = {assignment.partition("=")[0] for command in seen.commands for assignment in command.assignments}
-    sets = any(_may_set(command) for command in seen.commands) or _ASSIGNS_INSIDE.search(seen.text) is not None
+    sets = any(_may_set(command) for command in seen.commands) or SETS_INSIDE.search(seen.text) is not None
     sets = sets or any(script.evaluations for script in seen.scripts[:1])
     loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
     return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
 
 
 def _may_set(command: InnerCommand) -> bool:
-    if command.name in {"printf", "wait"}:
-        return any(word is None or word.startswith(("-v", "-p")) for word in command.argv[1:])
-    return command.name in _ASSIGNING
+    return command.name in {"export", "readonly"} or may_set_variables(command.argv)
 
 
 def _defined(seen: CommandView) -> frozenset[str]:

@@ -23,17 +23,10 @@ from whisper_tui.supervisor.approvals.command_files import (
     sensitive_files,
 )
 from whisper_tui.supervisor.approvals.expand import expand_command, find_program, literal_text
-from whisper_tui.system import host_files
-
-MOST_LINKS = 40
-"""Limit of symbolic links in one path, the same as the kernel's."""
+from whisper_tui.system import host_files, process_names
 
 MOST_DIRECTORIES = 8
 """Limit of working directories that a command may have: each `cd` before it may or may not have succeeded."""
-
-_OF_PROCESSES = ("/proc/self", "/proc/thread-self", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr")
-_NETWORK = {"/proc/net": "/proc/net", "/proc/mounts": "/proc/mounts"}
-"""Links into the own process that show nothing private of it."""
 
 
 def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place, ...]:
@@ -58,7 +51,9 @@ def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place,
         # `cd x && cat y` reads x/y, and `cd x; cat y` may read either.
         if command.name == "cd" and words and len(directories) < MOST_DIRECTORIES:
             directories += [
-                real for path in _paths(words[-1:], directories) if host_files.is_directory(real := _real(path)[0])
+                real
+                for path in _paths(words[-1:], directories)
+                if host_files.is_directory(real := host_files.realpath(path))
             ]
     return tuple(found)
 
@@ -73,8 +68,8 @@ def _paths(words: Iterable[str], directories: Iterable[str]) -> Iterator[str]:
 
 def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
     """Return the real target of a path. None: it is the plain file or directory that the path names."""
-    real, of_process = _real(path)
-    kind = "process" if of_process else _kind(real, own)
+    real = host_files.realpath(path)
+    kind = "process" if process_names.is_of_process(real) else _kind(real, own)
     if kind is None or (kind in {"file", "directory"} and real == os.path.normpath(path)):
         return None
     # The journal takes no name that is not UTF-8.
@@ -92,40 +87,6 @@ def _kind(real: str, own: Sequence[str]) -> PlaceKind | None:
         above = real.rstrip("/") + "/"
         return "above-own" if any(directory.startswith(above) for directory in own) else "directory"
     return "file" if stat.S_ISREG(mode) else "other"
-
-
-def _real(path: str) -> tuple[str, bool]:
-    """Return the path with its links followed, and True if it leads into the directory of a process in /proc."""
-    at, rest, links = "/", path.split("/")[::-1], 0
-    while rest:
-        part = rest.pop()
-        if part in {"", "."}:
-            continue
-        # `at` is resolved already, so its parent is the real one, as the kernel sees it.
-        if part == "..":
-            at = os.path.dirname(at)  # noqa: PTH120
-            continue
-        at = at.rstrip("/") + "/" + part
-        if _is_of_process(at):
-            # /proc/self is another process for the command than for us.
-            return "/".join((at, *reversed(rest))), True
-        if at in _NETWORK:
-            continue
-        try:
-            target = host_files.readlink(at)
-        except (OSError, ValueError):
-            continue
-        links += 1
-        # The kernel gives up with ELOOP at the same number.
-        if links > MOST_LINKS:
-            break
-        rest += target.split("/")[::-1]
-        at = "/" if target.startswith("/") else os.path.dirname(at)  # noqa: PTH120
-    return at, False
-
-
-def _is_of_process(path: str) -> bool:
-    return path in _OF_PROCESSES or (path.startswith("/proc/") and path[len("/proc/") :].isdecimal())
 
 
 def resolve(

@@ -81,7 +81,7 @@ def _look(path: str) -> list[Any]:
     behind = _status(path, follow=True) if is_link else None
     try:
         target = os.readlink(path) if is_link else None
-        return [own, behind, target, os.path.realpath(path), os.access(path, os.X_OK)]
+        return [own, behind, target, THIS_MACHINE.realpath(path), os.access(path, os.X_OK)]
     except (OSError, ValueError):
         return [own, behind, None, path, False]
 

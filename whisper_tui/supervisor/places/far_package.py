@@ -16,6 +16,7 @@ PARTS = (
     "agents/known_clients.py",
     "model/__init__.py",
     "model/errors.py",
+    "system/process_names.py",
     "model/protocol_version.py",
     "model/text.py",
     "supervisor/__init__.py",

@@ -1,0 +1,145 @@
+"""Statements of effects hold for random command lines, each of which is run and compared with what was stated."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effects.differential import Ground, wrong_lines
+from whisper_tui.model.effects import Effects
+
+LINES = 100
+
+
+@pytest.mark.slow
+@pytest.mark.one_in(20)
+@pytest.mark.parametrize("seed", range(200))
+def test_every_file_that_a_random_line_changes_is_stated_or_said_to_be_unknown(seed: int) -> None:
+    wrong, certain = wrong_lines(seed, LINES)
+    assert wrong == []
+    assert certain > LINES // 4, "too few of these lines have effects that claim to be complete"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["touch new", "rm a.txt", "chmod 600 b.txt", "touch ~/rc", "mv sub other", "ln -s x y", "echo x > ../outside/file"],
+)
+def test_the_comparison_notices_a_change_that_is_not_stated(line: str) -> None:
+    with Ground.made() as ground:
+        nothing = Effects(directory=str(ground.root / "work"))
+        assert ground.look_at("true", nothing) is None
+        assert ground.look_at(line, nothing) is not None
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="only strace sees what happens outside of the tree")
+def test_the_comparison_notices_a_file_outside_of_the_tree_that_is_made_and_deleted() -> None:
+    with Ground.made() as ground, tempfile.TemporaryDirectory() as elsewhere:
+        Path(elsewhere).chmod(0o777)
+        wrong = ground.look_at(f"touch {elsewhere}/x; rm {elsewhere}/x", Effects(directory="/"))
+        assert wrong is not None
+        assert wrong.paths == (f"{elsewhere}/x",)
+
+
+# Each of these changed a file while its effects said that none is changed that they do not name.
+UNTRUE = """
+/usr/bin/time -f 'any text' -o ~/rc ls
+strace -o ~/rc ls
+valgrind --log-file=new ls
+fakeroot -s new ls
+flock ~/new ls
+flock new -c ls
+script -qc 'echo x' new
+script new -c ls
+timeout 2 /usr/bin/time -a -o a.txt ls
+PS4='$(rm a.txt)'; set -x; ls
+hash -p ./run.sh ls; ls
+BASH_ENV=./run.sh bash -c ls
+env BASH_ENV=./run.sh bash -c ls
+export PATH=.:$PATH; ls
+read PATH <<< .; run.sh
+history -w new
+history -s x; history -a new
+alias ls='touch new'; shopt -s expand_aliases
+mapfile -t -C 'touch new #' -c 1 L < a.txt
+compgen -C 'touch new'
+install -m600 /dev/null a.txt
+install -D /dev/null q/w
+install -d -m700 sub
+cp /dev/null a.txt
+cp --remove-destination b.txt link
+mv -b a.txt b.txt
+shred -z link
+shred -n1 -u link
+patch -b < bad.patch
+patch -p0 < bad.patch
+patch -l old/ < change.patch
+bzip2 -f link
+curl --libcurl new file://$PWD/a.txt
+patch -o new a.txt change.patch
+xxd a.txt -v
+dd if=a.txt of=/dev/stdout of=new
+dd if=a.txt of=~/new
+curl --no-clobber -o b.txt file://$PWD/a.txt
+curl -c link file://$PWD/a.txt
+printf -v NAME %s a.txt; rm "$NAME"
+[[ a.txt =~ (.*) ]]; rm "${BASH_REMATCH}"
+cp b.txt /proc/self/cwd/new
+cp b.txt ~+/new
+rm /proc/self/cwd/a.txt
+f() { rm c.txt; }; cd sub; f
+for NAME in 1 2; do rm -f c.txt; cd sub; done
+false && cd sub; rm a.txt
+cd sub && true & wait; rm a.txt
+cd sub deep; rm a.txt
+return; rm a.txt
+set -f; touch *
+shopt -s dotglob; rm *
+trap 'rm c.txt' EXIT; cd sub
+sh -c 'touch {new,two}'
+cp b.txt /dev/stdout >&0 < a.txt
+git config -f new a.b c
+mktemp -p sub -t
+mktemp $(echo new).XXX
+"""
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[Ground]:
+    with Ground.made() as made:
+        yield made
+
+
+@pytest.mark.parametrize("line", UNTRUE.strip().splitlines())
+def test_no_change_is_left_out_where_effects_claim_to_be_complete(line: str, ground: Ground) -> None:
+    assert ground.look_at(line) is None
+
+
+KNOWN = """
+/usr/bin/time -o new ls
+strace -o new true
+flock new ls
+script -qc 'echo x' new
+install -m600 /dev/null a.txt
+install -D /dev/null q/w
+cp /dev/null a.txt
+shred -n1 link
+patch -b -p1 < change.patch
+dd if=a.txt of=/dev/stdout of=new
+cp b.txt /proc/self/cwd/new
+echo x > /dev/stderr
+echo x | tee /dev/stderr
+ls > /dev/stdout 2> /dev/fd/2
+history -w new
+set -euo pipefail; touch new
+PAGER=cat ls
+bash -c 'echo x > new'
+"""
+
+
+@pytest.mark.parametrize("line", KNOWN.strip().splitlines())
+def test_effects_of_ordinary_lines_are_complete(line: str, ground: Ground) -> None:
+    effects = ground.effects_of(line)
+    assert effects.files_are_certain, effects.unknown
+    assert ground.look_at(line) is None

@@ -1,0 +1,68 @@
+"""Files that a wrapper writes itself, beside what the command behind it does: `strace -o FILE`, `flock FILE`."""
+
+from typing import NamedTuple
+
+from whisper_tui.policy.commands.argv import Argv, KnownOptions, ParsedOptions, parse_options, program_name
+from whisper_tui.policy.commands.wrappers import MORE_FILES, OWN_FILES, OWN_OPERANDS, SHELLS, WRAPPERS
+
+
+class OwnFiles(NamedTuple):
+    """The files that the own words of a wrapper name."""
+
+    written: tuple[str | None, ...] = ()
+    """None: one that is only known when it runs."""
+    is_complete: bool = True
+    """False if it may write more files, of which nothing is known."""
+    opens: bool = False
+    """True if it only makes them if they are missing."""
+
+
+_START_UP = ("-i", "-l", "--login", "--interactive", "--rcfile", "--init-file")
+_SHELL = KnownOptions(
+    "abefhiklmnprstuvxBCDEHPTc",
+    "oO",
+    frozenset("norc noprofile login posix restricted verbose interactive noediting".split()),
+    frozenset({"init-file", "rcfile"}),
+)
+
+
+def own_files(argv: Argv) -> OwnFiles:
+    """Return the files that the words of a wrapper make it write itself."""
+    name = program_name(argv[0]) if argv and argv[0] is not None else ""
+    if name in SHELLS:
+        parsed = parse_options(argv, 1, _SHELL)
+        return OwnFiles(is_complete=parsed is not None and not parsed.has(*_START_UP))
+    if name not in OWN_FILES:
+        return OwnFiles(is_complete=False)
+    wrapper = WRAPPERS.get(name)
+    if wrapper is None:
+        return OwnFiles()
+    parsed = parse_options(argv, 1, wrapper.options)
+    if parsed is None:
+        return OwnFiles(is_complete=False)
+    written = [value for option, value in parsed.options if option in OWN_FILES[name]]
+    complete = name not in MORE_FILES
+    if name in OWN_OPERANDS:
+        # options may stand behind the operand as well
+        behind = parse_options(argv, parsed.rest + 1, wrapper.options)
+        if name == "script" and behind is not None:
+            written += [value for option, value in behind.options if option in OWN_FILES[name]]
+        operand: tuple[str | None, ...] = argv[parsed.rest : parsed.rest + 1]
+        written += operand or (("typescript",) if name == "script" else ())
+        complete = complete and (name != "script" or behind is not None)
+    # `-o '|PROGRAM'` starts one, `-o '!PROGRAM'` as well
+    odd = any((word is not None and word.startswith(("|", "!"))) or "%" in (word or "") for word in written)
+    return OwnFiles(tuple(written), complete and not odd and not _is_odd(name, parsed), opens=name == "flock")
+
+
+def _is_odd(name: str, parsed: ParsedOptions) -> bool:
+    """True if options make a wrapper write files with names of their own."""
+    match name:
+        case "strace":
+            return sum(option == "-f" for option, _ in parsed.options) > 1 or parsed.has("--output-separately")
+        case "valgrind":
+            return parsed.value("--tool") not in {None, "none", "memcheck"}
+        case "sudo" | "sshpass":
+            return parsed.has("-e", "--edit")
+        case _:
+            return False
