@@ -6,7 +6,23 @@ COMMANDS = "tests/hostile/test_command_line.py::test_no_command_writes_anything_
 DESKTOP = "tests/hostile/test_calling.py::test_the_desktops_program_gets_plain_words_that_are_no_options"
 REPORT = "tests/hostile/test_exports.py::test_a_report_has_no_markup_but_its_own"
 
+LETTERS = "tests/policy/test_look_alikes.py::"
+
 HOSTILE_TEXT = (
+    Mutation(
+        "hostile text: letters that imitate others",
+        "whisper_tui.policy.risks.call_risks._imitates",
+        "character in _letters()",
+        "False",
+        (LETTERS + "test_every_letter_of_the_data_is_found_inside_of_a_latin_word",),
+    ),
+    Mutation(
+        "hostile text: joiners beside emoji",
+        "whisper_tui.policy.risks.call_risks._covered",
+        "at >= part[1]",
+        "bool(spans)",
+        (LETTERS + "test_the_same_characters_elsewhere_are_deceptive[echo \\u26a0\\ufe0f; rm \\u202ex]",),
+    ),
     Mutation(
         "hostile text: floods of marks",
         "whisper_tui.model.text.hidden_parts",

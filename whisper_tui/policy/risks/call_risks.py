@@ -3,6 +3,7 @@
 import posixpath
 import re
 import unicodedata
+from functools import cache
 
 from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.secrets import is_secret_name, secret_spans
@@ -13,6 +14,7 @@ from whisper_tui.policy.commands.wrappers import changes_what_runs
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
 from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED, TONED
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.policy.shell.syntax import SimpleCommand
 from whisper_tui.policy.view import CommandView, Question, view
@@ -24,6 +26,7 @@ _REASSURING = re.compile(
     r"\b(?:safe(?:ly)?|harmless|only|just|dry.?run|read.?only|test(?:ing)?|check(?:ing)?|nothing|no changes?)\b", re.I
 )
 _SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
+"""Scripts of which every letter is suspicious inside of a Latin word."""
 _TELLTALE_WORDS: dict[str, re.Pattern[str]] = {
     "destructive": re.compile(
         r"delet|remov|clean|clear|drop|destroy|wip|eras|purg|prun|reset|discard|revert|undo|overwrit|forc|kill|stop|shut|"
@@ -53,7 +56,7 @@ def _look_alikes(text: str) -> tuple[Risk, ...]:
         # a word entirely in another script is a word of that language; mixed scripts imitate
         if word.isascii() or not any(character.isascii() and character.isalpha() for character in word):
             continue
-        odd = next((character for character in word if _imitates(character)), None)
+        odd = next((each for each, after in zip(word, f"{word[1:]} ", strict=True) if _imitates(each, after)), None)
         if odd is not None:
             name = unicodedata.name(odd, "unknown").lower()
             sentence = f"{visible(word)} contains a letter that looks like a Latin one ({name})"
@@ -61,8 +64,37 @@ def _look_alikes(text: str) -> tuple[Risk, ...]:
     return ()
 
 
-def _imitates(character: str) -> bool:
-    return not character.isascii() and unicodedata.name(character, "").startswith(_SCRIPTS)
+def _imitates(character: str, after: str) -> bool:
+    # with the emoji style, a letter is a picture
+    if character.isascii() or after == _STYLE:
+        return False
+    return character in _letters() or unicodedata.name(character, "").startswith(_SCRIPTS)
+
+
+@cache
+def _letters() -> frozenset[str]:
+    return _characters(LETTERS)
+
+
+def _characters(ranges: str) -> frozenset[str]:
+    ends = ([int(end, 16) for end in part.split("-")] for part in ranges.split())
+    return frozenset(chr(point) for part in ends for point in range(part[0], part[-1] + 1))
+
+
+_STYLE = "\ufe0f"
+_MAY_BE_EMOJI = re.compile("[\u200d\ufe0f\U0001f3fb-\U0001f3ff\U0001f1e6-\U0001f1ff]")
+
+
+@cache
+def _emoji() -> re.Pattern[str]:
+    """Return an expression of emoji that hold characters which are hidden elsewhere (UTS #51)."""
+    joined = (tuple(chr(int(point, 16)) for point in each.split("+")) for each in JOINED.split())
+    # the colours of skin of its parts differ, and U+FE0F is often left out
+    parts = ("[\U0001f3fb-\U0001f3ff\ufe0f]*".join(map(re.escape, each)) for each in sorted(joined, reverse=True))
+    flags = ("".join(chr(0x1F1E6 + ord(letter) - ord("A")) for letter in each) for each in FLAGS.split())
+    toned, styled = ("".join(sorted(_characters(each))) for each in (TONED, STYLED))
+    alone = f"[{toned}][\U0001f3fb-\U0001f3ff]|[{styled}]{_STYLE}"
+    return re.compile(f"(?:{'|'.join(parts)})[\U0001f3fb-\U0001f3ff\ufe0f]?|{'|'.join(flags)}|{alone}")
 
 
 def _hidden_tail(text: str) -> tuple[Risk, ...]:
@@ -390,7 +422,8 @@ def _dangers(seen: CommandView) -> tuple[Risk, ...]:
 def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
     # a tab or a line end is layout in shell text, and unusual in an argument
     harmless = frozenset() if isinstance(command, Argv) else PLAIN_CONTROLS
-    parts = hidden_parts(raw, keep=harmless)
+    emoji = [found.span() for found in _emoji().finditer(raw)] if _MAY_BE_EMOJI.search(raw) else []
+    parts = [part for part in hidden_parts(raw, keep=harmless) if not _covered(part, emoji)]
     found = list(dict.fromkeys(character for start, end in parts for character in raw[start:end]))
     shown = command_text(command)
     if any(ord(character) in BIDI or ord(character) > 0x9F for character in found):
@@ -407,6 +440,15 @@ def _hidden_characters(raw: str, command: Command) -> tuple[Risk, ...]:
         sentence = "An argument has several lines or tabs"
         return (Risk(id="several-lines", sentence=sentence, span=_span(shown, found[0])),)
     return ()
+
+
+def _covered(part: tuple[int, int], spans: list[tuple[int, int]]) -> bool:
+    """True if what is hidden belongs to pictures as a whole: several may stand side by side."""
+    at = part[0]
+    for start, end in spans:
+        if start <= at < end:
+            at = end
+    return at >= part[1]
 
 
 def _span(text: str, part: str) -> tuple[int, int] | None:
