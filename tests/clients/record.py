@@ -238,7 +238,7 @@ def record_executor(directory: Path) -> dict[str, Any]:
         (stage.workspace / EDIT.command).write_text(OLD)
         rules = stage.home / "config" / "rules.toml"
         rules.write_text(rules.read_text() + RULES)
-        _install(stage, directory, "--no-mcp", "--executor")
+        _install(stage, directory, "--executor")
 
     played = play(program, IN_ENVIRONMENT, directory / "stage", ask_for=ask_for, set_up=set_up, also=[TYPED])
     assert played.exit_code == 0, played.written

@@ -41,7 +41,9 @@ PATCHED = Scene("patched/asked.txt", Approved())
 NEW_FILE = Scene("new/deep/asked.txt", Approved())
 REWRITTEN = Scene("rewritten/asked.txt", Rewritten("# by the human\n"))
 UNPATCHED = Scene("kept/asked.txt", DeniedFor("Leave this file."))
-SCENES = (AS_IT_IS, ANOTHER, NO, TERMINAL, UNTYPED, PATCHED, NEW_FILE, REWRITTEN, UNPATCHED)
+SEARCHED = Scene("rg --version > searched-ran", Approved())
+"""Codex brings its own rg, in a directory of its PATH that a login shell drops."""
+SCENES = (SEARCHED, AS_IT_IS, ANOTHER, NO, TERMINAL, UNTYPED, PATCHED, NEW_FILE, REWRITTEN, UNPATCHED)
 
 
 def in_terminal(program: CodexInCodeMode, command: str, typed: str) -> Call:
@@ -78,7 +80,7 @@ def set_up(stage: Stage) -> None:
         path.parent.mkdir()
         path.write_text(OLD)
     (stage.home / "config" / "rules.toml").write_text(ASK_ABOUT_EDITS)
-    stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+    stage.whisper_tui("install", "codex", "--executor", "--yes")
 
 
 @pytest.fixture(scope="session")
@@ -98,6 +100,11 @@ def test_an_approved_command_runs_once_and_the_model_has_its_output(played):
     assert "wrong" in played.answer(AS_IT_IS).result
     assert ending(played, AS_IT_IS) == Exited(code=7)
     assert (played.workspace / "approved-ran").exists()
+
+
+def test_a_program_that_codex_brings_is_found(played):
+    assert ending(played, SEARCHED) == Exited(code=0), played.written
+    assert "ripgrep" in (played.workspace / "searched-ran").read_text()
 
 
 def test_an_edited_command_runs_in_its_place_and_the_model_is_told(played):
@@ -268,14 +275,31 @@ def test_a_codex_of_another_version_is_refused_and_the_doctor_compares_both(prog
         pytest.fail("codex-acp is not installed: python tests/clients/install.py installs it, or says why")
     with ScriptedModel(Codex.dialect, []) as model:
         stage = Stage(tmp_path / "stage", Codex(), model.url)
-        stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+        stage.whisper_tui("install", "codex", "--executor", "--yes")
         assert "The environment in" in (same := stage.whisper_tui("doctor", "codex")) and "measured with" not in same
         stage.variables = OlderCodex().environment(model.url)
         assert f"measured with Codex {measured_codex()}, not 0.166.0" in stage.whisper_tui("doctor", "codex")
         stage.whisper_tui("uninstall", "codex", "--yes")
         with pytest.raises(AssertionError, match=r"Codex 0\.166\.0 has no environments that whisper_tui knows"):
-            stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+            stage.whisper_tui("install", "codex", "--executor", "--yes")
         assert not (stage.user_home / ".codex" / "environments.toml").exists()
+        stage.stop()
+
+
+def test_codex_begins_with_servers_of_its_user_and_the_doctor_proves_it(program, tmp_path):
+    with ScriptedModel(Codex.dialect, []) as model:
+        stage = Stage(tmp_path / "stage", Codex(), model.url)
+        configuration = stage.user_home / ".codex" / "config.toml"
+        given = configuration.read_text()
+        configuration.write_text(f'{given}\n[mcp_servers.notes]\ncommand = "cat"\n')
+        assert "are gone until you install without it: notes" in stage.whisper_tui(
+            "install", "codex", "--executor", "--yes"
+        )
+        told = stage.whisper_tui("doctor", "codex")
+        assert "Codex began a session in the environment" in told and "these are not offered: notes" in told
+        configuration.write_text(configuration.read_text().replace('"cat"\n', '"cat"\nrequired = true\n'))
+        with pytest.raises(AssertionError, match="Codex cannot begin a session in the environment"):
+            stage.whisper_tui("doctor", "codex")
         stage.stop()
 
 
@@ -301,7 +325,7 @@ async def _with_sub_agent(directory: Path) -> tuple[list[Any], Path, str]:
     turns = [spawn, plain.shell(OF_AGENT.command), Say("That was all.")]
     with ModelWithSubAgent(plain.dialect, turns) as model:
         stage = Stage(directory, plain, model.url)
-        stage.whisper_tui("install", "codex", "--executor", "--no-mcp", "--yes")
+        stage.whisper_tui("install", "codex", "--executor", "--yes")
         try:
             scenes = (OF_SUB_AGENT, OF_AGENT)
             async with Human(stage.home, scenes, lambda _: False) as human:

@@ -79,6 +79,13 @@ else:
             answer = {"id": request["id"], "result": {"data": data}}
             if mood == "old":
                 answer = {"id": request["id"], "error": {"message": "unknown method"}}
+        elif request.get("method") == "thread/start":
+            servers = configuration(home).get("mcp_servers", {})
+            required = [name for name, each in servers.items() if "command" in each and each.get("required")]
+            answer = {"id": request["id"], "result": {"thread": {"id": "1"}}}
+            if (home / "environments.toml").exists() and required:
+                said = f"required MCP servers failed to initialize: {required[0]} requires a local environment"
+                answer = {"id": request["id"], "error": {"message": said}}
         else:
             continue
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -32,10 +32,51 @@ def test_codex_leaves_everything_to_us_and_its_hook_sees_only_what_is_left(machi
     entry = {"id": "whisper", "program": program, "args": args, "initialize_timeout_sec": 30}
     assert said == {"default": "whisper", "include_local": False, "environments": [entry]}
     hooks = machine.said(".codex/hooks.json")["hooks"]
+    # The model is told by a hook, because no server tells it.
+    assert "SessionStart" in hooks and "mcp_servers" not in machine.text(".codex/config.toml")
+    del hooks["SessionStart"]
     assert {group["matcher"] for groups in hooks.values() for group in groups} == {"^(.*spawn_agent|mcp__.*)$"}
     # Nothing of ours runs in the sandbox of Codex, so nothing has to get out of it.
     assert ".codex/rules/whisper_tui.rules" not in machine.files()
     assert machine.install("codex", executor=True) == []
+
+
+USERS = '[mcp_servers.notes]\ncommand = "notes"\n\n[mcp_servers.far]\nurl = "https://far.example/mcp"\n'
+
+
+def test_codex_is_offered_no_server_without_which_it_would_not_begin(machine: Machine) -> None:
+    machine.install("codex")
+    assert "mcp_servers.whisper" in machine.text(".codex/config.toml")
+    machine.install("codex", executor=True)
+    assert "mcp_servers" not in machine.text(".codex/config.toml")
+    report = machine.doctor("codex")
+    assert report.proved and not any(check.subject == "tools" for check in report.checks)
+    assert [(check.state, check.sentence) for check in report.checks if check.subject == "start"] == [
+        (CheckState.GOOD, "Codex began a session in the environment")
+    ]
+
+
+def test_servers_that_codex_no_longer_offers_are_named(machine: Machine) -> None:
+    machine.write(".codex/config.toml", USERS)
+    (told,) = [said for said in machine.plan_install("codex", executor=True).notes if "gone" in said]
+    assert "until you install without it: notes" in told and "far" not in told
+    machine.install("codex", executor=True)
+    assert [said for _, said in checks(machine, "servers")] == [
+        "Codex starts no MCP servers in an environment, so these are not offered: notes"
+    ]
+
+
+def test_a_server_that_codex_requires_is_refused_and_the_doctor_finds_one_added_later(machine: Machine) -> None:
+    machine.write(".codex/config.toml", USERS.replace('"notes"\n', '"notes"\nrequired = true\n'))
+    with pytest.raises(InvalidRequest, match="requires notes: it would not start"):
+        machine.plan_install("codex", executor=True)
+    machine.write(".codex/config.toml", USERS)
+    machine.install("codex", executor=True)
+    machine.write(
+        ".codex/config.toml", machine.text(".codex/config.toml").replace('"notes"\n', '"notes"\nrequired = true\n')
+    )
+    ((state, said),) = checks(machine, "start")
+    assert state is CheckState.BAD and "cannot begin a session" in said and "requires a local environment" in said
 
 
 def test_the_hook_takes_over_again_without_the_option(machine: Machine) -> None:
@@ -79,7 +120,7 @@ def test_a_codex_without_environments_and_a_project_are_refused(machine: Machine
 
 def test_the_environment_is_offered_where_codex_has_it(machine: Machine) -> None:
     assert any("--executor" in sentence for sentence in machine.plan_install("codex").notes)
-    assert not any("--executor" in sentence for sentence in machine.plan_install("codex", executor=True).notes)
+    assert not any("install codex --executor" in note for note in machine.plan_install("codex", executor=True).notes)
     machine.client("codex", "codex-cli 0.150.2")
     assert not any("--executor" in sentence for sentence in machine.plan_install("codex").notes)
 

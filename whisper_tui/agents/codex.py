@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ from whisper_tui.agents.codex_programs import (
     ListedHook,
     NoAnswer,
     check_request,
+    check_servers,
     environment_entries,
     examine_environment,
     hooks_of,
@@ -236,8 +238,13 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Codex with the content that they should have."""
     program = program_of(NAME, request.environ)
     version = version_of(program, request.environ) if program else None
+    unavailable: list[str] = []
     if request.executor:
         check_request(request, version)
+        configuration = plain_of(directory_of(request) / "config.toml", TOML)
+        unavailable = check_servers(directory_of(request) / "config.toml", configuration)
+        # Codex starts no program itself then, and does not begin a session without a server that it requires.
+        request = replace(request, mcp=False)
     behind, left = wrapped_servers(request, gateway_tables(request)[0])
     path, opener = hooks_file(request)
     hooks, server, context = hook_entries(request), server_entry(request), context_entry(request)
@@ -260,7 +267,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
     rewrites = request.hook and not request.agent_runs and not request.executor
     rules = Own(layer_of(request) / "rules" / "whisper_tui.rules", MARK, rules_text(request) if rewrites else None)
     offer = request.hook and not request.executor and request.project is None and is_supported(version)
-    return InstallPlan([*shared, rules], notes + left + _notes(request, rewrites) + [OFFER] * offer)
+    return InstallPlan([*shared, rules], notes + unavailable + left + _notes(request, rewrites) + [OFFER] * offer)
 
 
 def _trust(request: InstallRequest, path: Path, opener: Opener, hooks: list[Handler]) -> tuple[list[Member], list[str]]:

@@ -12,14 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.agents.client_files import InstallRequest, is_launcher
+from whisper_tui.agents.client_files import SERVER, TOML, InstallRequest, is_launcher, plain_of
 from whisper_tui.agents.file_entries import Element, FileEntry, Setting, value_at
 from whisper_tui.agents.findings import Check, DoctorContext, bad, command_line, good, not_isolated, note
 from whisper_tui.agents.probe import Canary, NotRun, answer_by_lines, denied_by_supervisor, numbers, prove
-from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.errors import BadConfiguration, InvalidRequest
+from whisper_tui.model.text import visible
 
 PATIENCE_S = 20.0
 """Seconds that Codex has to answer."""
+START_S = 60.0
+"""Seconds that Codex has to begin a session, for which it starts the environment and all MCP servers."""
+LONGEST_REASON = 500
+"""Characters of a reason of Codex that are shown."""
 
 _CLIENT_INFO = {"name": "whisper_tui", "title": "whisper_tui", "version": "1"}
 _INITIALIZE_APP_SERVER = {"id": 1, "method": "initialize", "params": {"clientInfo": _CLIENT_INFO}}
@@ -142,6 +147,33 @@ def check_request(request: InstallRequest, version: str | None) -> None:
         raise InvalidRequest(f"Codex {version} has no environments that whisper_tui knows", hint=hint)
 
 
+def local_servers(configuration: Any) -> dict[str, dict[str, Any]]:
+    """Return the MCP servers of others that Codex would start on this machine, outside of any environment."""
+    found = value_at(configuration, ("mcp_servers",))
+    return {
+        name: entry
+        for name, entry in (found.items() if isinstance(found, dict) else ())
+        if isinstance(entry, dict) and "command" in entry and name != SERVER
+        if entry.get("enabled") is not False and "environment_id" not in entry
+    }
+
+
+def check_servers(path: Path, configuration: Any) -> list[str]:
+    """Return notes about the MCP servers that Codex will not offer. Raises `InvalidRequest` if it would not start."""
+    servers = local_servers(configuration)
+    required = [name for name, entry in servers.items() if entry.get("required")]
+    if required:
+        names = ", ".join(map(visible, required))
+        raise InvalidRequest(
+            f"with --executor, Codex starts no MCP servers itself, and {path} requires {names}: it would not start",
+            hint="Remove `required = true` there, or leave --executor out",
+        )
+    told = "Codex is offered no tools of whisper_tui: with --executor, it starts no MCP servers itself"
+    if not servers:
+        return [told]
+    return [f"{told}. So these of yours are gone until you install without it: {', '.join(map(visible, servers))}"]
+
+
 def is_supported(version: str | None) -> bool:
     """True if an installed Codex can be given an environment."""
     return version is not None and _is_known(version)
@@ -169,6 +201,7 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
         measured = ".".join(map(str, MEASURED_VERSION))
         sentence = f"The protocol of environments is experimental; it was measured with Codex {measured}, not {version}"
         checks.append(note("environment", sentence, "If Codex refuses to work, run whisper-tui install codex"))
+    checks += _start_checks(context, path.with_name("config.toml"), version)
     words = command_line(ours[0].get("program"), ours[0].get("args", []))
     # At the other end of ssh, nothing of a project is in the environment.
     if Path(words[0]).name != "ssh":
@@ -177,6 +210,42 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
     if problem is None:
         return [*checks, good("gate", f"The environment in {path} stopped a canary")]
     return [*checks, bad("gate", f"The environment in {path} failed the test with a canary: {problem}", _AGAIN)]
+
+
+def _start_checks(context: DoctorContext, configuration: Path, version: str | None) -> list[Check]:
+    """Check that Codex begins a session in the environment, and name the MCP servers that it does not offer there."""
+    checks = []
+    try:
+        servers = local_servers(plain_of(configuration, TOML))
+    except BadConfiguration:
+        servers = {}  # The doctor has named the file already.
+    if servers:
+        sentence = f"Codex starts no MCP servers in an environment, so these are not offered: {', '.join(servers)}"
+        checks.append(note("servers", sentence, "Servers with a url are; without --executor, all are"))
+    if version is None:
+        return checks
+    try:
+        begin_session(context.environ, context.project)
+    except NoAnswer as problem:
+        return [*checks, bad("start", f"Codex cannot begin a session in the environment: {problem}", _AGAIN)]
+    return [*checks, good("start", "Codex began a session in the environment")]
+
+
+def begin_session(environ: Mapping[str, str], directory: Path, *, patience_s: float = START_S) -> None:
+    """Let Codex begin a session as its user would, which it does not keep. Raises `NoAnswer` if it cannot."""
+    program = shutil.which("codex", path=environ.get("PATH"))
+    if program is None:
+        raise NoAnswer("codex is not on PATH")
+    begin = {"id": 2, "method": "thread/start", "params": {"cwd": str(directory), "ephemeral": True}}
+    sent = (_INITIALIZE_APP_SERVER, {"method": "initialized"}, begin)
+    try:
+        message = answer_by_lines([program, "app-server"], environ, directory, sent, patience_s=patience_s)
+    except NotRun as problem:
+        raise NoAnswer(str(problem)) from problem
+    if "result" not in message:
+        error = message.get("error")
+        said = error.get("message") if isinstance(error, dict) else None
+        raise NoAnswer(visible(str(said or "it does not say why"))[:LONGEST_REASON])
 
 
 def _ask_environment(words: list[str], context: DoctorContext, canary: Canary) -> str | None:

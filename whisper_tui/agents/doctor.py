@@ -63,7 +63,7 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
     if concerned and client.server_tables is not None:
         request = InstallRequest(context.launch, context.environ, project=context.project)
         checks += gateway_checks(name, client.server_tables(request), context)
-    if concerned and not result.servers:
+    if concerned and not result.servers and not result.environments:
         checks.append(
             note("tools", f"{client.title} is not offered the tools", f"whisper-tui install {name} offers them")
         )

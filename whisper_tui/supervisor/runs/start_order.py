@@ -157,7 +157,7 @@ def start_order(
 
     `environment` and `root` belong to its session; `private` are directories that no sandbox opens.
     """
-    spec, program = _in_own_shell(record, environment) or _command_and_program(record)
+    spec, program = _in_own_shell(record, environment) or _command_and_program(record, environment)
     timeout, most = _timeout_and_output_limit(record, settings)
     if timeout != spec.timeout_s:
         spec = spec.model_copy(update={"timeout_s": timeout})
@@ -310,13 +310,23 @@ def _in_own_shell(record: CallRecord, environment: Mapping[str, str]) -> tuple[C
     return record.spec.model_copy(update={"command": argv}), program
 
 
-def _command_and_program(record: CallRecord) -> tuple[CommandSpec, str | None]:
+def _in_login_shell(spec: CommandSpec, environment: Mapping[str, str]) -> CommandSpec:
+    """Return a command that finds the programs of its agent although its login shell sets another `PATH`."""
+    command, path = spec.command, environment.get("PATH")
+    if not isinstance(command, Shell) or not command.login or not path or spec.place:
+        return spec
+    # Agents bring programs of their own, such as the rg of Codex. They come last, as in decision 32.
+    text = f'PATH="${{PATH:+$PATH:}}"{shlex.quote(path)}; eval {shlex.quote(command.text)}'
+    return spec.model_copy(update={"command": command.model_copy(update={"text": text})})
+
+
+def _command_and_program(record: CallRecord, environment: Mapping[str, str]) -> tuple[CommandSpec, str | None]:
     """Return the command to start and its program. A command of literal words is started without a shell."""
     spec, resolved = record.spec, record.resolved
     program = resolved.program if resolved else None
     command = spec.command
     if not isinstance(command, Shell) or not _is_unasked(record) or resolved is None:
-        return spec, program
+        return _in_login_shell(spec, environment), program
     if command.login:
         if record.sandbox is None or record.sandbox.kind != "read-only":
             return spec, program
