@@ -47,6 +47,25 @@ def test_a_monitor_runs_the_command_as_the_human_edited_it(watching):
     assert "as edited" in (watching.record(WATCHED).spec.command.text)
 
 
+TIMED = Scene("select:CronCreate", NotDecided())
+SCHEDULED = Scene("7 7 7 7 *", NotDecided())
+"""Work for later, whose own calls are judged."""
+
+
+def ask_for_schedule(program: Program, scene: Scene) -> Call:
+    if scene is TIMED:
+        return Call("ToolSearch", {"query": scene.command})
+    if scene is SCHEDULED:
+        return Call("CronCreate", {"cron": scene.command, "prompt": "look again", "recurring": False})
+    return program.shell(scene.command)
+
+
+def test_a_schedule_is_recorded_and_nobody_is_asked(program, tmp_path):
+    played = play(program, (TIMED, SCHEDULED), tmp_path, ask_for=ask_for_schedule, set_up=set_up)
+    (call,) = [record for record in played.calls if record.call.tool == "CronCreate"]
+    assert not call.decided_by_human and call.verdict.kind == "allow", played.written
+
+
 SKILL = Scene("evil", NotDecided())
 """A skill that the project brings along, with a command in its text."""
 

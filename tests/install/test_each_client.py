@@ -10,6 +10,7 @@ import pytest
 
 from tests.install.conftest import Machine
 from tests.install.findings import said
+from whisper_tui.agents.claude import MATCHER
 from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
 from whisper_tui.agents.documents import JsonDocument
@@ -27,8 +28,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     theirs, ours = settings["hooks"]["PreToolUse"]
     assert theirs["matcher"] == "Edit|Write"
     assert ours == {
-        "matcher": "^(Bash|Monitor|PowerShell|Edit|MultiEdit|Write|NotebookEdit|WebFetch|WebSearch|Agent|Task"
-        "|mcp__(?!whisper__).*)$",
+        "matcher": MATCHER,
         "hooks": [
             {
                 "type": "command",
@@ -49,6 +49,15 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
+
+
+def test_claude_code_lets_the_hook_see_every_tool_but_those_that_are_known_to_be_harmless() -> None:
+    sees = re.compile(MATCHER).fullmatch
+    sending = ("RemoteTrigger", "Artifact", "Projects", "ClaudeDesign", "SendFeedback", "PushNotification")
+    working = ("Workflow", "EnterWorktree", "ExitWorktree", "CronCreate", "ScheduleWakeup", "SendMessage")
+    newer = ("SomethingNew", "Reader", "mcp__other__read", "mcp__whisperer__x", "mcp__whisper")
+    assert all(map(sees, ("Bash", "Monitor", "Edit", "Agent", *sending, *working, *newer)))
+    assert not any(map(sees, ("Read", "Glob", "Grep", "TodoWrite", "TaskList", "mcp__whisper__wait")))
 
 
 def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_shared(machine: Machine) -> None:

@@ -101,13 +101,26 @@ class ClaudeCodeHook(ClaudeFormat):
         "WebSearch": FunctionTool("web"),
         "Agent": FunctionTool("subagent", name="subagent_type"),
         "Task": FunctionTool("subagent", name="subagent_type"),
+        # They start work, now or later, whose own calls are judged.
+        "Workflow": FunctionTool("subagent", name="name"),
+        "CronCreate": FunctionTool("subagent"),
+        "ScheduleWakeup": FunctionTool("subagent"),
+        "SendMessage": FunctionTool("subagent"),
     }
-    hooked_tools = ("Edit", "MultiEdit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Task", SERVER_TOOL)
+    hooked_tools = (
+        *tools,
+        # Git's own hooks run where a work tree is made. The others send data to other machines.
+        "EnterWorktree", "ExitWorktree", "Artifact", "ClaudeDesign", "Projects", "PushNotification", "RemoteTrigger",
+        "SendFeedback",
+        SERVER_TOOL,
+    )  # fmt: skip
     quiet_tools = frozenset(
         {
             "Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "ToolSearch", "TaskCreate", "TaskGet",
             "TaskList", "TaskUpdate", "TaskOutput", "TaskStop", "BashOutput", "KillShell", "AskUserQuestion",
-            "EnterPlanMode", "ExitPlanMode", "Skill",
+            "EnterPlanMode", "ExitPlanMode", "Skill", "CronList", "CronDelete", "ListAgents", "ReportFindings",
+            "ReadNotifications", "ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool",
+            "RefreshMcpTools", "StructuredOutput", "LSP", "Sleep",
         }
     )  # fmt: skip
 
@@ -134,8 +147,9 @@ HOOK = ClaudeCodeHook()
 # an approved command would run as the model wrote it, outside of whisper_tui. So the matcher names every tool.
 SHELL_TOOLS = (HOOK.shell_tool, *sorted(HOOK.other_shell_tools))
 MATCHER_OF_COMMANDS = "|".join(SHELL_TOOLS)
-# The calls of our own tools wait in the queue themselves: a hook for them would only cost time.
-MATCHER = f"^({'|'.join((*SHELL_TOOLS, *HOOK.hooked_tools[:-1]))}|mcp__(?!{SERVER}__).*)$"
+# Every tool but those that are known to be harmless, so that a tool of a newer version is seen. Calls of our own tools
+# wait in the queue themselves: a hook for them would only cost time, as for Read, which is called most often.
+MATCHER = f"^(?!({'|'.join(sorted(HOOK.quiet_tools))})$|mcp__{SERVER}__).*$"
 ALLOWED = f"mcp__{SERVER}"
 """The permission to call the tools of whisper_tui without another question."""
 

@@ -6,6 +6,16 @@ GROUPS = "tests/supervisor/engine/test_control_groups.py::"
 
 WHAT_IS_HELD = (
     Mutation(
+        "servers without which Codex would not begin",
+        "whisper_tui.agents.codex_programs.check_servers",
+        'entry.get("required")',
+        "False",
+        (
+            "tests/install/test_install_environment.py"
+            "::test_a_server_that_codex_requires_is_refused_and_the_doctor_finds_one_added_later",
+        ),
+    ),
+    Mutation(
         "no code of a project in place of the hook",
         "whisper_tui.system.own_program.own_program",
         "_WITH_USER_SITE if _is_linked_by_user() else _ISOLATED",

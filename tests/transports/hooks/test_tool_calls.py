@@ -45,7 +45,7 @@ MEANINGS: dict[tuple[str, str], Any] = {
     ("claude", "WebSearch"): ("web", ()),
     ("claude", "mcp__acc__echo"): ("server", ("acc", "echo")),
     ("claude", "Agent"): ("subagent", ("general-purpose",)),
-    ("claude", "CronCreate"): ("", ()),
+    ("claude", "CronCreate"): ("subagent", ()),
     ("claude", "EnterWorktree"): ("", ()),
     ("codex", "apply_patch"): PATCH,
     ("codex", "mcp__acc__echo"): ("server", ("acc", "echo")),
