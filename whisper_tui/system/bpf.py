@@ -70,6 +70,21 @@ def only_own_abi() -> list[Instruction]:
     return found
 
 
+def elsewhere(answers: Mapping[int, int]) -> list[Instruction]:
+    """Begin a filter: calls by the numbers of another ABI are allowed, except for these. The number is loaded."""
+    each = [
+        part for number, answer in answers.items() for part in (Instruction(_EQUAL, 0, 1, number), answered(answer))
+    ]
+    return [
+        Instruction(_LOAD, 0, 0, _ARCH),
+        Instruction(_EQUAL, len(each) + 2, 0, syscalls.ARCHITECTURE),
+        Instruction(_LOAD, 0, 0, _NUMBER),
+        *each,
+        answered(syscalls.RET_ALLOW),
+        Instruction(_LOAD, 0, 0, _NUMBER),
+    ]
+
+
 def answered(value: int) -> Instruction:
     """End a filter with an answer."""
     return Instruction(_RETURN, 0, 0, value)
@@ -130,6 +145,6 @@ def unless_in(index: int, values: Sequence[int], answer: int, *, bits: int = 0xF
     return [argument(index), Instruction(_KEEP_BITS, 0, 0, bits), *each, answered(answer)]
 
 
-def unless_equal(index: int, value: int, answer: int) -> list[Instruction]:
-    """Answer if an argument has another value."""
-    return unless_in(index, (value,), answer)
+def unless_equal(index: int, value: int, answer: int, *, bits: int = 0xFFFFFFFF) -> list[Instruction]:
+    """Answer if an argument has another value. `bits`: those of it that count."""
+    return unless_in(index, (value,), answer, bits=bits)

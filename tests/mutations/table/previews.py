@@ -11,6 +11,7 @@ SHARED = "tests/supervisor/preview/test_shared_steps.py::"
 KILLS = "tests/supervisor/preview/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
 POWER = "tests/supervisor/preview/test_power_failures.py::"
+SERVICES = "tests/supervisor/preview/test_services_of_the_machine.py::"
 IMAGES = "tests/supervisor/preview/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
@@ -18,6 +19,48 @@ DEVICE = APPLIED + "test_a_device_that_a_preview_does_not_write_to_is_named_and_
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
 PREVIEWS = (
+    Mutation(
+        "directories of the machine are dead in a view",
+        "whisper_tui.supervisor.preview.overlay_mounts._mount_dead",
+        'mount("overlay", target, "overlay", RDONLY | NOSUID | NODEV, f"lowerdir={empty}:{_of(fd)}{marks}")',
+        "mount(_of(fd), target, None, BIND | REC)",
+        (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
+    ),
+    Mutation(
+        "nothing is in a view that was not put there",
+        "whisper_tui.supervisor.preview.overlay_mounts.build",
+        "_enter(root)",
+        "pass",
+        (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
+    ),
+    Mutation(
+        "layers of a view have no devices",
+        "whisper_tui.supervisor.preview.overlay_mounts.build",
+        "set_attributes(path, _SET_NODEV, _SET_READ_ONLY)",
+        "set_attributes(path, 0, _SET_READ_ONLY)",
+        (SERVICES + "test_a_device_anywhere_else_than_in_dev_cannot_be_opened[in a layer-root]",),
+    ),
+    Mutation(
+        "bubblewrap shows dead directories of the machine",
+        "whisper_tui.supervisor.preview.overlay_mounts._shown_by_bwrap",
+        'yield from ("--ro-overlay", place.path)',
+        'yield from ("--ro-overlay", place.path, "--ro-bind", place.path, place.path)',
+        (SERVICES + "test_no_service_outside_of_a_view_by_bubblewrap_is_reached_and_each_try_is_named",),
+    ),
+    Mutation(
+        "messages to sockets outside of a view are named",
+        "whisper_tui.supervisor.preview.watched_calls.watching_filter",
+        'found += if_call("sendmsg", unless_equal(2, PASSING, syscalls.RET_USER_NOTIF))',
+        "pass",
+        (SERVICES + "test_a_message_to_a_socket_outside_of_a_view_is_named",),
+    ),
+    Mutation(
+        "FIFOs outside of a view are refused and named",
+        "whisper_tui.supervisor.preview.watched_calls.CallWatcher._opened",
+        'self._targets.note("socket", real)',
+        "return None",
+        (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
+    ),
     Mutation(
         "parents of real files are opened without links",
         "whisper_tui.system.syscalls.open_directory",
@@ -254,8 +297,8 @@ PREVIEWS = (
     Mutation(
         "a preview has no sockets that namespaces do not confine",
         "whisper_tui.supervisor.preview.watched_calls.watching_filter",
-        "number is not None and closed",
-        "False",
+        'found += if_call("socket", unless_in(0, _FAMILIES, _NO_SUCH_FAMILY))',
+        "pass",
         ("tests/supervisor/preview/test_escapes.py::test_no_socket_that_namespaces_do_not_confine_can_be_made",),
     ),
     Mutation(

@@ -3,6 +3,7 @@
 What it shows is what a real run makes, nothing outside changes, and what cannot be shown keeps it from being applied.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -483,7 +484,7 @@ def test_files_on_overlayfs_as_in_containers_are_previewed_applied_and_taken_bac
         bench.more = {"ways": [OVERLAY, COPY]}
         text = "echo more >> above; rm gone; mkdir new; echo n > new/file; chmod 600 long; rm -r plain; mkdir plain"
         report = bench.preview(text, OVERLAY)
-        assert report["way"] == way and described(bench.workspace) == before
+        assert report["way"] == way and described(bench.workspace) == before, report["instead"]
         changes = {"above": "write", "gone": "delete", "new": "add", "long": "attributes", "plain/a": "delete"}
         assert bench.paths() == changes
         transition.apply(bench.store)
@@ -573,7 +574,7 @@ def test_a_directory_that_is_gone_with_its_mount_while_layers_are_planned_preven
 
 @needs_overlays
 def test_a_mount_beside_a_workspace_in_var_keeps_no_ordinary_user_from_previews() -> None:
-    """An ordinary user's overlay cannot show /var then, where services have their sockets."""
+    """An ordinary user's overlay cannot cover /var then, so it is made anew."""
 
     def work(bench: Bench) -> None:
         mount_memory(Path("/var/opt"))
@@ -582,8 +583,8 @@ def test_a_mount_beside_a_workspace_in_var_keeps_no_ordinary_user_from_previews(
             with as_user_nobody() as status:
                 if status.child:
                     there = Bench(directory)
-                    report = there.preview("ls -d /var/*; echo x > new", OVERLAY)
-                    assert (report["code"], there.output) == (0, "/var/tmp\n")
+                    report = there.preview("ls /var; ls -A /var/opt; echo x > new", OVERLAY)
+                    assert (report["code"], there.output.split()) == (0, sorted(os.listdir("/var")))
                     assert there.paths() == {"new": "add"}
             assert status.code == 0
 
@@ -693,12 +694,12 @@ def test_bubblewrap_is_tried_with_the_program_of_real_previews() -> None:
     as_user("nobody", work)
 
 
-@pytest.mark.skipif(not Path("/var").is_dir() or Path("/var").is_symlink(), reason="there is no /var")
-@pytest.mark.parametrize(("store", "how"), [("/var/lib/me/store", "--tmpfs"), ("/home/me/store", "--ro-overlay")])
-def test_no_layer_of_bubblewrap_lies_in_another_one(monkeypatch: pytest.MonkeyPatch, store: str, how: str) -> None:
+@pytest.mark.parametrize("store", ["/var/lib/me/store", "/home/me/store"])
+def test_no_layer_of_bubblewrap_lies_in_another_one(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
     monkeypatch.setattr(overlay_mounts, "mount_points", set)
     arguments = list(overlay_mounts.bwrap_arguments(store, [], [], None, network=False))
-    assert arguments[arguments.index("/var", arguments.index(how)) - 1] == how
+    shown = {path for option, path in itertools.pairwise(arguments) if option == "--ro-overlay"}
+    assert "/usr" in shown and not any(store.startswith(f"{path}/") for path in shown)
 
 
 def test_a_bubblewrap_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

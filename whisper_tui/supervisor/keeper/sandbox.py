@@ -48,6 +48,9 @@ ALL_SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 """The signals whose handlers the keeper may have changed, and the command must not inherit."""
 _MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 """Linux counts private writable memory. Elsewhere it is the address space, of which garbage collectors reserve more."""
+PASSING = socket.MSG_DONTROUTE | socket.MSG_EOR
+"""Flags without effect on a local socket. A filter that asks about sendmsg(2) lets a message with both pass: nobody can
+answer before its descriptor has been passed in one."""
 _LISTENER_PASSED = b"L"
 """The message that passes a sandbox's descriptor. A message of digits is an error number."""
 LAST_CPU_S = 5
@@ -242,7 +245,8 @@ def _exec(
         _apply_limits(limits)
         if restrict is not None:
             listener = restrict()
-            socket.send_fds(connection, [_LISTENER_PASSED], [listener])
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, listener.to_bytes(4, sys.byteorder))
+            connection.sendmsg([_LISTENER_PASSED], [rights], PASSING)
             # With a descriptor of its own it would wait for ever for an answer about its exec after a kill of the
             # process that answers; now the call fails.
             os.close(listener)

@@ -1,4 +1,4 @@
-"""The view of a previewed command: overlays of the real files where it works, and everything else read-only.
+"""The view of a previewed command: overlays of the real files where it works, and of all others to read.
 
 The layers are planned by the keeper's child before it makes namespaces, and mounted inside of them. `docs/preview.md`
 lists what the view leaves out.
@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,14 +26,16 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_tree,
     stamp,
 )
+from whisper_tui.supervisor.preview.machine_places import Place, mounted_places, places_made_anew
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS
 from whisper_tui.system import syscalls
 
 RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""
-_SET_READ_ONLY = 1
-"""MOUNT_ATTR_RDONLY of mount_setattr(2)."""
-_SET_NOSUID = 2
+_SET_READ_ONLY, _SET_NOSUID, _SET_NODEV = 1, 2, 4
+"""MOUNT_ATTR_* of mount_setattr(2)."""
+_DETACH = 2
+"""MNT_DETACH of umount2(2)."""
 _RECURSIVE = 0x8000
 _AT_FDCWD = -100
 MOST_LAYERS = 400
@@ -42,8 +44,6 @@ SMALL_FILE = 1 << 20
 """Bytes up to which a file beside a mount point is copied into the view; a larger one can only be read there."""
 ALWAYS_ROOTS = ("/tmp", "/var/tmp")  # noqa: S108 (covered, not used)
 """Directories for temporary files, which every command may expect to be writable."""
-_SERVICES = ("/var", "/run")
-"""Where services have their sockets. A socket that is seen through an overlay is dead."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEVICE_LINKS = (
     ("fd", "/proc/self/fd"),
@@ -233,12 +233,14 @@ def set_attributes(path: str, on: int, off: int, *, recursive: bool = False) -> 
         raise NoPreview(f"{path} cannot be made read-only: {error.strerror} (it needs Linux 5.12)") from None
 
 
-def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None) -> None:
-    """Mount the view in this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`."""
+def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: str | None) -> dict[str, str]:
+    """Make the view the root of this mount namespace, which is the command's alone. Raises `NoPreview`, `OSError`.
+
+    Returns the upper directories, as paths of descriptors that stay open, by the directories that they cover.
+    """
     own = os.geteuid() == 0
     options = "index=on,redirect_dir=off,volatile" if own else "userxattr,volatile"
-    planned = [layer["path"] for layer in layers]
-    # Each mount covers paths that the next one needs, so all are opened before the first is made.
+    # The layers and the files beside mount points are opened before anything covers their paths.
     opened = [_opened(layer) for layer in layers]
     files = [
         (os.path.join(layer["path"], name), _opened_file(layer, name))
@@ -246,25 +248,103 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
         for name, ctime in layer["base"].items()
         if ctime == -1
     ]
+    mounts = {path for path in mount_points() if not path.startswith(f"{store}/")}
     _devices(store, terminal)
-    for path in _SERVICES:
-        if os.path.isdir(path) and not os.path.islink(path) and path not in planned:
-            _make_dead(store, path, "" if own else ",userxattr", planned)
-    covered = _cover(layers, opened, options)
+    root = _machine(store, mounts, [layer["path"] for layer in layers], "" if own else ",userxattr")
+    covered = _cover(root, layers, opened, options)
     for path, fd in files:
-        if os.path.lexists(path):
-            mount(_of(fd), path, None, BIND)
-    for fd in (*(fd for group in opened for fd in group if fd is not None), *(fd for _, fd in files)):
+        if os.path.lexists(f"{root}{path}"):
+            mount(_of(fd), f"{root}{path}", None, BIND)
         os.close(fd)
+    for path, kept in (("/dev", f"{store}/dev"), ("/proc", "/proc"), ("/sys", "/sys")):
+        mount(kept, f"{root}{path}", None, BIND | REC)
+    _enter(root)
     set_attributes("/", _SET_READ_ONLY | _SET_NOSUID, 0, recursive=True)
     for path in (*covered, "/dev", "/dev/shm"):  # noqa: S108 (a mount of its own)
-        set_attributes(path, 0, _SET_READ_ONLY)
+        set_attributes(path, _SET_NODEV, _SET_READ_ONLY)
     for path in (*hide, store):
         _hide(store, path)
+    return {layer["path"]: _of(upper) for layer, (_, upper, _) in zip(layers, opened, strict=True)}
 
 
-def _cover(layers: Sequence[Layer], opened: Sequence[_Opened], options: str) -> list[str]:
-    """Mount the layers. Returns the directories that they cover.
+def _machine(store: str, mounts: Collection[str], layers: Sequence[str], marks: str) -> str:
+    """Mount what a view shows of the machine. Returns the directory that will be its root. Raises `NoPreview`."""
+    base = os.path.join(store, "view")
+    # An overlay without an upper directory needs two lower ones, and they may not lie in each other.
+    mount("tmpfs", base, "tmpfs", NOSUID | NODEV, "mode=755")
+    root, empty = os.path.join(base, "root"), os.path.join(base, "empty")
+    for path in (root, empty):
+        os.mkdir(path, 0o755)
+    try:
+        _mount_dead("/", root, empty, marks)
+        places = mounted_places(mounts, layers)
+    except NoPreview:
+        mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "mode=755")
+        places = places_made_anew(mounts, layers)
+    for place in places:
+        try:
+            _show(place, root, empty, marks)
+        except (NoPreview, OSError):
+            if not place.is_mount or any(layer.startswith(f"{place.path}/") for layer in layers):
+                raise
+    for path in layers:
+        if not os.path.isdir(f"{root}{path}"):
+            with suppress(OSError):  # It is gone, or it lies in something that is not shown.
+                os.makedirs(f"{root}{path}")
+    return root
+
+
+def _show(place: Place, root: str, empty: str, marks: str) -> None:
+    target = f"{root}{place.path}"
+    if place.kind == "link":
+        os.symlink(os.readlink(place.path), target)
+    elif place.kind == "dead":
+        if stat.S_ISFIFO(place.mode) or stat.S_ISSOCK(place.mode):
+            os.mknod(target, place.mode)
+    elif place.kind == "file":
+        fd = os.open(place.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                if not os.path.lexists(target):
+                    os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+                mount(_of(fd), target, None, BIND)
+        finally:
+            os.close(fd)
+    else:
+        if not os.path.isdir(target):
+            os.mkdir(target)
+        if place.kind == "overlay":
+            _mount_dead(place.path, target, empty, marks)
+        else:
+            os.chmod(target, place.mode)
+
+
+def _mount_dead(path: str, target: str, empty: str, marks: str) -> None:
+    """Show a directory through an overlay that cannot be changed, in which sockets and FIFOs are dead."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise NoPreview(f"{path} cannot be opened: {error.strerror}") from None
+    try:
+        mount("overlay", target, "overlay", RDONLY | NOSUID | NODEV, f"lowerdir={empty}:{_of(fd)}{marks}")
+    finally:
+        os.close(fd)
+
+
+def _enter(root: str) -> None:
+    """Make a directory the root of this mount namespace, and leave nothing else in it. Raises `NoPreview`."""
+    os.chdir(root)
+    try:
+        # The old root is then on top of the new one, in the same place.
+        syscalls.call("pivot_root", b".", b".")
+        syscalls.call("umount2", b".", _DETACH)
+    except OSError as error:
+        raise NoPreview(f"it cannot have a root of its own: {error.strerror}") from None
+    os.chdir("/")
+
+
+def _cover(root: str, layers: Sequence[Layer], opened: Sequence[_Opened], options: str) -> list[str]:
+    """Mount the layers below a root. Returns the directories that they cover, and leaves only the upper ones open.
 
     Other programs go on removing files, in /tmp all the time. A directory that is gone since the plan was made is
     empty in the view, and such a file is empty and read-only, if a layer above holds their names.
@@ -272,14 +352,15 @@ def _cover(layers: Sequence[Layer], opened: Sequence[_Opened], options: str) -> 
     covered = []
     for layer, (lower, upper, work) in zip(layers, opened, strict=True):
         path = layer["path"]
-        if not os.path.isdir(path):
-            continue
-        if layer["kind"] == "split" or lower is None:
-            mount(_of(upper), path, None, BIND)
-        else:
-            data = f"lowerdir={_of(lower)},upperdir={_of(upper)},workdir={_of(work)},{options}"
-            mount("overlay", path, "overlay", 0, data)
-        covered.append(path)
+        if os.path.isdir(f"{root}{path}"):
+            if layer["kind"] == "split" or lower is None:
+                mount(_of(upper), f"{root}{path}", None, BIND)
+            else:
+                data = f"lowerdir={_of(lower)},upperdir={_of(upper)},workdir={_of(work)},{options}"
+                mount("overlay", f"{root}{path}", "overlay", 0, data)
+            covered.append(path)
+        for fd in (work,) if lower is None else (lower, work):
+            os.close(fd)
     return covered
 
 
@@ -316,30 +397,8 @@ def _hide(store: str, path: str) -> None:
         mount(os.path.join(store, "closed"), path, None, BIND)
 
 
-def _make_dead(store: str, path: str, marks: str, planned: Iterable[str]) -> None:
-    """Show a directory through a read-only overlay: its files can be read, and its sockets are dead."""
-    empty = os.path.join(store, "empty")
-    try:
-        mount("overlay", path, "overlay", 0, f"lowerdir={empty}:{path}{marks}")
-    except NoPreview:
-        # Something is mounted below it, which an overlay may not cover: only the names of servers stay, and the layers.
-        kept = os.path.realpath("/etc/resolv.conf")
-        content = None
-        if kept.startswith(f"{path}/"):
-            with suppress(OSError), open(kept, "rb") as file:
-                content = file.read(SMALL_FILE)
-        mount("tmpfs", path, "tmpfs", NOSUID | NODEV, "mode=755")
-        if content is not None:
-            os.makedirs(os.path.dirname(kept), exist_ok=True)
-            with open(kept, "wb") as file:
-                file.write(content)
-        for layer in planned:
-            if layer.startswith(f"{path}/"):
-                os.makedirs(layer, exist_ok=True)
-
-
 def _devices(store: str, terminal: str | None) -> None:
-    """Replace /dev by one with the harmless devices, and with the terminal of the command.
+    """Mount a /dev with the harmless devices, and with the terminal of the command, in the store.
 
     Other names can be made in it, which tells what devices the command tried to write to, but stay empty.
     """
@@ -358,7 +417,6 @@ def _devices(store: str, terminal: str | None) -> None:
     if terminal is not None:
         _bind_file(terminal, os.path.join(directory, os.path.basename(TERMINAL)))
     _fill_up(directory)
-    mount(directory, "/dev", None, BIND | REC)
 
 
 def _device_directories() -> list[str]:
@@ -390,7 +448,7 @@ def _bind_file(source: str, target: str) -> None:
 
 def prepare(store: str, layers: Sequence[Layer], began_ns: int, *, memory: bool) -> None:
     """Make the directories of a store that `build` mounts on, and write down its layers."""
-    for name in ("dev", "empty"):
+    for name in ("dev", "empty", "view"):
         os.mkdir(os.path.join(store, name), 0o755)
     os.close(os.open(os.path.join(store, "closed"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0))
     write_layers(store, layers, began_ns, memory=memory)
@@ -464,14 +522,15 @@ def bwrap_arguments(
     yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--as-pid-1")
     if not network:
         yield "--unshare-net"
-    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    covered = [layer["path"] for layer in layers]
+    # The layers of an overlay may not lie in each other, so none is made of what holds the store.
+    for place in places_made_anew({*mount_points(), store}, (*covered, store)):
+        yield from _shown_by_bwrap(store, place)
+    yield from (each for path in covered for each in ("--dir", path))
+    yield from ("--ro-bind", "/sys", "/sys", "--dev", "/dev", "--proc", "/proc")
     yield from (each for name in _device_directories() for each in ("--dir", f"/dev/{name}"))
     if terminal is not None:
         yield from ("--dev-bind", terminal, TERMINAL)
-    covered = [layer["path"] for layer in layers]
-    for path in _SERVICES:
-        if os.path.isdir(path) and not os.path.islink(path) and path not in covered:
-            yield from _dead_by_bwrap(store, path)
     for layer in layers:
         if layer["kind"] == "split":
             yield from ("--bind", layer["upper"], layer["path"])
@@ -487,12 +546,14 @@ def bwrap_arguments(
             yield from ("--ro-bind", os.path.join(store, "closed"), path)
 
 
-def _dead_by_bwrap(store: str, path: str) -> Iterator[str]:
-    # Neither may the layers of an overlay lie in each other.
-    if not any(inside.startswith(f"{path}/") for inside in (*mount_points(), store)):
-        yield from ("--overlay-src", os.path.join(store, "empty"), "--overlay-src", path, "--ro-overlay", path)
-        return
-    yield from ("--tmpfs", path)
-    servers = os.path.realpath("/etc/resolv.conf")
-    if servers.startswith(f"{path}/") and os.path.isfile(servers):
-        yield from ("--ro-bind", servers, servers)
+def _shown_by_bwrap(store: str, place: Place) -> Iterator[str]:
+    if place.kind == "link":
+        with suppress(OSError):
+            yield from ("--symlink", os.readlink(place.path), place.path)
+    elif place.kind == "file":
+        yield from ("--ro-bind-try", place.path, place.path)
+    elif place.kind == "overlay":
+        yield from ("--overlay-src", os.path.join(store, "empty"), "--overlay-src", place.path)
+        yield from ("--ro-overlay", place.path)
+    elif place.kind == "directory":
+        yield from ("--perms", f"{place.mode:04o}", "--dir", place.path)

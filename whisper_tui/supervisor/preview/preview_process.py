@@ -12,7 +12,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -238,6 +238,8 @@ class _OverlayHost(Host):
         self._layers = layers
         self._began = began
         self._memory = memory
+        self._uppers: dict[str, str] = {}
+        """As `build` returns them, if this process mounts the view."""
 
     def _report(self) -> dict[str, Any]:
         self._enter_namespaces()
@@ -245,7 +247,7 @@ class _OverlayHost(Host):
         pid = os.fork()
         if not pid:
             os.close(reading)
-            Init(self._order, self._connection, writing).serve([] if os.geteuid() == 0 else self._layers)
+            Init(self._order, self._connection, writing, self._uppers).serve([] if os.geteuid() == 0 else self._layers)
         os.close(writing)
         self._connection.close()
         report = self._wait(pid, reading)
@@ -259,7 +261,7 @@ class _OverlayHost(Host):
             _unshare(NEWNS)
             mount(None, "/", None, REC | PRIVATE)
             # Root's overlays need trusted attributes, which a user namespace does not have.
-            build(self._store, self._layers, self._options.get("hide", ()), self._order.terminal)
+            self._uppers = build(self._store, self._layers, self._options.get("hide", ()), self._order.terminal)
             _unshare(NEWUSER | NEWNS | other)
             self._connection.send(_MAP_USERS)
             self._connection.recv(1)
@@ -286,8 +288,10 @@ class _OverlayHost(Host):
 class Init:
     """PID 1 of the view: nothing outlives it."""
 
-    def __init__(self, order: PreviewStart, connection: socket.socket, result: int) -> None:
+    def __init__(self, order: PreviewStart, connection: socket.socket, result: int, uppers: Mapping[str, str]) -> None:
+        """`uppers`: the directories that hold the changes, by those that they cover, if the view is mounted already."""
         self._order = order
+        self._uppers = uppers
         self._options = order.options
         self._connection = connection
         self._result = result
@@ -319,13 +323,13 @@ class Init:
         pid, listener = self._order.command.start(self._restrict, TERMINAL)
         self._connection.send(STARTED)
         self._connection.close()
-        return self._watch(pid, CallWatcher(listener, self._targets), server, wake)
+        return self._watch(pid, CallWatcher(listener, self._targets, self._uppers), server, wake)
 
     def _mount(self, layers: Sequence[Layer]) -> None:
         # The host keeps its own /proc, and an ordinary user's host the real files.
         _unshare(NEWNS)
         if layers:
-            build(self._order.store, layers, self._options.get("hide", ()), self._order.terminal)
+            self._uppers = build(self._order.store, layers, self._options.get("hide", ()), self._order.terminal)
         flags = NOSUID | NODEV | NOEXEC | (RDONLY if os.geteuid() == 0 else 0)
         # As root even /proc/sys could be written.
         mount("proc", "/proc", "proc", flags)

@@ -138,9 +138,16 @@ class _BubblewrapHost(Host):
     def _report(self) -> dict[str, Any]:
         reading, writing = os.pipe()
         job = os.memfd_create("job")
-        os.write(job, json.dumps(self._order).encode())
+        below = {layer["path"]: os.path.relpath(layer["upper"], self._store) for layer in self._layers}
+        os.write(job, json.dumps({"order": self._order, "uppers": below}).encode())
         log = os.path.join(self._store, "bwrap.log")
-        kept = (self._connection.fileno(), writing, job, *(action[1] for action in self._order.command.files))
+        kept = (
+            self._connection.fileno(),
+            writing,
+            job,
+            self._store_fd,
+            *(action[1] for action in self._order.command.files),
+        )
         pid = os.fork()
         if not pid:
             self._become_bubblewrap(kept, log)
@@ -164,7 +171,7 @@ class _BubblewrapHost(Host):
             for fd in kept:
                 os.set_inheritable(fd, True)
             os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600), 2)
-            inside = [sys.executable, "-I", "-S", "-B", "-c", _INSIDE, *map(str, kept[:3])]
+            inside = [sys.executable, "-I", "-S", "-B", "-c", _INSIDE, *map(str, kept[:4])]
             os.execv(self._bwrap, [_BWRAP, *self._arguments(), "--", *inside])
         except OSError as error:
             os.write(2, str(error).encode())
@@ -190,19 +197,22 @@ class _InitInside(Init):
 
 def be_init() -> None:
     """Be PID 1 in the view; the arguments are the descriptors of the connection, the result and the job."""
-    connection, result, job = map(int, sys.argv[1:])
+    connection, result, job, store_fd = map(int, sys.argv[1:])
     os.lseek(job, 0, os.SEEK_SET)
     with open(job, encoding="utf-8") as file:
-        store, options, cwd, terminal, command = json.load(file)
+        told = json.load(file)
     os.write(result, b"\n")
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):
             os.set_inheritable(int(name), int(name) <= 2)
+    store, options, cwd, terminal, command = told["order"]
     program, argv, environment, files, limits = command
     made = PreviewedCommand(program, argv, environment, files, ProcessLimits(*limits))
     order = PreviewStart(store, options, cwd, terminal, made)
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    _InitInside(order, socket.socket(fileno=connection), result).serve(())
+    # The view hides the store, so its directories are reached from the descriptor.
+    uppers = {path: f"/proc/self/fd/{store_fd}/{name}" for path, name in told["uppers"].items()}
+    _InitInside(order, socket.socket(fileno=connection), result, uppers).serve(())
 
 
 def _probe(store: str, home: str, ways: Iterable[str]) -> dict[str, Any]:

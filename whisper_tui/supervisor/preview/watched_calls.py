@@ -1,8 +1,10 @@
 """Where a previewed command wants to go: its network, in which nothing answers, its watched system calls, its /dev.
 
 Every address of the network is its own and refuses at once; names are given and noted. A seccomp filter tells about the
-watched calls (seccomp_unotify(2)). It is no barrier: the namespaces are. Directories of the lower layer cannot be
-renamed in an overlay (EXDEV), so the watcher copies and removes them, as `mv` does.
+watched calls (seccomp_unotify(2)). It is no barrier, since a command can change what a call says while it is read: the
+namespaces are, and the view, in which no socket and no FIFO of the machine is alive. But what the watcher says was
+refused, it has refused by its answer. Directories of the lower layer cannot be renamed in an overlay (EXDEV), so the
+watcher copies and removes them, as `mv` does.
 """
 
 import ctypes
@@ -12,17 +14,25 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
+from whisper_tui.supervisor.keeper.sandbox import PASSING
 from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
 from whisper_tui.system import syscalls
-from whisper_tui.system.bpf import Filter, Instruction
+from whisper_tui.system.bpf import (
+    MISSING,
+    Filter,
+    answered,
+    elsewhere,
+    if_call,
+    unless_bits,
+    unless_equal,
+    unless_in,
+)
 from whisper_tui.system.syscalls import AT_FDCWD, RENAME_NOREPLACE, rename
 
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
@@ -33,8 +43,20 @@ _FAMILIES = (1, 2, 10, 16)
 _FOREIGN_SOCKETS = {"x86_64": (102, 359), "aarch64": (281,)}.get(syscalls.MACHINE, ())
 """The numbers of socketcall(2) and socket(2) for 32-bit programs."""
 _LONGEST_ADDRESS, _LONGEST_PATH = 128, 4096
+_MOST_LINKS = 40
 _PAGE = 4096
-WATCHED = ("connect", "rename", "renameat", "renameat2")
+WATCHED = ("connect", "sendmmsg", "rename", "renameat", "renameat2", "creat", "openat2")
+_OPENING_FLAGS = {"open": 1, "openat": 2}
+"""Calls that open a file, with the index of their flags. They are watched if they could open a FIFO to write."""
+_FILE_NAMES = {"open": (None, 0), "creat": (None, 0), "openat": (0, 1), "openat2": (0, 1)}
+"""The indexes of the directory and of the path among their arguments."""
+_WRITES = os.O_WRONLY | os.O_RDWR
+_MAKES = os.O_CREAT | os.O_EXCL
+"""Both together: the file does not exist, so it is no FIFO."""
+_MESSAGE, _MESSAGES = struct.Struct("=QI"), 64
+"""How `struct msghdr` begins, with an address and its size, and the size of `struct mmsghdr`."""
+_MOST_MESSAGES = 64
+"""Messages of one call whose addresses are looked at."""
 MOST_NOTED = 200
 """Different targets that are noted; further ones are counted."""
 _MOST_DEVICES = 1000
@@ -59,48 +81,20 @@ def watching_filter(*, closed: bool) -> Filter:
 
     `closed`: neither do sockets of families that a network namespace does not confine, such as those to hypervisors.
     """
-    foreign = _answers(dict.fromkeys(_FOREIGN_SOCKETS, _NO_SUCH_FAMILY) if closed else {})
-    found = [
-        Instruction(_LOAD, 0, 0, _ARCH),
-        Instruction(_EQUAL, len(foreign) + 2, 0, syscalls.ARCHITECTURE),
-        Instruction(_LOAD, 0, 0, _NUMBER),
-        *foreign,
-        Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
-        Instruction(_LOAD, 0, 0, _NUMBER),
-    ]
-    answers = {"io_uring_setup": syscalls.RET_ERRNO | errno.ENOSYS}
-    answers |= dict.fromkeys(WATCHED, syscalls.RET_USER_NOTIF)
-    found += _answers({syscalls.NUMBERS[name]: answer for name, answer in answers.items() if name in syscalls.NUMBERS})
-    number = syscalls.NUMBERS.get("socket")
-    if number is not None and closed:
-        families = [Instruction(_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)]
-        found += [
-            Instruction(_EQUAL, 0, len(families) + 3, number),
-            Instruction(_LOAD, 0, 0, _ARGUMENTS),
-            *families,
-            Instruction(_RETURN, 0, 0, _NO_SUCH_FAMILY),
-            Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
-        ]
-    number = syscalls.NUMBERS.get("sendto")
-    if number is not None:
-        # Only with an address: a message on a connected socket goes where `connect` led.
-        found += [
-            Instruction(_EQUAL, 0, 4, number),
-            Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * 4),
-            Instruction(_EQUAL, 1, 0, 0),
-            Instruction(_RETURN, 0, 0, syscalls.RET_USER_NOTIF),
-            Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW),
-        ]
-    return Filter([*found, Instruction(_RETURN, 0, 0, syscalls.RET_ALLOW)])
-
-
-def _answers(answers: dict[int, int]) -> list[Instruction]:
-    """Return instructions that answer calls by their number, which is loaded."""
-    return [
-        each
-        for number, answer in answers.items()
-        for each in (Instruction(_EQUAL, 0, 1, number), Instruction(_RETURN, 0, 0, answer))
-    ]
+    foreign = _FOREIGN_SOCKETS if closed else ()
+    found = [*elsewhere(dict.fromkeys(foreign, _NO_SUCH_FAMILY))]
+    found += if_call("io_uring_setup", [answered(MISSING)])
+    for name in WATCHED:
+        found += if_call(name, [answered(syscalls.RET_USER_NOTIF)])
+    for name, index in _OPENING_FLAGS.items():
+        made = unless_equal(index, _MAKES, syscalls.RET_USER_NOTIF, bits=_MAKES)
+        found += if_call(name, [*unless_bits(index, _WRITES, syscalls.RET_ALLOW), *made])
+    # Only with an address: a message on a connected socket goes where `connect` led.
+    found += if_call("sendto", unless_equal(4, 0, syscalls.RET_USER_NOTIF))
+    found += if_call("sendmsg", unless_equal(2, PASSING, syscalls.RET_USER_NOTIF))
+    if closed:
+        found += if_call("socket", unless_in(0, _FAMILIES, _NO_SUCH_FAMILY))
+    return Filter([*found, answered(syscalls.RET_ALLOW)])
 
 
 class BlockedTargets:
@@ -126,14 +120,9 @@ class BlockedTargets:
         return [(target, times) for (kind, target), times in self._noted.items() if kind == what]
 
     def note_address(self, raw: bytes) -> None:
-        """Note the address of a `connect` or `sendto`: `struct sockaddr`."""
+        """Note an address of the network: `struct sockaddr`."""
         family = struct.unpack("=H", raw[:2])[0] if len(raw) >= 2 else -1
-        if family == socket.AF_UNIX:
-            path = raw[2:]
-            name = b"@" + path[1:] if path[:1] == b"\0" else path.split(b"\0")[0]
-            if name != NAME_CACHE:
-                self.note("socket", name.decode(errors="replace"))
-        elif family in {socket.AF_INET, socket.AF_INET6} and len(raw) >= (8 if family == socket.AF_INET else 24):
+        if family in {socket.AF_INET, socket.AF_INET6} and len(raw) >= (8 if family == socket.AF_INET else 24):
             port = struct.unpack("!H", raw[2:4])[0]
             packed = raw[4:8] if family == socket.AF_INET else raw[8:24]
             self._note_host(socket.inet_ntop(family, packed), port)
@@ -192,9 +181,11 @@ def _device_names() -> dict[str, _DeviceName]:
 class CallWatcher:
     """Answers the watched calls of one command."""
 
-    def __init__(self, listener: int, targets: BlockedTargets) -> None:
+    def __init__(self, listener: int, targets: BlockedTargets, uppers: Mapping[str, str]) -> None:
+        """`uppers`: the directories that hold the changes of the view, by those that they cover."""
         self.listener = listener
         self._targets = targets
+        self._uppers = uppers
 
     def answer(self) -> None:
         """Answer one call. The command never waits for an error of ours."""
@@ -218,15 +209,86 @@ class CallWatcher:
         """Return the result of a call that was carried out here, or its negative error. None: it goes on."""
         match name:
             case "connect":
-                self._targets.note_address(_memory(pid, arguments[1], min(arguments[2], _LONGEST_ADDRESS)))
+                return self._addressed(pid, arguments[1], arguments[2])
             case "sendto":
-                self._targets.note_address(_memory(pid, arguments[4], min(arguments[5], _LONGEST_ADDRESS)))
+                return self._addressed(pid, arguments[4], arguments[5])
+            case "sendmsg":
+                return self._addressed(pid, *_MESSAGE.unpack(_memory(pid, arguments[1], _MESSAGE.size)))
+            case "sendmmsg":
+                places = [arguments[1] + number * _MESSAGES for number in range(min(arguments[2], _MOST_MESSAGES))]
+                heads = (_MESSAGE.unpack(_memory(pid, place, _MESSAGE.size)) for place in places)
+                # The call ends at the first message that is refused.
+                return next((answer for head in heads if (answer := self._addressed(pid, *head))), None)
+            case "open" | "openat" | "openat2" | "creat":
+                return self._opened(pid, name, arguments)
             case "rename":
                 return _renamed(pid, (AT_FDCWD, arguments[0]), (AT_FDCWD, arguments[1]), 0)
             case "renameat" | "renameat2":
                 flags = arguments[4] if name == "renameat2" else 0
                 return _renamed(pid, (arguments[0], arguments[1]), (arguments[2], arguments[3]), flags)
         return None
+
+    def _addressed(self, pid: int, address: int, size: int) -> int | None:
+        """Note where a call leads. Returns its negative error if nothing there is part of the view."""
+        if not address or not size:
+            return None
+        raw = _memory(pid, address, min(size, _LONGEST_ADDRESS))
+        if struct.unpack("=H", raw[:2])[0] != socket.AF_UNIX:
+            self._targets.note_address(raw)
+            return None
+        name = raw[2:]
+        if not name:
+            return None
+        if name.startswith(b"\0"):
+            problem = _unserved(name)
+        else:
+            name = name.partition(b"\0")[0]
+            problem = _unserved(os.fsencode(os.path.join(_directory(pid, AT_FDCWD), os.fsdecode(name))))
+        if problem and name != NAME_CACHE:
+            self._targets.note("socket", name.replace(b"\0", b"@", 1).decode(errors="replace"))
+        return -problem if problem else None
+
+    def _opened(self, pid: int, name: str, arguments: list[int]) -> int | None:
+        """Refuse to open a FIFO for writing that the command has not made. Its reader would be outside of the view."""
+        directory, path = _FILE_NAMES[name]
+        if name == "openat2" and not struct.unpack("=Q", _memory(pid, arguments[2], 8))[0] & _WRITES:
+            return None
+        named = _path(pid, AT_FDCWD if directory is None else arguments[directory], arguments[path])
+        if not stat.S_ISFIFO(os.stat(real := _resolved(pid, named)).st_mode):
+            return None
+        if real.startswith("/proc/"):
+            real = os.readlink(real)  # A descriptor of the command; a pipe has no path.
+        if not real.startswith("/") or real.startswith("/dev/") or self._is_own(real):
+            return None
+        self._targets.note("socket", real)
+        return -errno.EACCES
+
+    def _is_own(self, path: str) -> bool:
+        """True if the command has made this file, or changed it, so that it is not that of the machine."""
+        covered = max((each for each in self._uppers if path.startswith(f"{each}/")), key=len, default="")
+        return bool(covered) and os.path.lexists(f"{self._uppers[covered]}/{path[len(covered) + 1 :]}")
+
+
+def _unserved(name: bytes) -> int:
+    """Return the error with which a socket of this name refuses. 0: a process in the view has it.
+
+    A datagram socket leaves no trace in one that accepts connections: it is told that the types differ.
+    """
+    if name.startswith(b"\0"):
+        # Looked up by the type as well, in the network namespace of the view.
+        with open("/proc/net/unix", "rb") as file:
+            is_there = any(line.rstrip(b"\n").endswith(b" " + name.replace(b"\0", b"@")) for line in file)
+        return 0 if is_there else errno.ECONNREFUSED
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            fd = os.open(name, os.O_PATH | os.O_CLOEXEC)
+            try:
+                probe.connect(f"/proc/self/fd/{fd}")
+            finally:
+                os.close(fd)
+        except OSError as error:
+            return 0 if error.errno == errno.EPROTOTYPE else error.errno or errno.ECONNREFUSED
+    return 0
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
@@ -249,11 +311,28 @@ def _text(pid: int, address: int) -> bytes:
 
 def _path(pid: int, directory: int, address: int) -> str:
     path = os.fsdecode(_text(pid, address))
-    if path.startswith("/"):
-        return path
+    return path if path.startswith("/") else os.path.join(_directory(pid, directory), path)
+
+
+def _directory(pid: int, directory: int) -> str:
+    """Return the directory that a relative path starts from."""
     number = ctypes.c_int(directory & 0xFFFFFFFF).value
-    base = f"/proc/{pid}/cwd" if number == AT_FDCWD else f"/proc/{pid}/fd/{number}"
-    return os.path.join(os.readlink(base), path)
+    return os.readlink(f"/proc/{pid}/cwd" if number == AT_FDCWD else f"/proc/{pid}/fd/{number}")
+
+
+def _resolved(pid: int, path: str) -> str:
+    """Return a path with its symbolic links resolved as a process does, but the last one in its directory in /proc."""
+    own = f"/proc/{os.getpid()}/"
+    for _ in range(_MOST_LINKS):
+        directory, name = os.path.split(path)
+        directory = os.path.realpath(directory)
+        if f"{directory}/".startswith(own):
+            directory = f"/proc/{pid}/{directory[len(own) :]}"
+        path = os.path.join(directory, name)
+        if directory.startswith("/proc/") or not os.path.islink(path):
+            break
+        path = os.path.join(directory, os.readlink(path))
+    return path
 
 
 def _renamed(pid: int, old: tuple[int, int], new: tuple[int, int], flags: int) -> int | None:
