@@ -25,6 +25,7 @@ MISSES = {
     "safe-0536-fcff42": "npm sends what the project's .npmrc says to the server that it names",
     "safe-0556-ef00d0": "gh asks another machine, which no sandbox permits",
     "safe-0619-d1a13a": "uv reads the settings of the project",
+    "safe-0630-a906e4": "aws asks another machine, which no sandbox permits",
     "safe-0631-5f6899": "what aws gets is often a secret, or is written to a file",
 }
 """Cases that are answered differently, each stricter than expected, and why."""

@@ -298,6 +298,9 @@ def test_reading_a_workspace_that_contains_a_home_is_asked(root: str) -> None:
         "aws iot get-job-output out",
         "aws iot-data get-thing-shadow --thing-name x out",
         "aws ec2 describe-instances --filters file:///etc/x",
+        "aws ec2 describe-instances --region eu-west-1 --output json",
+        "aws s3 ls s3://bucket",
+        "aws ec2 describe-instance-attribute --instance-id i --attribute userData",
         "aws eks get-token --cluster-name x",
         "tar tfv host:x",
         "sdiff a b",
@@ -378,8 +381,6 @@ def test_commands_that_show_environments_or_cloud_secrets_are_asked(text: str) -
         "diff -u a b",
         "diff -r --no-dereference a b",
         "tar tzf x.tgz",
-        "aws ec2 describe-instances --region eu-west-1 --output json",
-        "aws s3 ls s3://bucket",
         "pip list",
     ],
 )

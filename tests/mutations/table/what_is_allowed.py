@@ -11,6 +11,7 @@ SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
 UNASKED = "tests/supervisor/engine/test_unasked.py::"
 SPELLINGS = "tests/policy/test_spellings.py::"
 ONLY_READS = "tests/policy/test_only_reads.py::"
+TELLING = "tests/policy/test_telling_commands.py::"
 READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -426,5 +427,26 @@ EXPANDED = (
         "_LIKE_OPTION.match(value)",
         "False",
         (ONLY_READS + "test_an_option_is_not_taken_for_the_value_of_another",),
+    ),
+    Mutation(
+        "commands that print secrets",
+        "whisper_tui.policy.risks.command_dangers.dangers_of_program",
+        "prints_secrets(argv[offset:], program)",
+        "()",
+        (TELLING + "test_a_command_that_prints_secrets_has_a_risk_and_a_rule_must_name_it",),
+    ),
+    Mutation(
+        "subcommands that say what they do",
+        "whisper_tui.policy.risks.telling_verbs.telling_verbs",
+        "_VERBS.isdisjoint(telling)",
+        "True",
+        (TELLING + "test_an_unknown_program_is_judged_by_what_its_subcommand_says",),
+    ),
+    Mutation(
+        "the scripts and modules of interpreters",
+        "whisper_tui.policy.risks.code_execution.programs_of",
+        "first_words(argv)",
+        "()",
+        (TELLING + "test_a_reset_of_a_database_is_destructive",),
     ),
 )

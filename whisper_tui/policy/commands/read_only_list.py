@@ -284,7 +284,7 @@ _NEED_NO_SANDBOX = frozenset(
 """Programs without a language, subprocesses, plug-ins or project settings. The checks of the list apply as well."""
 
 _FAIL_IN_SANDBOX = frozenset(
-    "az docker dmesg flatpak gcloud gh helm hostnamectl ifconfig kubectl localectl loginctl nerdctl nmcli nvidia-smi "
+    "aws az docker dmesg flatpak gcloud gh helm hostnamectl ifconfig kubectl localectl loginctl nerdctl nmcli nvidia-smi "
     "oc ollama podman rabbitmqctl redis-cli resolvectl screen snap systemctl timedatectl tmux".split()
 )
 """Programs that ask another process, another machine or a device, which the sandbox blocks.

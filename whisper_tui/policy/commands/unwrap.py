@@ -191,7 +191,10 @@ def _text_option(argv: Argv, parsed: ParsedOptions, wrapper: Wrapper) -> Unwrapp
     while not found.has(*wrapper.text) and at < len(argv):
         behind = parse_options(argv, at, wrapper.options)
         if behind is None:
-            return Unwrapped(opaque="unknown options hide what it runs")
+            # they are probably those of the command that it runs
+            rest = argv[parsed.rest + wrapper.operands :]
+            hidden = "unknown options hide what it runs"
+            return Unwrapped(commands=(rest,) if rest else (), opaque=hidden, has_own_effect=True)
         if behind.has(*wrapper.text):
             found = behind
         at = behind.rest + 1
@@ -248,6 +251,8 @@ class InnerCommand:
     """Names of the wrappers around it, outermost first."""
     assignments: tuple[str, ...] = ()
     """Variables set for it: `NAME=value`, or `NAME=` if the value is not known."""
+    patterns: tuple[tuple[int, str], ...] = ()
+    """The indices and texts of words with a file name pattern."""
     redirections: tuple[Redirection, ...] = ()
     background: bool = False
     nested: bool = False
@@ -291,6 +296,11 @@ class _Finder:
             places=() if outer else tuple((word.start, word.end) for word in simple.words),
             via=outer.via if outer else (),
             assignments=(*(outer.assignments if outer else ()), *assignments),
+            patterns=tuple(
+                (at, "".join(piece.text for piece in word.pieces))
+                for at, word in enumerate(simple.words)
+                if any(piece.kind == "glob" for piece in word.pieces)
+            ),
             redirections=simple.redirections,
             background=simple.background or (outer is not None and outer.background),
             nested=simple.nested or (outer is not None and outer.nested),
@@ -325,9 +335,17 @@ class _Finder:
             runner=None,
         )
         for argv in unwrapped.commands:
-            self.command(_changed(behind, argv=argv), given)
+            self.command(_changed(behind, argv=argv, patterns=_patterns(inner, argv)), given)
         for text in unwrapped.texts:
             self.script(read_script(text), behind)
+
+
+def _patterns(outer: InnerCommand, argv: Argv) -> tuple[tuple[int, str], ...]:
+    """Return the patterns among the last words of a wrapper, by their indices in the command that it runs."""
+    offset = len(outer.argv) - len(argv)
+    if offset < 0 or outer.argv[offset:] != argv:
+        return ()
+    return tuple((at - offset, pattern) for at, pattern in outer.patterns if at > offset)
 
 
 def inner_commands(script: Script) -> tuple[tuple[InnerCommand, ...], tuple[Script, ...]]:

@@ -9,12 +9,13 @@ from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
-from whisper_tui.policy.commands.argv import parse_git, program_name
+from whisper_tui.policy.commands.argv import Words, parse_git, program_name
+from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import changes_what_runs
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
-from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED, TONED
+from whisper_tui.policy.risks.network_commands import reaches_network
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.policy.shell.syntax import SimpleCommand
 from whisper_tui.policy.view import CommandView, Question, view
@@ -257,7 +258,7 @@ def _network(seen: CommandView) -> tuple[Risk, ...]:
             if redirection.access == "net":
                 return (Risk(id="network", sentence="Opens a network connection"),)
     for command in seen.commands:
-        if command.name is not None and uses_network(command.argv, command.name):
+        if command.name is not None and reaches_network(command.argv, command.name):
             sentence = f"Uses the network (`{visible(command.name)}`)"
             return (Risk(id="network", sentence=sentence, span=command.place_of(0)),)
     return ()
@@ -290,7 +291,7 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
             sentence = "Shows environment variables, which often contain keys and passwords"
             return (Risk(id="reads-secrets", sentence=sentence, span=command.place_of(0)),)
         at = next((at for at, word in enumerate(command.argv) if at and word and _names_private(word)), None)
-        if at is not None and command.name in _SHOW_CONTENT:
+        if at is not None and command.name in _SHOW_CONTENT and _shows_content(command):
             return (_reads_secret(command.argv[at] or "", command.place_of(at)),)
         for redirection in command.redirections:
             name = redirection.target.value
@@ -299,13 +300,46 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
     # the supervisor has expanded variables and patterns, which the text alone does not tell
     for meaning in question.resolved.commands:
         name = next((word for word in meaning.words[1:] if word and _names_private(word)), None)
-        if name is not None and program_name(meaning.words[0] or "") in _SHOW_CONTENT:
+        shown = program_name((*meaning.words, None)[0] or "")
+        if name is not None and shown in _SHOW_CONTENT and (shown != "git" or _git_shows_content(meaning.words)):
             return (_reads_secret(name, None),)
     for place in question.resolved.places:
         command = seen.commands[place.command]
-        if (place.kind == "own" or _names_private(place.path)) and command.name in _SHOW_CONTENT:
+        private = place.kind == "own" or _names_private(place.path)
+        if private and command.name in _SHOW_CONTENT and _shows_content(command):
             return (_reads_secret(place.path, command.span),)
     return ()
+
+
+_GIT_SHOWS_NAMES = frozenset(
+    "check-ignore check-attr ls-files ls-tree status rev-parse rev-list add rm mv checkout restore reset clean stage "
+    "update-index sparse-checkout".split()
+)
+"""Subcommands of git that use the names of files alone."""
+
+
+def _shows_content(command: InnerCommand) -> bool:
+    return command.name != "git" or _git_shows_content(command.argv)
+
+
+def _git_shows_content(argv: Words) -> bool:
+    """True unless git only uses the names of the files: `git check-ignore .env`, `git log -- .env`."""
+    apart = parse_git(argv)
+    subcommand = argv[apart.at] if apart is not None and apart.at < len(argv) else None
+    if apart is None or subcommand is None:
+        return True
+    if subcommand in {"log", "reflog", "whatchanged", "shortlog"}:
+        # `-p`, `-u`, `-c`, `-L`, `-U5`, `--patch` and more show the changes; `--oneline` and `-5` do not
+        options = [word for word in argv[apart.at + 1 :] if word is None or word.startswith("-")]
+        return any(word is None or not _LOG_OF_NAMES.fullmatch(word) for word in options)
+    return subcommand not in _GIT_SHOWS_NAMES
+
+
+_LOG_OF_NAMES = re.compile(
+    r"--|-\d+|-n\d*|--(?:oneline|stat|numstat|shortstat|name-only|name-status|all|graph|follow|decorate|no-merges|merges|"
+    r"reverse|no-patch|(?:format|pretty|since|until|after|before|author|max-count|date|diff-filter)=.*)"
+)
+"""Options of `git log` that show no content of files."""
 
 
 def _names_private(word: str) -> bool:

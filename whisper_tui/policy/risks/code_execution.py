@@ -5,8 +5,17 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from whisper_tui.policy.commands.argv import Danger, Words, before_end_of_options, letters, long_option, operands
+from whisper_tui.policy.commands.argv import (
+    Danger,
+    Words,
+    before_end_of_options,
+    letters,
+    long_option,
+    operands,
+    program_name,
+)
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, sed_has_effects
+from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import RUNS_INPUT, SHELLS, changes_what_runs
 from whisper_tui.policy.shell.syntax import Script, Word
@@ -58,6 +67,14 @@ def interpreter(argv: Words, name: str) -> list[Danger]:
 def is_interpreter(name: str) -> bool:
     """True if a program is an interpreter."""
     return name in CODE_OPTIONS or _INTERPRETER.match(name) is not None
+
+
+def programs_of(argv: Words, name: str) -> list[tuple[int, str]]:
+    """Return the program of a command, and the script or module that an interpreter runs, each with its index."""
+    if not is_interpreter(name):
+        return [(0, name)]
+    # `python3 -m alembic downgrade`, `php artisan migrate:fresh`
+    return [(0, name), *((at, program_name(word)) for at, word in first_words(argv))]
 
 
 def awk(argv: Words) -> list[Danger]:

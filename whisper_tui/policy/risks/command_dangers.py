@@ -6,43 +6,43 @@ from collections.abc import Callable, Iterable
 from whisper_tui.policy.commands.argv import Danger, Words, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
-from whisper_tui.policy.risks import code_execution, git_dangers, host_access
-from whisper_tui.policy.risks import destructive as file_commands
-from whisper_tui.policy.risks import destructive as systems
-from whisper_tui.policy.risks import host_access as network
+from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
 from whisper_tui.policy.risks.dangerous_options import dangerous_options, options_that_rules_must_name
 from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.policy.risks.secret_commands import prints_secrets
+from whisper_tui.policy.risks.telling_verbs import telling_verbs
 from whisper_tui.policy.shell.syntax import Script
 
 _CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
-    "rm": file_commands.remove,
-    "grm": file_commands.remove,
-    "rmdir": file_commands.remove_directory,
-    "find": file_commands.find,
-    "gfind": file_commands.find,
-    "dd": file_commands.disk,
+    "rm": destructive.remove,
+    "grm": destructive.remove,
+    "rmdir": destructive.remove_directory,
+    "find": destructive.find,
+    "gfind": destructive.find,
+    "dd": destructive.disk,
     "chmod": host_access.permissions,
     "chown": host_access.owner,
     "chgrp": host_access.owner,
     "sed": code_execution.sed,
     "gsed": code_execution.sed,
-    "sort": file_commands.sort,
-    "base64": file_commands.encoded,
-    "base32": file_commands.encoded,
+    "sort": destructive.sort,
+    "base64": destructive.encoded,
+    "base32": destructive.encoded,
     "git": git_dangers.git,
     "awk": code_execution.awk,
     "gawk": code_execution.awk,
     "mawk": code_execution.awk,
     "nawk": code_execution.awk,
-    "curl": network.curl,
-    "wget": network.wget,
+    "curl": host_access.curl,
+    "wget": host_access.wget,
+    **dict.fromkeys(("http", "https", "httpie", "xh", "xhs", "curlie"), host_access.http_method),
     "kill": host_access.kill,
     "pkill": host_access.kill_by_name,
     "killall": host_access.kill_by_name,
     "skill": host_access.kill_by_name,
-    "mv": systems.overwrites_device,
-    "cp": systems.overwrites_device,
-    "truncate": systems.truncates,
+    "mv": destructive.overwrites_device,
+    "cp": destructive.overwrites_device,
+    "truncate": destructive.truncates,
 }
 
 _HOST_CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
@@ -97,7 +97,7 @@ _BUILTINS = frozenset(
 def dangers_of_program(argv: Words, name: str) -> list[Danger]:
     """Return the dangers of a command whose program, without its directory, is `name`."""
     # `rm --help` does nothing, and people allow it without a thought
-    if file_commands.only_help(argv):
+    if destructive.only_help(argv):
         return []
     found: list[Danger] = []
     if name in _ALWAYS or name.startswith("mkfs"):
@@ -111,8 +111,10 @@ def dangers_of_program(argv: Words, name: str) -> list[Danger]:
     if name in _BUILTINS:
         found += code_execution.builtin_code(argv, name)
     found += dangerous_options(argv, name)
-    found += systems.deletes(argv, name)
-    found += systems.database(argv, name)
+    found += destructive.database(argv, name)
+    for offset, program in code_execution.programs_of(argv, name):
+        behind = (*destructive.deletes(argv[offset:], program), *prints_secrets(argv[offset:], program))
+        found += (danger._replace(word=danger.word + offset) for danger in behind)
     return found
 
 
@@ -141,6 +143,13 @@ WORDS_ARE_DATA = frozenset(
 
 Their options that do run something are dangers of their own.
 """
+
+_HAVE_SUBCOMMANDS = frozenset(
+    "docker podman kubectl oc helm gh glab npm cargo go terraform systemctl apt apt-get dnf yum snap pip pip3 svn ip "
+    "journalctl launchctl".split()
+)
+_OPERANDS_ARE_DATA = (WORDS_ARE_DATA - _HAVE_SUBCOMMANDS) | SHELLS
+"""Programs whose first words are never subcommands."""
 
 _STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}
 
@@ -224,6 +233,7 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
         harmless = name == "printf" and "-v" not in command.argv
         sentence = "" if harmless else f"`{name}` evaluates one of its arguments as code"
         found.append(Danger("runs-other-code", sentence, len(command.argv) - 1))
+    found += _of_words(command, name, found)
     if not found and command.starts and not command.runs_others:
         found.append(Danger("runs-other-code", f"Runs a command from its arguments (`{name}`)", 0))
     if not found and not command.runs_others:
@@ -231,6 +241,23 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
     if uses_network(command.argv, name) and None in command.argv:
         found.append(Danger("network", f"Sends data that is known only at run time (`{name}`)", 0))
     return found
+
+
+def _of_words(command: InnerCommand, name: str, found: Iterable[Danger]) -> list[Danger]:
+    """Return the dangers of a pattern, or of a subcommand that no table knows."""
+    if command.runs_others:
+        return []
+    if name in {"rm", "grm", "unlink"} and command.patterns:
+        return destructive.remove_matching(command.patterns)
+    known = {"destructive", "deletes-files", "interrupts", "ends-processes", "opaque"}
+    if command.opaque is not None or any(danger.id in known for danger in found) or destructive.only_help(command.argv):
+        return []
+    for offset, program in code_execution.programs_of(command.argv, name):
+        if program in _OPERANDS_ARE_DATA or (not offset and code_execution.is_interpreter(name)):
+            continue
+        if verbs := telling_verbs(command.argv[offset:], program):
+            return [danger._replace(word=danger.word + offset) for danger in verbs]
+    return []
 
 
 def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:

@@ -1,8 +1,7 @@
 """Commands that delete, overwrite, move or publish, and what their file operands come to."""
 
-import fnmatch
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from whisper_tui.policy.commands.argv import (
     Danger,
@@ -13,8 +12,7 @@ from whisper_tui.policy.commands.argv import (
     operands,
     short_or_long,
 )
-from whisper_tui.policy.commands.readings import find_words, read_words
-from whisper_tui.policy.commands.spellings import shortens_options, spellings, usual_name
+from whisper_tui.policy.risks.command_table import find_entries
 
 SYSTEM_PLACES = re.compile(
     r"/+(?:(?:bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users|System|Library)/*)?(?:\*|\.)?\Z"
@@ -37,6 +35,16 @@ def remove(argv: Words) -> list[Danger]:
     if forced and not recursive and "--no-preserve-root" not in options:
         return [Danger("deletes-files", sentence, at)]
     return [Danger("destructive", sentence, at)]
+
+
+def remove_matching(patterns: Sequence[tuple[int, str]]) -> list[Danger]:
+    """`rm *`: files whose names are not written out."""
+    for at, pattern in patterns:
+        everything = not pattern.rstrip("/").rsplit("/", 1)[-1].strip("*?.")
+        if everything:
+            return [Danger("destructive", f"Deletes every file that matches (`rm {pattern}`)", at)]
+    at, pattern = patterns[0]
+    return [Danger("deletes-files", f"Deletes every file that matches (`rm {pattern}`)", at)]
 
 
 def remove_directory(argv: Words) -> list[Danger]:
@@ -102,6 +110,7 @@ docker network rm
 docker stack rm
 docker swarm leave
 docker compose down -v --volumes --rmi
+podman compose down -v --volumes --rmi
 podman system prune
 podman system reset
 podman * prune
@@ -257,6 +266,86 @@ redis-cli flushall
 redis-cli flushdb
 redis-cli CONFIG
 redis-cli SHUTDOWN
+rails,rake db:drop*
+rails,rake db:reset*
+rails,rake db:purge*
+rails,rake db:rollback*
+rails,rake db:migrate:reset*
+rails,rake db:migrate:down*
+rails,rake db:migrate:redo*
+rails,rake db:schema:load*
+rails,rake db:structure:load*
+rails,rake db:truncate*
+rails,rake db:seed:replant*
+rails,rake db:test:purge*
+prisma migrate reset
+prisma db push --force-reset --accept-data-loss
+manage.py,django-admin flush
+manage.py,django-admin reset_db
+manage.py,django-admin migrate * zero
+alembic downgrade
+flask db downgrade
+knex migrate:rollback
+knex migrate:down
+sequelize,sequelize-cli db:drop
+sequelize,sequelize-cli db:migrate:undo*
+sequelize,sequelize-cli db:seed:undo*
+typeorm schema:drop
+typeorm migration:revert
+drizzle-kit drop
+drizzle-kit push --force
+mikro-orm schema:drop
+mikro-orm schema:fresh
+mikro-orm migration:down
+artisan migrate:fresh
+artisan migrate:reset
+artisan migrate:refresh
+artisan migrate:rollback
+artisan db:wipe
+ace migration:fresh
+ace migration:reset
+ace migration:refresh
+ace migration:rollback
+ace db:wipe
+ace db:truncate
+console doctrine:database:drop
+console doctrine:schema:drop
+console d:d:d
+mix ecto.drop
+mix ecto.reset
+mix ecto.rollback
+diesel database reset
+diesel database drop
+diesel migration revert
+diesel migration redo
+sqlx database drop
+sqlx database reset
+sqlx migrate revert
+sea-orm-cli migrate fresh
+sea-orm-cli migrate reset
+sea-orm-cli migrate refresh
+sea-orm-cli migrate down
+goose down
+goose down-to
+goose reset
+goose redo
+migrate down
+migrate drop
+flyway clean
+flyway undo
+liquibase drop*
+liquibase rollback*
+dbmate drop
+dbmate down
+dbmate rollback
+atlas schema clean
+wp db reset
+wp db drop
+wp db clean
+drush sql-drop
+drush sql:drop
+drush site-install
+dotnet ef database drop
 dropuser
 mysqladmin drop
 mongosh --eval
@@ -312,26 +401,6 @@ osascript
 """A line: program, operands as patterns, and options of which one is required if there are any."""
 
 
-class _Entry(NamedTuple):
-    words: tuple[str, ...]
-    spellings: tuple[tuple[str, ...], ...]
-    options: tuple[str, ...]
-
-
-def _entries() -> dict[str, tuple[_Entry, ...]]:
-    table: dict[str, list[_Entry]] = {}
-    for line in DELETES.strip().splitlines():
-        program, *rest = line.split()
-        words = tuple(word for word in rest if not word.startswith("-"))
-        options = tuple(word for word in rest if word.startswith("-"))
-        # a spelling with an option has a line of its own
-        spelled = (each for each in spellings(program, words) if not any(word.startswith("-") for word in each))
-        table.setdefault(program, []).append(_Entry(words, tuple(spelled), options))
-    return {program: tuple(entries) for program, entries in table.items()}
-
-
-_TABLE = _entries()
-
 _SQL = re.compile(
     r"\b(?:drop\s+(?:table|database|schema|index|view|user|role|column|keyspace)|truncate\s+(?:table\s+)?\w|delete\s+from\s+[\w.\"`]+\s*(?:;|\Z)|"
     r"alter\s+table\s+\S+\s+drop|dropDatabase|deleteMany|\.drop\(|flushall|flushdb)",
@@ -344,33 +413,17 @@ _DATABASES = frozenset(
 
 def deletes(argv: Words, name: str) -> list[Danger]:
     """Return the subcommand or option of a command that deletes or stops something."""
-    called = usual_name(name)
-    more = len(called) - 1  # words that the usual name has more
-    argv, name = (*called, *argv[1:]), called[0]
-    read = read_words(argv)
-    for entry in _TABLE.get(name, ()):
-        found = (find_words(read, words, fnmatch.fnmatchcase) for words in entry.spellings)
-        places = next((each for each in found if each is not None), None)
-        if places is None:
-            continue
-        # the danger stands at the last word that matched, so a rule with that prefix names it
-        at = places[-1] if places else 0
-        if entry.options:
-            options = (index for index, word in enumerate(argv) if index and word and _is_option(word, entry, name))
-            at_option = next(options, None)
-            if at_option is None:
-                continue
-            at = at_option
-        option = (argv[at] or "",) if entry.options else ()
-        shown = " ".join((name, *(argv[place] or "" for place in places), *option))
-        at = max(at - more, 0)
-        verb = entry.words[-1] if entry.words else ""
-        if effect := _RECOVERABLE.get(" ".join((name, *entry.words))):
-            return [Danger("interrupts", f"{effect} (`{shown}`)", at)]
-        effects = (said for pattern, said in _EFFECTS if pattern.search(f"{verb} {' '.join(option)}"))
-        sentence = next(effects, None) or _LOSSES.get(name, "Deletes or overwrites data")
-        return [Danger("destructive", f"{sentence} (`{shown}`)", at)]
-    return []
+    found = next(find_entries(DELETES, argv, name), None)
+    if found is None:
+        return []
+    verb = found.entry.words[-1] if found.entry.words else ""
+    line = " ".join((found.program, *found.entry.words))
+    if effect := _RECOVERABLE.get(line):
+        return [Danger("interrupts", f"{effect} (`{found.shown}`)", found.at)]
+    effects = (said for pattern, said in _EFFECTS if pattern.search(f"{verb} {found.option}"))
+    sentence = _SAYS.get(line) or _OF_DATABASES.get(found.program) or next(effects, None)
+    sentence = sentence or _LOSSES.get(found.program, "Deletes or overwrites data")
+    return [Danger("destructive", f"{sentence} (`{found.shown}`)", found.at)]
 
 
 _RECOVERABLE = {
@@ -380,6 +433,16 @@ _RECOVERABLE = {
     "kubectl rollout undo": "Rolls back a deployment",
     "ssh-keygen": "Forgets the key of a host",
 }
+_SAYS = {
+    "docker compose down": "Stops containers, and deletes their volumes or images",
+    "podman compose down": "Stops containers, and deletes their volumes or images",
+}
+"""What single lines of the table do."""
+_OF_DATABASES = dict.fromkeys(
+    "rails rake prisma manage.py django-admin alembic flask knex sequelize sequelize-cli typeorm drizzle-kit mikro-orm "
+    "artisan ace console mix diesel sqlx sea-orm-cli goose migrate flyway liquibase dbmate atlas wp drush dotnet".split(),
+    "Deletes or resets data of a database",
+)
 _EFFECTS = (
     (re.compile(r"publish|upload|push|yank|deprecate"), "Publishes or withdraws a package"),
     (
@@ -403,26 +466,6 @@ _LOSSES = {
     )
     for name in names.split()
 }
-
-
-_SHORTEST = 5
-"""Characters from which on the beginning of a long option counts as the option."""
-
-
-def _is_option(word: str, entry: _Entry, name: str) -> bool:
-    for option in entry.options:
-        if option.startswith("--"):
-            given = word.partition("=")[0]
-            begins = len(given) >= _SHORTEST and given.startswith("--") and shortens_options(name)
-            if given == option or (begins and option.startswith(given)):
-                return True
-        elif len(option) == 2:
-            # longer words with one dash are rather a long option of Go or Java than a bundle
-            if option[1] in letters(word) and len(word) <= 5:
-                return True
-        elif fnmatch.fnmatchcase(word, option):
-            return True
-    return False
 
 
 def database(argv: Words, name: str) -> list[Danger]:

@@ -36,6 +36,41 @@ def uses_network(argv: Words, name: str) -> bool:
 def curl(argv: Words) -> list[Danger]:
     """curl: writing files, sending data, reading its options from a file."""
     valued = "AbcCdDeEFhHKmMoPQrtTuUwxXyYz"
+    methods, options = _method(argv, valued), _curl_option(argv, valued)
+    # `-X POST -d DATA` is told once, by the data
+    return [*(danger for danger in methods if danger.id not in {each.id for each in options}), *options]
+
+
+def _method(argv: Words, valued: str = "") -> list[Danger]:
+    """Return the danger of the method of a request: `-X DELETE`, `--request=PUT`, `--method POST`."""
+    for index, word in before_end_of_options(argv):
+        bundle = letters(word, valued)
+        following = argv[index + 1] if index + 1 < len(argv) else None
+        if bundle.endswith("X"):
+            method = word[len(bundle) + 1 :] or following
+        elif long_option(word, "request", "method") and len(word) > 4:
+            method = word.partition("=")[2] or following
+        else:
+            continue
+        if (method or "").upper() == "DELETE":
+            return [Danger("destructive", f"Asks a server to delete something (`{argv[0]} {word}`)", index)]
+        if (method or "").upper() in {"PUT", "POST", "PATCH"}:
+            return [Danger("sends-data", f"Sends data to a server (`{argv[0]} {word}`)", index)]
+    return []
+
+
+def http_method(argv: Words) -> list[Danger]:
+    """`http DELETE URL` and `xh PUT URL`: the method is the first word."""
+    for index, word in first_words(argv):
+        if word == "DELETE":
+            return [Danger("destructive", f"Asks a server to delete something (`{argv[0]} DELETE`)", index)]
+        if word in {"PUT", "POST", "PATCH"}:
+            return [Danger("sends-data", f"Sends data to a server (`{argv[0]} {word}`)", index)]
+    return []
+
+
+def _curl_option(argv: Words, valued: str) -> list[Danger]:
+    """Return the first option of curl that writes a file, sends data or reads further options."""
     for index, word in before_end_of_options(argv):
         bundle = letters(word, valued)
         if set(bundle) & set("oOcDJ") or long_option(
@@ -58,6 +93,12 @@ def curl(argv: Words) -> list[Danger]:
 def wget(argv: Words) -> list[Danger]:
     """wget: writing files, sending data, running or reading settings."""
     valued = "aBDeGhiIlNoOPQRAtTUwX"
+    # -X of wget excludes directories
+    methods = [danger for danger in _method(argv) if (argv[danger.word] or "").startswith("--")]
+    return [*methods, *_wget_option(argv, valued)]
+
+
+def _wget_option(argv: Words, valued: str) -> list[Danger]:
     for index, word in before_end_of_options(argv):
         bundle = letters(word, valued)
         if set(bundle) & set("oOaP") or long_option(
