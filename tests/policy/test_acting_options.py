@@ -291,7 +291,6 @@ def test_a_rule_that_names_one_such_option_does_not_cover_the_next(text: str, na
         "tsc -p tsconfig.json --noEmit",
         "cmake --build build",
         "cargo test --release",
-        "mytool sub --verbose -x --output json",
         "less f",
         "sqlite3 a.db 'select 1'",
         "psql -c 'select 1'",

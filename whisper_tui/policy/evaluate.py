@@ -38,6 +38,7 @@ from whisper_tui.policy.rules.matching import (
     READ_ONLY_WITHOUT_SANDBOX,
     Permissions,
     applies,
+    is_too_short,
     mentioned,
     names_whole,
     reaches,
@@ -84,7 +85,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     # only the grammar of bash tells the words of a prefix
     prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
-    reason = _mentioned(question, rules, seen) or _nothing_known(seen)
+    reason = _mentioned(question, rules, seen) or _too_short(question, rules, seen) or _nothing_known(seen)
     return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
 
 
@@ -360,6 +361,19 @@ def by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
     """Return the permission by a standing approval."""
     reason = f"approved for this session with call {grant.from_call}"
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
+
+
+def _too_short(question: Question, rules: Rules, seen: CommandView) -> str | None:
+    """Why a rule for a program alone does not allow it: nothing is known of the program."""
+    for command in seen.plain or ():
+        for rule in rules.allow:
+            if applies("allow", rule, question) and is_too_short(rule, command):
+                program = visible(command.argv[0])
+                return (
+                    f"the rule {rule.name!r} names nothing but {program}, of which nothing is known: it may run or "
+                    "write anything by its arguments, so the rule has to name a further word, or its options"
+                )
+    return None
 
 
 def _nothing_known(seen: CommandView) -> str:

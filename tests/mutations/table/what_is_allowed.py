@@ -12,6 +12,7 @@ UNASKED = "tests/supervisor/engine/test_unasked.py::"
 SPELLINGS = "tests/policy/test_spellings.py::"
 ONLY_READS = "tests/policy/test_only_reads.py::"
 TELLING = "tests/policy/test_telling_commands.py::"
+BARE = "tests/policy/test_bare_rules.py::"
 READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -448,5 +449,19 @@ EXPANDED = (
         "first_words(argv)",
         "()",
         (TELLING + "test_a_reset_of_a_database_is_destructive",),
+    ),
+    Mutation(
+        "a rule for an unknown program alone",
+        "whisper_tui.policy.rules.known_programs.says_too_little",
+        "not is_known(words[0])",
+        "False",
+        (BARE + "test_a_rule_for_an_unknown_program_needs_a_further_word",),
+    ),
+    Mutation(
+        "programs whose operand is code",
+        "whisper_tui.policy.risks.dangerous_options.options_that_rules_must_name",
+        "name in _RUN_OPERANDS",
+        "False",
+        (BARE + "test_a_program_that_runs_another_by_its_words_is_not_allowed_by_its_name",),
     ),
 )

@@ -328,10 +328,14 @@ def _list(options: Options) -> int:
 
 def _row(rule: "ShownRule", hits: int) -> tuple[str, ...]:
     from whisper_tui.policy.rules.grants import is_too_broad
+    from whisper_tui.policy.rules.known_programs import says_too_little
 
     prefix = rule.definition["prefix"]
     wide = rule.effect == "allow" and prefix is not None and is_too_broad(tuple(prefix))
-    note = "allows nearly anything" if wide else rule.because
+    short = (
+        rule.effect == "allow" and prefix is not None and not rule.definition.get("options") and says_too_little(prefix)
+    )
+    note = "allows nearly anything" if wide else "needs a further word, or options" if short else rule.because
     name, subject = masked_line(rule.name), masked_line(rule.subject)
     effect = f"{rule.effect} (disabled)" if rule.disabled else rule.effect
     return effect, str(hits), name, subject, visible(rule.where), masked_line(note)

@@ -184,6 +184,12 @@ WRAPPERS: dict[str, Wrapper] = {
     "parallel-ssh": Wrapper(known_options("iAvPI", "hHlpotexO", "inline askpass verbose print", "hosts host user par outdir timeout"),
                             joins=True),
     "sg": Wrapper(known_options("", "c"), operands=99, text=("-c",)),
+    "choom": Wrapper(known_options("", "np", "", "adjust pid"), itself=("-p", "--pid")),
+    "aa-exec": Wrapper(known_options("dvi", "pn", "debug verbose immediate", "profile namespace")),
+    "multitime": Wrapper(known_options("flqs", "INinor")),
+    "grc": Wrapper(known_options("es", "c", "stderr stdout pty", "config colour")),
+    "setlock": Wrapper(known_options("nNxX"), operands=1),
+    "openvt": Wrapper(known_options("eflsuvw", "c", "exec force login switch user verbose wait", "console"), dashes=True),
     "gsudo": Wrapper(known_options("ndwkhs", "iu", "new direct wait keepShell", "integrity user")),
 }  # fmt: skip
 """By program name, without a directory."""
@@ -221,7 +227,7 @@ ALLOW_LOOKS_THROUGH = frozenset({"timeout", "nice", "nohup", "stdbuf"})
 FOREIGN_SHELLS = frozenset("nu xonsh elvish pwsh powershell ion osh ysh oil murex".split())
 """Shells with a syntax of their own. Their text is searched as bash text for commands to deny."""
 
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash yash csh tcsh pdksh oksh".split())
+SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash yash csh tcsh pdksh oksh posh".split())
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,11 @@ from whisper_tui.policy.commands.argv import Danger, Words, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
 from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
-from whisper_tui.policy.risks.dangerous_options import dangerous_options, options_that_rules_must_name
+from whisper_tui.policy.risks.dangerous_options import (
+    dangerous_options,
+    examined_programs,
+    options_that_rules_must_name,
+)
 from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.risks.secret_commands import prints_secrets
 from whisper_tui.policy.risks.telling_verbs import telling_verbs
@@ -92,6 +96,11 @@ _BUILTINS = frozenset(
     "source . export declare typeset readonly local set shopt enable alias hash trap complete compgen bind "
     "ulimit".split()
 )
+
+
+def checked_programs() -> frozenset[str]:
+    """Return the programs of whose words or options something is known."""
+    return WORDS_ARE_DATA.union(_CHECKS, _HOST_CHECKS, _ALWAYS, _OPENS, _BUILTINS, examined_programs())
 
 
 def dangers_of_program(argv: Words, name: str) -> list[Danger]:

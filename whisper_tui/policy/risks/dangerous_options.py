@@ -92,6 +92,39 @@ ip : -b --batch
 env : -S --split-string
 dig : -f
 patch : --get -g
+fzf sk : --bind --preview --listen --with-shell --history --become
+busctl : --address -H --host -M --machine
+gnuplot : -e -c -d -s
+dc : -e -f --expression --file
+bc : -l
+lftp lftpget : -c -e -f
+aria2c : --on-download-start --on-download-complete --on-download-stop --on-download-error --on-download-pause
+aria2c : --on-bt-download-complete --conf-path -i --input-file --save-session --load-cookies --netrc-path
+R Rscript : -e -f --file --vanilla-args
+bpftrace : -e -c --unsafe --include
+guile clisp slsh : -e -x -c -l --eval
+puppet : -e --execute
+restic : --password-command --password-file -o --option
+sshfs : -o
+scrot : -e --exec
+pidstat : -e
+ksu : -e
+dhclient : -sf -cf
+logrotate : -l --log -s --state -m --mail
+minicom : -S --script -C --capturefile
+enscript : -I --filter -p --output -o
+csvtool : -o
+rclone : --password-command --config --rc
+yt-dlp youtube-dl : --exec --config-locations --downloader --external-downloader --batch-file -a --plugin-dirs
+mpv : --script --scripts --input-ipc-server --include
+ctags : --options
+cscope : -f
+w3m : -config
+lynx : -cfg -cmd_script -editor
+mutt : -F -e
+irssi weechat : -r --run-command --config
+tig : -C
+htop top : -F
 """
 """Programs, and their options that run or load something, or read further options from a file."""
 
@@ -334,9 +367,24 @@ def dangerous_options(argv: Words, name: str) -> list[Danger]:
     return found + _of_subcommand(argv, name)
 
 
+_RUN_OPERANDS = frozenset(
+    "java javaw jshell jrunscript scala kotlin clojure groovy gnuplot dc lftp bpftrace guile clisp slsh sbcl run-parts "
+    "puppet logrotate csvtool genie sash R octave maxima stap".split()
+)
+"""Programs whose operand is code, a script or a program that they run."""
+
+
+def examined_programs() -> frozenset[str]:
+    """Return the programs whose options somebody has examined."""
+    tables = (_RUNNING, _WRITING, _ONLY_NAMED, _TEXTS, _OUTPUT_OPERAND, _SETTINGS, _SUBCOMMANDS)
+    return _RUN_OPERANDS.union(*tables)
+
+
 def options_that_rules_must_name(argv: Words, name: str) -> list[Danger]:
     """Return the dangers that only allow rules consider: everyday options, and options with a suspicious name."""
     found = _options(argv, name, _ONLY_NAMED.get(name, ()), "writes-file")
+    if name in _RUN_OPERANDS:
+        found += [Danger("runs-other-code", "", at) for at, _ in first_words(argv)[:1]]
     for at, word in enumerate(argv):
         if not at or word is None or not word.startswith("--") or word in _ONLY_NAMED_ALIKE:
             continue

@@ -14,6 +14,7 @@ from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.wrappers import SHELLS, WRAPPERS, StandardInput, is_own_variable
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
+from whisper_tui.policy.rules.known_programs import RUNNERS
 from whisper_tui.policy.rules.rule import (
     WEB,
     Rule,
@@ -26,19 +27,6 @@ from whisper_tui.policy.rules.rule import (
 )
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import view
-
-RUNNERS = frozenset(
-    "npx bunx uvx pipx pnpx dlx make gmake ninja just task rake gradle gradlew mvn ant bazel tox nox invoke "
-    "cargo go npm pnpm yarn bun deno uv poetry pipenv hatch rye pdm conda mamba direnv mise asdf devbox nix nix-shell "
-    "docker podman nerdctl docker-compose kubectl oc helm terraform tofu ansible ansible-playbook vagrant lxc "
-    "git gh glab hg svn aws gcloud az doctl systemctl service launchctl apt apt-get dnf yum pacman brew snap pip pip3 "
-    "gem bundle composer dotnet flutter dart swift mix rebar3 stack cabal ssh mosh tmux screen at batch crontab "
-    "source . eval exec builtin command trap awk gawk mawk nawk sed ed ex vim vi nvim emacs find fd xargs parallel "
-    "osascript open xdg-open start sqlite3 psql mysql mongosh redis-cli gdb lldb strace ltrace expect script "
-    "watch entr time curl wget rsync scp sftp nc ncat socat tee dd busybox toybox wsl cmd start-process chroot "
-    "sudoedit su login newgrp sg".split()
-)
-"""Programs whose name alone says nothing about what they do."""
 
 _RUN_WORDS: dict[str, frozenset[str]] = {
     program: frozenset(words.split())

@@ -26,6 +26,7 @@ from whisper_tui.policy.commands.spellings import (
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
+from whisper_tui.policy.rules.known_programs import says_too_little
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.strict_reader import PlainCommand
@@ -227,8 +228,20 @@ def covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool
     if rule.pattern is not None:
         return fnmatch.fnmatchcase(" ".join((*command.assignments, *command.argv)), rule.pattern) and not dangers
     if rule.program is not None:
-        return not command.assignments and command.argv[0] == rule.program and not dangers
+        named = not command.assignments and command.argv[0] == rule.program
+        return named and not dangers and not is_too_short(rule, command)
     return False
+
+
+def is_too_short(rule: Rule, command: PlainCommand) -> bool:
+    """True if a rule allows nothing but a program of which nothing is known, and the command says more."""
+    words = (rule.program,) if rule.program is not None else rule.prefix or ()
+    return (
+        rule.options is None
+        and says_too_little(words)
+        and len(command.argv) > 1
+        and command.argv[: len(words)] == words
+    )
 
 
 def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool:
@@ -238,6 +251,8 @@ def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger])
     assigned = tuple(word for word in prefix if _ASSIGNMENT.match(word))
     words = prefix[len(assigned) :]
     if not words or command.assignments != assigned or command.argv[: len(words)] != words:
+        return False
+    if is_too_short(rule, command):
         return False
     if any(danger.word >= len(words) and not _is_named(danger, command, rule) for danger in dangers):
         return False
