@@ -13,6 +13,7 @@ SPELLINGS = "tests/policy/test_spellings.py::"
 ONLY_READS = "tests/policy/test_only_reads.py::"
 TELLING = "tests/policy/test_telling_commands.py::"
 BARE = "tests/policy/test_bare_rules.py::"
+LOOKUPS = "tests/supervisor/test_lookup_errors.py::"
 READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
@@ -463,5 +464,12 @@ EXPANDED = (
         "name in _RUN_OPERANDS",
         "False",
         (BARE + "test_a_program_that_runs_another_by_its_words_is_not_allowed_by_its_name",),
+    ),
+    Mutation(
+        "what may not be looked at is asked",
+        "whisper_tui.supervisor.approvals.resolve._kind",
+        "error.errno in _NOTHING_THERE",
+        "True",
+        (LOOKUPS + "test_links_in_a_circle_are_asked_about",),
     ),
 )

@@ -1,5 +1,6 @@
 """Resolution of a command where it would run: its programs, the real paths of its words, and the code behind it."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,10 +77,16 @@ def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
     return Place(command=at, path=os.fsencode(real).decode(errors="backslashreplace"), kind=kind)
 
 
+_NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
+
+
 def _kind(real: str, own: Sequence[str]) -> PlaceKind | None:
     try:
         mode = host_files.stat(real).st_mode
-    except (OSError, ValueError):
+    except OSError as error:
+        # What may not be looked at can be anything; a name that is too long is no file.
+        return None if error.errno in _NOTHING_THERE else "other"
+    except ValueError:
         return None
     if any(real == directory or real.startswith(directory + "/") for directory in own):
         return "own"
@@ -114,9 +121,17 @@ def resolve(
     if problem is not None or cwd is None or program is None:
         return Resolved(program=program, cwd=cwd, problem=problem)
     resolved = Resolved(program=program, cwd=cwd, own_shell=own_shell_of(spec, shell, cwd, path))
-    resolved = _with_meaning(resolved, spec, environment, own)
-    literal = literal_text(view(spec.command), cwd)
-    return resolved if literal is None else _written_out(resolved, literal, spec, environment, own)
+    try:
+        meant = _with_meaning(resolved, spec, environment, own)
+        literal = literal_text(view(spec.command), cwd)
+        return meant if literal is None else _written_out(meant, literal, spec, environment, own)
+    except OSError as error:
+        # A human can tell what the command means; nobody could lift a refusal.
+        return resolved.model_copy(update={"problem": _not_looked_up(error)})
+
+
+def _not_looked_up(error: OSError) -> str:
+    return f"a path in it cannot be looked up: {error.strerror or type(error).__name__}"
 
 
 def _with_meaning(
@@ -205,7 +220,10 @@ def found_code(
         return ()
     repository = resolved.repository
     hooks = repository.common_dir if repository is not None else ""
-    return code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
+    try:
+        return code_of(spec.command, resolved.cwd, (root or resolved.cwd,), {**environment, **spec.environment}, hooks)
+    except OSError as error:
+        return (CodeEffect(name="the code that it runs", not_inspected=_not_looked_up(error)),)
 
 
 MOST_RISKS = 20
