@@ -103,7 +103,7 @@ RUN_LATER = (
     "gradlew", "mvnw", "build.gradle", "app/build.gradle.kts", "pom.xml", "CMakeLists.txt", "cmake/x.cmake", "BUILD",
     ".venv/bin/activate", "node_modules/.bin/x", ".zed/tasks.json", ".gitattributes", ".gitmodules", "pyproject.toml",
     "tox.ini", "tests/conftest.py", "sitecustomize.py", "Dockerfile", "Dockerfile.dev", "compose.yaml", "makefile",
-    "jest.config.js", "vite.config.ts", "src/x.pth",
+    "jest.config.js", "vite.config.ts", "src/x.pth", "src/.envrc", ".npmrc",
 )  # fmt: skip
 STEER = (
     "CLAUDE.md", "CLAUDE.local.md", "src/AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md", "agents.md",

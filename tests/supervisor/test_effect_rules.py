@@ -9,11 +9,13 @@ import pytest
 from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.tools.agent_text import agent_note
 
 pytestmark = needs_overlays
 
@@ -23,13 +25,14 @@ def rules(condition: PreviewCondition | None, name: str = "build", **more: objec
     return Rules(ask=(Rule.model_validate(said),))
 
 
-BUILD = PreviewCondition(writes_within=("build/**",))
+BUILD = PreviewCondition(writes_within=("build/**", "there/**"))
 
 
 @pytest.fixture
 async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
     made = LiveBench(tmp_path)
     (made.workspace / "kept.txt").write_text("kept\n")
+    (made.workspace / "there").mkdir()
     await made.open(rules(BUILD))
     yield made
     await made.supervisor.close()
@@ -51,8 +54,35 @@ async def test_changes_within_a_rule_become_real_without_a_human(live: LiveBench
     assert (live.workspace / "build" / "id").read_bytes() == await live.output(call_id)
     assert record.applies and not record.decided_by_human
     assert record.decided_by is not None and (record.decided_by.surface, record.decided_by.who) == ("rule", "build")
+    note = agent_note(record)
+    assert note is not None and note.startswith("The user's rule build let this command run in a preview")
     await live.supervisor.undo(call_id, (), "undo", HUMAN)
     assert live.files() == {"kept.txt": "kept\n"}
+
+
+@pytest.mark.parametrize(("variable", "is_permitted"), [("ASIMI_CLI", True), ("GIT_DIR", False), ("OTHER", False)])
+async def test_variables_that_mark_the_commands_of_agents_keep_no_rule_from_permitting_effects(
+    live: LiveBench, variable: str, *, is_permitted: bool
+) -> None:
+    """The tool for a line of shell text adds one to every command."""
+    spec = CommandSpec(command=Shell(text="mkdir build"), cwd=str(live.workspace), environment={variable: "1"})
+    session_id = await live.session()
+    request = CallRequest(
+        session_id=session_id, tool="run_shell_command", arguments={}, spec=spec, description="a test", key=None
+    )
+    call_id = await live.supervisor.submit(request)
+    if is_permitted:
+        assert (await live.over(call_id)).applies
+    else:
+        record = await live.until(call_id, lambda record: isinstance(record.state, Waiting))
+        assert record.verdict is not None and not record.verdict.allow_if_preview
+    assert (live.workspace / "build").exists() == is_permitted
+
+
+async def test_a_further_name_of_a_file_within_the_rule_is_permitted(live: LiveBench) -> None:
+    (live.workspace / "there" / "file").write_text("x")
+    await live.over(await live.asked("ln there/file there/other"))
+    assert (live.workspace / "there" / "other").samefile(live.workspace / "there" / "file")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +96,17 @@ async def test_changes_within_a_rule_become_real_without_a_human(live: LiveBench
         ("mkdir build; touch build/s; chmod u+s build/s", "rights of its owner"),
         ("exec 3<>/dev/tcp/192.0.2.1/443", "192.0.2.1:443"),
         ("sleep 600 >/dev/null 2>&1 & disown", "sleep 600"),
+        ("mkdir build; ln kept.txt build/l", "build/l becomes a further name of"),
+        ("ln kept.txt there/l", "there/l becomes a further name of"),
+        ("mkdir build; mkfifo build/f", "other programs can wait for it"),
+        ("mkdir build; echo x > build/.envrc", "loads in its directory"),
+        ("mkdir build; echo x > build/.npmrc", "loads in its directory"),
+        ("mkdir build; echo x > build/conftest.py", "settings of tests"),
+        ("mkdir build; echo x > build/sitecustomize.py", "every program of its language loads"),
+        ("mkdir build; echo x > build/x.pth", "every program of its language loads"),
+        ("mkdir -p build/node_modules/.bin; echo x > build/node_modules/.bin/tsc", "a program of the project"),
+        ("mkdir build; echo x > build/gradlew", "a build file"),
+        ("mkdir build; echo x > build/CLAUDE.md", "agents"),
     ],
 )
 async def test_changes_beyond_a_rule_wait_for_a_human(live: LiveBench, text: str, why: str) -> None:

@@ -132,7 +132,7 @@ def _conditions(
     asking = tuple(rule for rule in rules.ask if concerns("ask", rule))
     # What an agent runs itself cannot be applied, and has an environment that nobody knows; views of the files are
     # made on this machine alone.
-    elsewhere = question.by_agent or question.spec.place or question.spec.environment
+    elsewhere = question.by_agent or question.spec.place or _adds_variables(question)
     if elsewhere or not asking or _mentioned(question, rules, seen):
         return ()
     conditions = tuple(rule.allow_if_preview for rule in asking if rule.allow_if_preview is not None)
@@ -142,6 +142,11 @@ def _conditions(
     if not names_whole(asking, question.spec.command, certain):
         return ()
     return tuple(dict.fromkeys(conditions))
+
+
+def _adds_variables(question: Question) -> bool:
+    """True if the call brings variables of its own, and not only those that mark what agents start."""
+    return any(not is_own_variable(name) for name in question.spec.environment)
 
 
 def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
@@ -164,7 +169,7 @@ def _allowed(
 ) -> Verdict | None:
     """Return the permission by a rule, a standing approval or the built-in read-only list, or None."""
     # a variable such as GIT_SSH changes what the same words run, so only an exact approval covers such a call
-    additions = any(not is_own_variable(name) for name in question.spec.environment)
+    additions = _adds_variables(question)
     holding = () if additions else tuple(rule for rule in rules.allow if applies("allow", rule, question))
     for rule in holding:
         # word for word: nothing is derived, so it needs no certainty about the words

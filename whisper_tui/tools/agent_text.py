@@ -118,12 +118,20 @@ def _place(record: CallRecord) -> str | None:
     return f"It ran at {asked.place}, in {asked.cwd}."
 
 
+def _who_decided(record: CallRecord) -> str:
+    """Return whose word let a command run, as the subject of a sentence."""
+    if record.decided_by is None or record.decided_by.surface != "rule":
+        return "The human"
+    subject = whose_rule(record.decided_by.who)
+    return f"{subject[0].upper()}{subject[1:]}"
+
+
 def _preview(record: CallRecord) -> str | None:
     """Return the note about a run in a view of the files. None: it changed the real files itself."""
     if record.applies:
         return (
-            "The human let this command run in a preview, without network, and then applied exactly the file changes "
-            "that it made there. The output and the exit code are those of the preview."
+            f"{_who_decided(record)} let this command run in a preview, without network, and exactly the file changes "
+            "that it made there were then applied. The output and the exit code are those of the preview."
         )
     if isinstance(record.state, Ended) and record.state.discarded:
         return f"None of the file changes of this command became real: {record.state.discarded}."

@@ -20,6 +20,40 @@ OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
 PREVIEWS = (
     Mutation(
+        "a further name is a change of its file",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._other_name",
+        'return change.target if change.op == change_records.LINK else ""',
+        'return ""',
+        (
+            EFFECTS
+            + "test_changes_beyond_a_rule_wait_for_a_human[ln kept.txt there/l-there/l becomes a further name of]",
+        ),
+    ),
+    Mutation(
+        "a further name in a new directory is a change of its file",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._other_name",
+        'return next((real for name, real in change.relinks if name == row.below), "")',
+        'return ""',
+        (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
+    ),
+    Mutation(
+        "new FIFOs are flagged",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._flags",
+        "after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode))",
+        "False",
+        (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
+    ),
+    Mutation(
+        "variables of a call keep rules from permitting its effects",
+        "whisper_tui.policy.evaluate._adds_variables",
+        "any(not is_own_variable(name) for name in question.spec.environment)",
+        "False",
+        (
+            EFFECTS
+            + "test_variables_that_mark_the_commands_of_agents_keep_no_rule_from_permitting_effects[GIT_DIR-False]",
+        ),
+    ),
+    Mutation(
         "directories of the machine are dead in a view",
         "whisper_tui.supervisor.preview.overlay_mounts._mount_dead",
         'mount("overlay", target, "overlay", RDONLY | NOSUID | NODEV, f"lowerdir={empty}:{_of(fd)}{marks}")',

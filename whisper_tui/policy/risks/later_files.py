@@ -79,6 +79,7 @@ _RUN_LATER: tuple[tuple[str, str], ...] = (
         .prettierrc.cjs .babelrc.js .babelrc.cjs .yarnrc .yarnrc.yml .pnpmfile.cjs bunfig.toml deno.json deno.jsonc
         composer.json Gemfile *.gemspec Podfile Fastfile Guardfile Capfile Brewfile flake.nix shell.nix default.nix"""),
     ("settings of tests, with code that they run", "conftest.py tox.ini pytest.ini .pytest.ini .coveragerc"),
+    ("commands or settings that a shell or a package manager loads in its directory", ".envrc .npmrc .pnpmrc .pypirc"),
     ("code that every program of its language loads", """
         sitecustomize.py usercustomize.py *.pth .Rprofile .Renviron .irbrc .pryrc .gdbinit .lldbinit .ghci"""),
     ("a program of the project", """

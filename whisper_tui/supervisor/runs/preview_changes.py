@@ -209,6 +209,8 @@ class PreviewStore:
                 yield "it runs with the rights of its owner or group"
             elif after.mode & 0o111 and not before & 0o111:
                 yield EXECUTABLE
+        if after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode)):
+            yield "other programs can wait for it, or answer through it"
         if not row.below and change.links > 1:
             yield f"the file has {change.links} names, and only this one changes"
         if not row.below and change.acl:
@@ -225,10 +227,21 @@ class PreviewStore:
             named = ", ".join(map(_named, elsewhere[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
             yield f"it changes {named}, where the rule permits no writes"
         for row in self.rows:
+            other = self._other_name(row)
+            if other and not any(_matches(pattern, other, workspace, self.home) for pattern in condition.writes_within):
+                yield f"{_named(row.path)} becomes a further name of {_named(other)}, where the rule permits no writes"
+                return
             flag = next((flag for flag in self._flags(row) if flag != EXECUTABLE), None)
             if flag is not None:
                 yield f"of {_named(row.path)}: {flag}"
                 return
+
+    def _other_name(self, row: ChangedPath) -> str:
+        """Return the name that the file of a new name has already. Empty: it is a file of its own."""
+        change = self.plan.changes[row.change]
+        if row.below:
+            return next((real for name, real in change.relinks if name == row.below), "")
+        return change.target if change.op == change_records.LINK else ""
 
     def _is_within(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> bool:
         """True if a changed file is where a rule permits writes."""
