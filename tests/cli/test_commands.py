@@ -85,6 +85,8 @@ def test_a_denial_reaches_the_caller_verbatim(instance):
 
 def test_an_edited_call_runs_and_the_caller_is_told(instance):
     call = instance.call("execute_command", command="echo", args=["asked"])
+    missing = instance.run("approve", "1", "--cwd", "/no/such")
+    assert missing.returncode == 2 and "There is no directory /no/such. Nothing was approved" in missing.stderr
     approved = instance.run("approve", "1", "--command", "echo 'two words'", "--cwd", "/")
     assert "echo 'two words'" in approved.stdout and "changed" in approved.stdout
     out, err = call.communicate(timeout=90)

@@ -63,6 +63,7 @@ from whisper_tui.agents.profile import (
     ServerTable,
     WaitLimit,
 )
+from whisper_tui.agents.running_clients import option_of
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -428,6 +429,21 @@ def _server(path: Path, entry: dict[str, Any], *, asks: bool) -> FoundServer:
     )
 
 
+_LEAVES_OUT = option_of("--bare", "--safe-mode", variables=("CLAUDE_CODE_SIMPLE",))
+_SOURCES = "--setting-sources"
+
+
+def _without_hook(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return what makes a command line load no hooks, or not those of the user's settings."""
+    for at, word in enumerate(words):
+        option, _, value = word.partition("=")
+        if option == _SOURCES:
+            value = value or next(iter(words[at + 1 : at + 2]), "")
+            if "user" not in value.split(","):
+                return f"{_SOURCES} {value}"
+    return _LEAVES_OUT(words, environ)
+
+
 def _matches(matcher: Any, tool: str) -> bool:
     """True if a group's matcher, a regular expression for the whole name, matches a tool."""
     if matcher in (None, "", "*"):
@@ -542,6 +558,7 @@ PROFILE = ClientProfile(
     name=NAME,
     title=TITLE,
     hook=HOOK,
+    without_hook=_without_hook,
     hook_timeout_s=DEFAULT_TIMEOUT_S,
     abilities=ALL_MEASURED,
     wait=WaitLimit(280.0, with_progress_s=LONG_WAIT_S, since=(2, 1, 329)),

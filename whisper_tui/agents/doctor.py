@@ -28,6 +28,7 @@ from whisper_tui.agents.gateway_servers import gateway_checks, started_words
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of
 from whisper_tui.agents.probe import NotRun, program_of, run, version_of
 from whisper_tui.agents.profile import ServerTable
+from whisper_tui.agents.running_clients import unhooked_sentences
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest
 
 LAUNCHER_S = 20.0
@@ -50,6 +51,9 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
     checks = [_installed(client.title, name, program, version)]
     checks += result.checks
     checks += other_hook_checks(result, client.title)
+    if result.hooks:
+        again = f"Start {client.title} without that, or know that nothing it does is asked about or recorded"
+        checks += [bad("running", sentence, again) for sentence in unhooked_sentences(client, context.environ)]
     if result.shell_disabled_in and not result.hooks:
         checks.append(
             good("hook", f"{client.title} has no shell tool of its own: {result.shell_disabled_in[0]} switches it off")
@@ -241,6 +245,15 @@ def gaps(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
     checks = [*found.checks, *(problem for hook in found.hooks for problem in hook.problems)]
     passed = [check for check in checks if check.subject in SUBJECTS and check.state is CheckState.BAD]
     return [f"Some commands of {profile.title} in {project} bypass the hook: {check.sentence}" for check in passed]
+
+
+def running_without_hook(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each running client of this kind that was started without its installed hook."""
+    profile = profile_behind(client)
+    if profile is None or profile.find is None or profile.without_hook is None or not profile.calls_itself(client):
+        return []
+    sentences = unhooked_sentences(profile, environ)
+    return sentences if sentences and profile.find(DoctorContext(Launch(()), environ, project), None).hooks else []
 
 
 def rivals(client: str, project: Path, environ: Mapping[str, str]) -> list[str]:

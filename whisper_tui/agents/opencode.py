@@ -50,6 +50,7 @@ from whisper_tui.agents.own_rules import (
 )
 from whisper_tui.agents.probe import canaries_of, prove_plugin
 from whisper_tui.agents.profile import ALL_MEASURED, Abilities, AnswerBudget, ClientProfile, ServerTable, WaitLimit
+from whisper_tui.agents.running_clients import option_of
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -412,6 +413,7 @@ def profile_for(edition: Edition, abilities: Abilities = ALL_MEASURED) -> Client
         name=edition.name,
         title=edition.title,
         hook=edition.hook,
+        without_hook=option_of("--pure", variables=(f"{edition.variable}_PURE",)),
         hook_timeout_s=None,
         abilities=abilities,
         wait=WaitLimit(50.0),

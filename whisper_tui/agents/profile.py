@@ -125,6 +125,9 @@ class ClientProfile:
     shell_profile: "Callable[[Sequence[str], Mapping[str, str]], str] | None" = None
     """Returns the file of functions and aliases that its shell has read, from the shell's command line and variables.
     Empty: none. None: it has none."""
+    without_hook: "Callable[[Sequence[str], Mapping[str, str]], str] | None" = None
+    """Returns the option or variable with which a command line of the client leaves hooks out. Empty: it has none.
+    None: no such option is known."""
     directory_variables: tuple[str, ...] = ()
     """Variables that change the directory of the client's files."""
     rule_formats: tuple[RuleFormat, ...] = ()

@@ -37,6 +37,7 @@ from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable
+from whisper_tui.agents.running_clients import option_of
 from whisper_tui.model.errors import InvalidRequest
 
 NAME = "qwen"
@@ -216,6 +217,7 @@ PROFILE = ClientProfile(
     name=NAME,
     title=TITLE,
     hook=HOOK,
+    without_hook=option_of("--safe-mode"),
     hook_timeout_s=float(TIMEOUT_S),
     abilities=Abilities(
         change_of_command=Evidence.NOT_POSSIBLE,

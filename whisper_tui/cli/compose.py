@@ -235,10 +235,10 @@ def _gaps(client: str, root: str, environ: Mapping[str, str], *, by_hook: bool) 
 
     `by_hook`: a hook of ours was called there, so it is not switched off.
     """
-    from whisper_tui.agents.doctor import gaps, rivals
+    from whisper_tui.agents.doctor import gaps, rivals, running_without_hook
 
     passed = [] if by_hook else gaps(client, Path(root), environ)
-    return [*passed, *rivals(client, Path(root), environ)]
+    return [*passed, *rivals(client, Path(root), environ), *running_without_hook(client, Path(root), environ)]
 
 
 def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home: Directories) -> dict[str, Endpoint]:

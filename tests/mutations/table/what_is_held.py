@@ -6,6 +6,13 @@ GROUPS = "tests/supervisor/engine/test_control_groups.py::"
 
 WHAT_IS_HELD = (
     Mutation(
+        "running clients without their hook",
+        "whisper_tui.agents.running_clients.unhooked",
+        "profile.without_hook(own, theirs)",
+        '""',
+        ("tests/install/test_running_clients.py::test_a_client_that_runs_without_its_hook_is_named",),
+    ),
+    Mutation(
         "servers without which Codex would not begin",
         "whisper_tui.agents.codex_programs.check_servers",
         'entry.get("required")',

@@ -383,7 +383,12 @@ def edited_spec(row: dict[str, Any], options: Options) -> dict[str, Any] | None:
     if options.cwd is not None:
         from pathlib import Path
 
-        spec["cwd"] = str(Path(options.cwd).absolute())
+        directory = Path(options.cwd).absolute()
+        if not spec.get("place") and not os.path.isdir(directory):  # noqa: PTH112  not even a refusal to look is an error
+            raise InvalidRequest(
+                f"there is no directory {directory}", hint="Nothing was approved. Name one that exists"
+            )
+        spec["cwd"] = str(directory)
     if options.command is not None:
         spec["command"] = {**spec["command"], **_replacement(spec["command"]["kind"], options.command)}
     return spec
