@@ -77,12 +77,17 @@ def play(
     set_up: SetUp,
     interrupt: bool = False,
     also: Sequence[Scene] = (),
+    rivals: bool = False,
 ) -> Played:
     """Play a conversation to its end. With `interrupt`, the user stops the client when the last scene waits.
 
-    `also`: scenes that the model asks for in the same turns as others.
+    `also`: scenes that the model asks for in the same turns as others. Unless there are `rivals`, other hooks that
+    change calls, every conversation also shows that nothing raises a false alarm.
     """
-    return asyncio.run(_play(program, scenes, directory, ask_for, set_up, interrupt, also))
+    played = asyncio.run(_play(program, scenes, directory, ask_for, set_up, interrupt, also))
+    alarmed = [record for record in played.calls if record.alarms]
+    assert rivals or not alarmed, f"a false alarm: {alarmed}\n{played.written}"
+    return played
 
 
 async def _play(

@@ -124,7 +124,7 @@ def played_with(program: Program, rival: Rival | None, directory: Path) -> Playe
         return program.shell(scene.command)
 
     scenes = (ASKED, LOOKS, EDIT) if program.name == "claude" else (ASKED, LOOKS)
-    return play(program, scenes, directory, ask_for=ask_for, set_up=set_up)
+    return play(program, scenes, directory, ask_for=ask_for, set_up=set_up, rivals=rival is not None)
 
 
 @pytest.fixture(scope="session", params=(0, 1))

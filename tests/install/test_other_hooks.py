@@ -1,17 +1,25 @@
 """The doctor, and the look at a session, name each hook and plugin that may replace an approved call."""
 
 import json
+import subprocess
+import time
 
 import pytest
 
+from tests.agent_process import AgentProcess
+from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.install.conftest import Machine
+from tests.install.test_command_line import whisper
+from tests.install.test_gaps import started
+from tests.outside import outside_only
 from whisper_tui.agents import claude
 from whisper_tui.agents.doctor import gaps, rivals
 from whisper_tui.agents.findings import CheckState
 from whisper_tui.agents.known_clients import profiles
 from whisper_tui.agents.other_hooks import LONGEST_COMMAND, MOST_NAMED
 
-SESSION_NAMES = {profile.name: profile.hook.name for profile in profiles()}
+PROFILES = {profile.name: profile for profile in profiles()}
+SESSION_NAMES = {name: profile.hook.name for name, profile in PROFILES.items()}
 RUNS = {"type": "command", "command": "save-tokens --all"}
 
 
@@ -167,3 +175,43 @@ def test_an_installation_of_an_earlier_version_that_compares_nothing_is_noted(ma
     machine.write(path, text)
     (check,) = [check for check in machine.doctor(client).checks if check.subject == "comparison"]
     assert "Nobody notices if something else runs" in check.sentence and "install" in check.hint
+
+
+@pytest.mark.slow
+@outside_only
+@pytest.mark.parametrize("by_hook", [False, True], ids=["by the tools", "by the hook"])
+def test_when_a_session_begins_the_other_hooks_are_in_status_and_in_the_log(machine: Machine, by_hook: bool) -> None:
+    machine.install("claude")
+    machine.write("work/project/.claude/settings.json", group("PreToolUse", "Bash"))
+    content = {**PROFILES["claude"].hook.question("touch x", str(machine.project), "toolu_1"), "session_id": "s"}
+    try:
+        if by_hook:
+            asking = AgentProcess().starts(*PROGRAM, "hook", "claude", "--deadline", "600")
+            hook = subprocess.Popen(asking, env=machine.environ, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            assert hook.stdin is not None
+            hook.stdin.write(json.dumps(content).encode())
+            hook.stdin.close()
+            look(machine)
+            hook.kill()
+            hook.wait()
+        else:
+            with started(machine, "claude-code"):
+                look(machine)
+    finally:
+        whisper(machine, "stop", "--end-runs")
+
+
+def unguarded(machine: Machine) -> list[str]:
+    text = whisper(machine, "status", "--json").stdout
+    # The supervisor is about to start.
+    return list(json.loads(text)["unguarded"]) if text else []
+
+
+def look(machine: Machine) -> None:
+    """Wait until the other hook is named."""
+    deadline = time.monotonic() + ANSWER_S
+    while not (found := unguarded(machine)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (sentence,) = found
+    assert "Another hook may replace what you have approved" in sentence and "save-tokens" in sentence
+    assert sentence in whisper(machine, "list").stderr

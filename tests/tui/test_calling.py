@@ -17,6 +17,7 @@ from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.notify.delivery import (
     LONGEST,
     NotifySettings,
+    alarm_text,
     desktop_program,
     notification,
     notification_json,
@@ -164,6 +165,13 @@ def test_notifications_name_sessions_and_risks_but_no_command() -> None:
     assert (waiting_title(0, 1), waiting_title(3, 2)) == ("(1 input) whisper_tui", "(3, 2 input) whisper_tui")
     assert stall_text(records[:1], scenario.supervisor.board, "needs-input") == "1 command of site builder needs input"
     assert stall_text(records[:2], scenario.supervisor.board, "stopped") == "2 commands of site builder are stopped"
+
+
+def test_a_notification_about_alarms_names_sessions_and_no_command() -> None:
+    scenario = workday()
+    records = [scenario.supervisor.board.calls[call] for call in ("7", "8")]
+    told = alarm_text(records, scenario.supervisor.board)
+    assert told == "ALARM: 2 approved calls of site builder: something else may have run"
 
 
 def test_the_program_gets_everything_but_environments() -> None:

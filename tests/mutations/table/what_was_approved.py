@@ -57,6 +57,13 @@ WHAT_WAS_APPROVED = (
         (RAN + "test_a_command_around_the_ticket_raises_an_alarm_without_the_ticket[claude]",),
     ),
     Mutation(
+        "what ran: only our own program shows a ticket",
+        "whisper_tui.transports.hook.hook_endpoint.HookQuestion._only_shows_ticket",
+        "words[: len(start)] == start",
+        "True",
+        (RAN + "test_after_a_restart_the_ticket_of_a_forgotten_call_is_no_alarm_and_another_program_is[gemini]",),
+    ),
+    Mutation(
         "what ran: few alarms of one call",
         "whisper_tui.supervisor.supervisor.Supervisor.raise_alarm",
         "len(known) < MOST_ALARMS",
@@ -73,14 +80,14 @@ WHAT_WAS_APPROVED = (
     Mutation(
         "what ran: no alarm about an agent that is gone",
         WHAT_RAN + "WhatRan._look_at",
-        "session.closed_at is not None",
+        "not isinstance(record.state, Held)",
         "False",
         (RAN + "test_the_call_of_an_agent_that_is_gone_is_withdrawn_and_no_alarm",),
     ),
     Mutation(
         "what ran: after a tool nothing is held up",
         "whisper_tui.transports.hook.hook_program.run_hook",
-        "if after:\n    return 0",
+        "if after and code != 0:\n    return 0",
         "pass",
         (AFTER + "test_after_a_tool_a_failure_is_silent_and_no_supervisor_is_started",),
     ),

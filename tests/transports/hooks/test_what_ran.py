@@ -215,6 +215,25 @@ async def test_without_ids_the_oldest_call_that_did_not_come_is_the_one_that_was
     assert desk.call("1").alarms == () and desk.call("3").alarms == ()
 
 
+@pytest.mark.parametrize("client", ["gemini", "copilot"])
+async def test_after_a_restart_the_ticket_of_a_forgotten_call_is_no_alarm_and_another_program_is(
+    desks, client: str
+) -> None:
+    desk, before = desks(client), recorded(client, after=False)
+    first = await desk.allowed(with_arguments(before, {**arguments_of(before), "command": "touch first"}))
+    await desk.claim("1")
+    forgetful = desks(client)
+    forgetful.numbers = itertools.count(100)
+    await forgetful.allowed(with_arguments(before, {**arguments_of(before), "command": "touch second"}))
+    await forgetful.claim("2")
+    await forgetful.said(after(client, before, first))
+    assert desk.call("2").alarms == ()
+    for other in (f"/evil/{first['command']}", f"{first['command']} && {OTHER}", f"{first['command']} $({OTHER})"):
+        done = len(desk.call("2").alarms)
+        await forgetful.said(after(client, before, {**first, "command": other}))
+        assert len(desk.call("2").alarms) == done + 1, other
+
+
 EDITS = {
     "claude": ("Write", {"file_path": "{w}/notes.txt", "content": "harmless\n"}),
     "gemini": ("write_file", {"file_path": "{w}/notes.txt", "content": "harmless\n"}),

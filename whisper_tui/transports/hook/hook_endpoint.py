@@ -18,6 +18,7 @@ from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.agents.hook_formats import NO_DECISION, HookAnswer, HookFormat, HookRequest, parsed
 from whisper_tui.agents.known_clients import profile_of
+from whisper_tui.agents.own_rules import literal_words
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
     LONGEST_NAME,
@@ -33,7 +34,7 @@ from whisper_tui.model.call import (
     digest,
 )
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
-from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.text import one_line_beginning
@@ -392,22 +393,36 @@ class HookQuestion:
     async def _after(self, done: DoneCall) -> HookAnswer:
         """Compare a call that is over with what was approved, and explain to the model that its command was changed."""
         try:
-            warning = self._what_ran.compare(self._client, done)
-            note = warning or (await self._explanation(done) if self._client.explains_after else "")
+            record = await self._record_of_ticket(done)
+            is_ticket = record is not None and self._only_shows_ticket(done)
+            note = self._what_ran.compare(self._client, done, is_ticket=is_ticket)
+            if not note and record is not None and self._client.explains_after:
+                note = agent_note(record) or AS_SENT
         except WhisperError as error:
             # Nothing can be held any more, and an error would only be shown to the model.
             _log.warning("what ran was not compared with what was approved: %s", error.message)
             return NO_DECISION
         return self._client.after(done.event, note) if note else NO_DECISION
 
-    async def _explanation(self, done: DoneCall) -> str:
-        """Return the words about a command that has replaced the agent's own. Empty: it has not."""
+    async def _record_of_ticket(self, done: DoneCall) -> CallRecord | None:
+        """Return the call whose ticket is in a command. None: there is none."""
         named = TICKET.search(str(done.tool_input.get("command") or ""))
         if named is None or not self._client.runs_commands(done.tool):
-            return ""
-        record = await self._supervision.record(named["call"])
+            return None
+        try:
+            record = await self._supervision.record(named["call"])
+        except UnknownCall:
+            return None
         # The model may have typed the number of another agent's call.
-        return (agent_note(record) or AS_SENT) if record.call.ticket == named["secret"] else ""
+        return record if record.call.ticket == named["secret"] else None
+
+    def _only_shows_ticket(self, done: DoneCall) -> bool:
+        """True if a command is one with which this installation replaces an agent's own."""
+        words = literal_words(str(done.tool_input.get("command"))) or ()
+        start = (*self._hello.launcher, "exec")
+        after = words[len(start) + 1 :]
+        # What follows the ticket are the directories, and a label that `exec` ignores.
+        return words[: len(start)] == start and after[: len(self._hello.places)] == self._hello.places
 
 
 REFUSED = 2

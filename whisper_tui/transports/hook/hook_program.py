@@ -64,8 +64,6 @@ def run_hook(
     except KeyboardInterrupt:
         return 0 if after else REFUSED  # An interrupted hook must not let the command run.
     except Exception as error:  # noqa: BLE001  after any other failure the client would run the command
-        if after:
-            return 0
         hint = getattr(error, "hint", "")
         reason = f"{error}. {hint}" if hint else str(error) or type(error).__name__
         code, stdout, stderr = REFUSED, b"", f"whisper_tui: the command was not run: {reason}\n".encode()

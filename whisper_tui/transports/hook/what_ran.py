@@ -152,10 +152,11 @@ class WhatRan:
             if call.tool == tool and same:
                 call.asked_about = True
 
-    def compare(self, client: HookFormat, done: DoneCall) -> str:
+    def compare(self, client: HookFormat, done: DoneCall, *, is_ticket: bool) -> str:
         """Compare a call that is over. Return the words for the model if something else ran; otherwise nothing.
 
-        Raises `WhisperError` if the alarm cannot be recorded.
+        `is_ticket`: the command shows a ticket of ours and does nothing else. Raises `WhisperError` if the alarm
+        cannot be recorded.
         """
         calls = self._candidates(client, done)
         differences = [(call, difference(client, call.arguments, done)) for call in calls]
@@ -163,6 +164,10 @@ class WhatRan:
             call.over = True
             if call.has_ticket and not call.shown:
                 self._look_after(self._shown_after_end_s, call)
+            return ""
+        if is_ticket:
+            # Of a call that is not remembered, because the supervisor was restarted meanwhile: `exec` ran what was
+            # approved, or refused.
             return ""
         # The ids of some models begin again in each answer: the newest call is meant. Without ids it is the oldest of
         # those that have not been carried out.
@@ -207,8 +212,8 @@ class WhatRan:
         """Raise an alarm if the ticket of a call was not shown although nothing else explains it."""
         try:
             record = await self._supervision.record(call.call_id)
-            session = await self._supervision.session(record.call.session_id)
-            if call.shown or not isinstance(record.state, Held) or record.alarms or session.closed_at is not None:
+            # The call of an agent that is gone is withdrawn by now.
+            if call.shown or not isinstance(record.state, Held) or record.alarms:
                 return
             if not call.over and (call.asked_about or await self._is_kept(call, record)):
                 call.looks += 1
