@@ -123,6 +123,18 @@ def test_a_click_on_approve_runs_the_command_and_the_notification_goes(instance:
 
 
 @pytest.mark.slow
+def test_a_click_on_open_opens_a_window_in_which_a_human_decides(instance: Instance, desktop: Desktop) -> None:
+    desktop.start()
+    window = [sys.executable, "-m", "whisper_tui", "approve", "1", "--home", str(instance.root)]
+    configure(instance, desktop_open=window)
+    process = instance.call("execute_command", command="echo", args=["hi"])
+    assert desktop.last()["actions"] == ["approve", "deny", "open"]
+    click_until(instance, desktop, "open", lambda: state(instance)["state"] == "ended")
+    out, _ = process.communicate(timeout=ANSWER_S)
+    assert "hi" in out and state(instance)["decided_by"]["surface"] != "notification"
+
+
+@pytest.mark.slow
 def test_a_severe_call_has_no_approve_and_a_forged_click_on_it_approves_nothing(
     instance: Instance, desktop: Desktop
 ) -> None:

@@ -48,3 +48,46 @@ def test_a_program_that_fails_is_named_by_status(instance, tmp_path):
     problem = instance.until(lambda: instance.rows("status")["notify_problem"])
     assert problem.endswith("failed: exited with 3")
     assert problem in instance.run("status").stdout
+
+
+TRIES = """
+import os, subprocess, sys
+way, log, words = sys.argv[1], sys.argv[2], sys.argv[3:]
+if way != "directly":
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    parent = os.getppid()
+    while os.getppid() == parent != 1:
+        pass
+environment = {} if way == "as an orphan with no environment" else os.environ
+done = subprocess.run(words, env=environment, capture_output=True, text=True)
+with open(log + ".part", "w") as file:
+    file.write(done.stdout + done.stderr)
+os.rename(log + ".part", log)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["directly", "as an orphan", "as an orphan with no environment"])
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has marks, by which an orphan is known")
+def test_the_users_program_decides_nothing_and_its_attempt_is_recorded(way, instance, tmp_path):
+    log = tmp_path / "log"
+    words = [sys.executable, "-m", "whisper_tui", "approve", "1", "--yes", "--home", str(instance.root)]
+    lines = {"command": [sys.executable, "-c", TRIES, way, str(log), *words], "command_timeout_s": 60}
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items())
+    (instance.root / "config" / "config.toml").write_text(f"[calling]\n{text}")
+    instance.call("execute_command", command="true")
+    instance.until(log.exists)
+    assert "a supervisor has started" in log.read_text()
+    assert instance.rows("show", "1")["state"] == "waiting"
+    assert "a supervisor has started" in instance.run("history", "refused").stdout
+
+
+@pytest.mark.slow
+def test_what_a_supervisor_does_not_start_decides_as_before(instance):
+    instance.call("execute_command", command="true")
+    instance.until(lambda: instance.rows("list"))
+    assert instance.run("approve", "1").returncode == 0

@@ -16,7 +16,7 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
-from whisper_tui.system.ancestry import ProcessSeen, ancestry, origin_by_mark, parse_ps, read_process
+from whisper_tui.system.ancestry import ProcessSeen, ancestry, is_supervisor, origin_by_mark, parse_ps, read_process
 from whisper_tui.system.processes import INSIDE
 from whisper_tui.wire.peers import why_supervised
 from whisper_tui.wire.server import serve
@@ -34,6 +34,9 @@ TREE = {
     61: ProcessSeen(pid=61, parent=60, start="7"),
     70: ProcessSeen(pid=70, parent=1, start="8", keeper=True),
     71: ProcessSeen(pid=71, parent=70, start="9"),
+    72: ProcessSeen(pid=72, parent=1, start="9", supervisor=True),
+    73: ProcessSeen(pid=73, parent=72, start="9"),
+    74: ProcessSeen(pid=74, parent=1, start="9", descends_from="supervisor"),
     80: ProcessSeen(pid=80, parent=999, start="10"),
     90: ProcessSeen(pid=90, parent=1, start="11", foreign=True),
 }
@@ -60,6 +63,66 @@ def test_a_process_with_the_environment_of_a_supervised_command_may_not_decide(p
 
 def test_a_keeper_that_is_not_yet_known_is_known_by_its_command_line():
     assert "inside a supervised command" in judged(71)
+
+
+@pytest.mark.parametrize("pid", [73, 74])
+def test_what_a_supervisor_has_started_may_not_decide(pid):
+    assert "a supervisor has started" in judged(pid)
+
+
+def test_a_supervisor_may_take_the_place_of_another():
+    assert judged(72) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "is_one"),
+    [
+        ("/usr/bin/python3 -m whisper_tui supervise --home /h", True),
+        ("/usr/bin/python3 -I -m whisper_tui supervise --directories /c /s /r --tell 5", True),
+        ("/h/bin/python /h/bin/whisper-tui --home /h supervise", True),
+        ("whisper-tui supervise --hold", True),
+        ("/usr/bin/python3 -m whisper_tui approve 1", False),
+        ("whisper-tui", False),
+        ("bash -c sleep", False),
+        ("vim whisper-tui.txt supervise", False),
+        ("", False),
+    ],
+)
+def test_supervisors_are_known_by_their_command_line(words, is_one):
+    for between in ("\0", " "):
+        assert is_supervisor(words.replace(" ", between).encode()) == is_one
+
+
+def test_a_shell_that_has_started_a_supervisor_is_none():
+    assert not is_supervisor(b"bash\0-c\0whisper-tui supervise & whisper-tui approve 1\0")
+
+
+MARKS = """
+import os, subprocess, sys
+from pathlib import Path
+from whisper_tui.system import processes
+for level in range(2):
+    if level < int(sys.argv[1]):
+        processes.mark_agent(0)
+processes.mark_supervisor()
+def child(mark):
+    with subprocess.Popen(["sleep", "300"]) as process:
+        mark(process.pid)
+        print(processes.mark_in_limits(Path(f"/proc/{process.pid}/limits").read_bytes()))
+        process.kill()
+child(lambda pid: None)
+child(processes.mark_supervised)
+child(processes.mark_agent)
+print(processes.mark_in_limits(Path(f"/proc/{os.getppid()}/limits").read_bytes()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
+@pytest.mark.parametrize("agents_around", [0, 1])
+def test_what_a_supervisor_starts_has_a_mark_of_its_own(agents_around):
+    words = [sys.executable, "-c", MARKS, str(agents_around)]
+    ran = subprocess.run(words, capture_output=True, check=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["supervisor", "command", "agent", "None"]
 
 
 def test_the_agents_own_process_may_decide_and_its_children_may_not():

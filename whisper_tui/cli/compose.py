@@ -32,7 +32,7 @@ from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
-from whisper_tui.system import syscalls
+from whisper_tui.system import processes, syscalls
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.peers import descends, starter_words, why_supervised_here
 from whisper_tui.wire.rendezvous import release
@@ -41,6 +41,7 @@ from whisper_tui.wire.server import Endpoint, Server, keep_listening, serve
 if TYPE_CHECKING:
     from whisper_tui.notify.desktop_buttons import Objection
     from whisper_tui.notify.notifier import BackgroundNotifier
+    from whisper_tui.notify.window_launcher import WindowLauncher
     from whisper_tui.tools import ToolContext, ToolRegistry
     from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
@@ -113,6 +114,9 @@ def supervise(
         # Before the old one stops: a journal that this version cannot read must not leave nobody in charge.
         check_format(Path(home.state) / "journal.sqlite")
         stop_other(home)
+    launcher = _window_launcher(configuration)
+    # Not before: the other supervisor obeys nobody with this mark.
+    processes.mark_supervisor()
     # A call leaves some ten thousand objects, which would be fifteen collections. None of them is in a cycle.
     gc.set_threshold(20_000, 10, 100)
     with StateDirectoryLock(home.state) as occupation:
@@ -123,7 +127,17 @@ def supervise(
             _log.warning("programs without our environment will not find %s: %s", home.state, error)
         if configuration.rules.broken:
             _log.warning("the rules cannot be read, so everything needs approval: %s", configuration.rules.broken)
-        asyncio.run(_supervise(home, configuration, occupation, ready))
+        asyncio.run(_supervise(home, configuration, occupation, ready, launcher))
+
+
+def _window_launcher(configuration: Configuration) -> "WindowLauncher | None":
+    """Fork the process that opens the cockpit when a human clicks on a notification. None: there is no such button."""
+    settings = configuration.calling
+    if settings.when == "never" or not settings.desktop_buttons or not settings.desktop_open:
+        return None
+    from whisper_tui.notify.window_launcher import WindowLauncher
+
+    return WindowLauncher(settings.desktop_open, os.environ)
 
 
 def _check_outside(home: Directories) -> None:
@@ -144,7 +158,11 @@ def _keep_others_out() -> None:
 
 
 async def _supervise(
-    home: Directories, configuration: Configuration, occupation: StateDirectoryLock, ready: Callable[[], None]
+    home: Directories,
+    configuration: Configuration,
+    occupation: StateDirectoryLock,
+    ready: Callable[[], None],
+    launcher: "WindowLauncher | None",
 ) -> None:
     rules = RuleFiles(home, configuration.rules)
     supervisor = Supervisor(
@@ -172,7 +190,7 @@ async def _supervise(
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         agents.prepare_at_rest()
-        notifier = _notifier(supervisor, configuration, server.objection_to)
+        notifier = _notifier(supervisor, configuration, server.objection_to, launcher)
         staying = asyncio.create_task(keep_listening(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
         _log.info("stopping")
@@ -201,7 +219,7 @@ async def _served(
 
 
 def _notifier(
-    supervisor: Supervisor, configuration: Configuration, objection: "Objection"
+    supervisor: Supervisor, configuration: Configuration, objection: "Objection", launcher: "WindowLauncher | None"
 ) -> "BackgroundNotifier | None":
     """Begin to notify through the desktop or the user's program. None: neither is configured."""
     settings, cockpit = configuration.calling, configuration.cockpit
@@ -220,9 +238,7 @@ def _notifier(
         by = Decider(surface="notification", who=decider()["who"])
         # No severe risk is approved by a button, so that "grave" leaves nothing to undo.
         undo_s = cockpit.undo_s if cockpit.undo == "every" else 0.0
-        buttons = DesktopButtons(
-            supervisor, supervisor.board, objection, by=by, undo_s=undo_s, open_command=settings.desktop_open
-        )
+        buttons = DesktopButtons(supervisor, supervisor.board, objection, by=by, undo_s=undo_s, launcher=launcher)
     notifier = BackgroundNotifier(settings, supervisor.board, supervisor.presences, report, buttons=buttons)
     supervisor.listen(notifier.on_event)
     supervisor.stall_monitor.listen(notifier.stalled)

@@ -26,6 +26,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.notify.delivery import TITLE, desktop_environment
+from whisper_tui.notify.window_launcher import WindowLauncher
 from whisper_tui.present.command_text import whole_text
 from whisper_tui.present.security_text import is_grave, not_inspected_sentences
 from whisper_tui.present.words import session_label
@@ -299,15 +300,15 @@ class DesktopButtons:
         *,
         by: Decider,
         undo_s: float,
-        open_command: tuple[str, ...] = (),
+        launcher: WindowLauncher | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`undo_s`: seconds for which an approval can be undone; 0: none. `open_command` opens the cockpit."""
+        """`undo_s`: seconds for which an approval can be undone; 0: none. `launcher` opens the cockpit."""
         self._supervision = supervision
         self._board = board
         self._by = by
         self._undo_s = undo_s
-        self._open_command = open_command
+        self._launcher = launcher
         self._clock = clock
         self._bus = NotificationBus(objection, self._signalled)
         self._shown: dict[str, _Shown] = {}
@@ -348,7 +349,7 @@ class DesktopButtons:
         """Show a call. `at`: since when this version of it has been shown. None: from now on."""
         notice = call_notice(record, self._board.sessions.get(record.call.session_id))
         buttons = [("approve", "Approve")] if notice.may_approve else []
-        buttons += [("deny", "Deny"), *([("open", "Open")] if self._open_command else [])]
+        buttons += [("deny", "Deny"), *([("open", "Open")] if self._launcher else [])]
         id_ = await self._bus.show(notice, buttons, replaces)
         self._shown[record.id] = _Shown(
             id_, record.seen_digest(), self._clock() if at is None else at, notice.may_approve
@@ -378,23 +379,16 @@ class DesktopButtons:
             await self._put(record, at=shown.at if record.seen_digest() == shown.digest else None)
             return
         await self._bus.check_owner()
-        if key == "open":
-            await self._open()
+        if key == "open" and self._launcher is not None:
+            await self._open(self._launcher)
         elif key == "deny" and shown.held is None:
             await self._decide(call_id, Deny(), shown.digest)
         elif key == "approve" and shown.may_approve and shown.held is None:
             await self._approve(call_id, shown)
 
-    async def _open(self) -> None:
-        null = asyncio.subprocess.DEVNULL
-        try:
-            # Not ended with the supervisor: it is a window of the human.
-            await asyncio.create_subprocess_exec(
-                *self._open_command, stdin=null, stdout=null, stderr=null,
-                start_new_session=True, env=desktop_environment(os.environ),
-            )  # fmt: skip
-        except OSError as error:
-            text = f"{visible(self._open_command[0])} cannot be started: {error.strerror}"
+    async def _open(self, launcher: WindowLauncher) -> None:
+        if problem := await launcher.open():
+            text = f"{visible(launcher.command[0])} cannot be started: {problem}"
             await self._bus.show(CallNotice(TITLE, text, may_approve=False), ())
 
     async def _approve(self, call_id: str, shown: _Shown) -> None:

@@ -18,7 +18,7 @@ from whisper_tui.system.processes import INSIDE
 KEEPER_MODULE = b"whisper_tui.supervisor.keeper"
 """Part of the command line of every keeper."""
 
-Origin = Literal["command", "agent"]
+Origin = Literal["command", "agent", "supervisor"]
 """The kind of ancestor that started a process, directly or not."""
 
 _SO_PEERPIDFD = 77
@@ -26,6 +26,8 @@ _SO_PEERPIDFD = 77
 _SSH_CONNECTION = b"SSH_CONNECTION"
 _SSH_CONNECTION_IN_PS = re.compile(rb" SSH_CONNECTION=(\S+ \d+ \S+ \d+)(?= |\Z)")
 _SSH_SERVER = re.compile(rb"(?:\S*/)?(?:sshd(?:-session|-auth)?|dropbear)(?::|\s|\0|\Z)")
+_FIRST_WORDS = 10
+"""Words of a command line among which the subcommand of whisper-tui is."""
 _TRIES = 5
 _MOST_ANCESTORS = 1000
 
@@ -42,6 +44,8 @@ class ProcessSeen:
     """True if its environment is that of a supervised command."""
     keeper: bool = False
     """True if its command line is that of a keeper."""
+    supervisor: bool = False
+    """True if its command line is that of a supervisor."""
     descends_from: Origin | None = None
     """Its origin according to its inherited mark, even if its ancestors have ended."""
     foreign: bool = False
@@ -122,6 +126,7 @@ def read_process_linux(pid: int) -> ProcessSeen | None:
         start=fields[19].decode(),
         marked=INSIDE.encode() in variables,
         keeper=KEEPER_MODULE in command,
+        supervisor=is_supervisor(command),
         descends_from=processes.mark_in_limits(limits),
         foreign=foreign,
         ssh_server=is_ssh_server(command),
@@ -173,6 +178,7 @@ def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | N
         start=b" ".join(words[2:]).decode(errors="replace"),
         marked=f" {INSIDE}=".encode() in command,
         keeper=KEEPER_MODULE in command,
+        supervisor=is_supervisor(command),
         foreign=int(words[1]) != uid,
         ssh_server=is_ssh_server(command),
         ssh_connection=b"".join(_SSH_CONNECTION_IN_PS.findall(command)[:1]).decode(),
@@ -198,6 +204,16 @@ def has_ended(connection: socket.socket) -> bool:
         return bool(ended.poll(0))
     finally:
         os.close(peer)
+
+
+def is_supervisor(command: bytes) -> bool:
+    """True if a command line is that of a supervisor."""
+    words = re.split(rb"[ \0]", command, maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]
+    named = [word.rpartition(b"/")[2] for word in words]
+    for at, word in enumerate(named):
+        if (word == b"whisper_tui" and words[at - 1] == b"-m") or (word == b"whisper-tui" and at <= 1):
+            return b"supervise" in words[at + 1 :]
+    return False
 
 
 def is_ssh_server(command: bytes) -> bool:

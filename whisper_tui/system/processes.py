@@ -319,6 +319,24 @@ AGENTS = COMMANDS << 8
 """The limit of processes that a connected agent starts, minus one if an agent has started the supervisor."""
 
 
+SUPERVISORS = AGENTS | 0xFF
+"""The limit of a supervisor, and so of all that it starts, minus one if an agent has started the supervisor."""
+
+Mark = Literal["command", "agent", "supervisor"]
+
+_marked_as_supervisors: set[int] = set()
+"""The pid of this process, if it has marked itself as a supervisor."""
+
+
+# A program that the supervisor starts for itself, such as the user's for notifications, must not decide (decision 13).
+def mark_supervisor() -> None:
+    """Mark this process as a supervisor, and what it will start as started by one."""
+    if LINUX:
+        with suppress(OSError, ValueError):
+            _lower_limit(0, _available_mark(SUPERVISORS))
+            _marked_as_supervisors.add(os.getpid())
+
+
 def mark_supervised(pid: int = 0) -> None:
     """Mark a process, this one if none is named, and all its future descendants as supervised commands.
 
@@ -337,12 +355,14 @@ def mark_agent(pid: int) -> None:
             _lower_limit(pid, _available_mark(AGENTS))
 
 
-def mark_in_limits(limits: bytes) -> Literal["command", "agent"] | None:
+def mark_in_limits(limits: bytes) -> Mark | None:
     """Return the mark of a process, from its limits in /proc. None: no mark."""
-    shown = _limit_in(limits)
-    if shown is None or not shown < _as_number(_hard_limit(0)) or shown > AGENTS:
+    shown, own = _limit_in(limits), _as_number(_hard_limit(0))
+    if shown is None or shown > own or shown > SUPERVISORS:
         return None
-    return "command" if shown <= COMMANDS else "agent"
+    if shown == own:
+        return "supervisor" if os.getpid() in _marked_as_supervisors else None
+    return "command" if shown <= COMMANDS else "agent" if shown <= AGENTS else "supervisor"
 
 
 def is_supervised_here() -> bool:

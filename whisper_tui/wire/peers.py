@@ -21,6 +21,9 @@ UNKNOWN = "the requesting process cannot be examined"
 _MARK_FOUND = "the request comes from inside a supervised command (its process has the mark)"
 
 
+_STARTED_BY_SUPERVISOR = "the request comes from a process that a supervisor has started for itself"
+
+
 def why_supervised(
     line: tuple[ProcessSeen, ...] | None, keepers: Collection[int], agents: Mapping[tuple[int, str], str] = NO_AGENTS
 ) -> str | None:
@@ -44,6 +47,9 @@ def why_from_command(line: tuple[ProcessSeen, ...] | None, keepers: Collection[i
             return f"the request comes from inside a supervised command (its environment has {INSIDE})"
         if seen.descends_from == "command":
             return _MARK_FOUND
+    # A supervisor itself may ask: one that takes the place of another stops that.
+    if line[0].descends_from == "supervisor" or any(seen.supervisor for seen in line[1:]):
+        return _STARTED_BY_SUPERVISOR
     return None
 
 

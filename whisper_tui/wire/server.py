@@ -30,10 +30,10 @@ MOST = 4096
 """The most connections, if the system allows so many open files."""
 
 
-SHARES: dict[Origin, int] = {"command": 4, "agent": 2}
+SHARES: dict[Origin, int] = {"command": 4, "agent": 2, "supervisor": 4}
 """The limit for one origin, as a divisor of all connections. The rest is reserved for the human."""
 
-_STARTED_BY: dict[Origin, str] = {"command": "supervised commands", "agent": "agents"}
+_STARTED_BY: dict[Origin, str] = {"command": "supervised commands", "agent": "agents", "supervisor": "supervisors"}
 
 
 class ConnectionLimits:

@@ -11,6 +11,7 @@ PEERS = "tests/wire/test_peers.py::"
 SSH = "tests/wire/test_ssh_sessions.py::"
 PRIVATE = "tests/mutations/test_private_files.py::"
 REFUSED = "tests/mutations/test_refused_attempts.py::"
+NOTIFIED = "tests/cli/test_notifications.py::"
 THERE = "tests/supervisor/places/test_agents_there.py::"
 
 WHO_MAY_DECIDE = (
@@ -27,6 +28,31 @@ WHO_MAY_DECIDE = (
         "seen.marked",
         "False",
         (PEERS + "test_a_process_with_the_environment_of_a_supervised_command_may_not_decide",),
+    ),
+    Mutation(
+        "a supervisor among the ancestors",
+        "whisper_tui.wire.peers.why_from_command",
+        "any(seen.supervisor for seen in line[1:])",
+        "False",
+        (PEERS + "test_what_a_supervisor_has_started_may_not_decide[73]",),
+    ),
+    Mutation(
+        "the mark of what a supervisor starts",
+        "whisper_tui.cli.compose.supervise",
+        "processes.mark_supervisor()",
+        "pass",
+        (NOTIFIED + "test_the_users_program_decides_nothing_and_its_attempt_is_recorded[as an orphan]",),
+    ),
+    Mutation(
+        "the mark of a supervisor counts for what it starts",
+        "whisper_tui.wire.peers.why_from_command",
+        'line[0].descends_from == "supervisor"',
+        "False",
+        (
+            PEERS + "test_what_a_supervisor_has_started_may_not_decide[74]",
+            NOTIFIED
+            + "test_the_users_program_decides_nothing_and_its_attempt_is_recorded[as an orphan with no environment]",
+        ),
     ),
     Mutation(
         "the mark of what keepers start",
