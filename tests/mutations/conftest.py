@@ -24,6 +24,7 @@ from whisper_tui.wire.server import Server, serve
 PYTHON = sys.executable
 ROOT = Path(whisper_tui.__file__).parent.parent
 HUMAN = Decider(surface="library", who="tester")
+EVERYTHING_WAITS = Rules(read_only=False)
 
 
 class Field:
@@ -71,13 +72,17 @@ class Field:
 
 @asynccontextmanager
 async def a_field(
-    root: Path, settings: SupervisorSettings | None = None, *, ends_runs: bool = True
+    root: Path,
+    settings: SupervisorSettings | None = None,
+    *,
+    ends_runs: bool = True,
+    rules: Rules = EVERYTHING_WAITS,
 ) -> AsyncIterator[Field]:
     """One field, with everything ended afterwards; or with what runs left to the next one in the same place."""
     home = Directories(config=root / "config", state=root / "state", runtime=root / "run")
-    rules = RuleFiles(home, Rules(read_only=False))
-    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), rule_book=rules, settings=settings)
-    rules.follow(supervisor.rule_trust)
+    files = RuleFiles(home, rules)
+    supervisor = Supervisor(home, LocalExecutor(Path(home.state) / "runs"), rule_book=files, settings=settings)
+    files.follow(supervisor.rule_trust)
     await supervisor.open()
     server = await serve(supervisor, home, {}, refused=supervisor.attempt_refused)
     try:

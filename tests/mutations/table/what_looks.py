@@ -4,6 +4,7 @@ from tests.mutations.mutation import Mutation
 
 CAGE = "tests/system/test_caged_program.py::"
 GIT = "tests/effects/test_caged_git.py::"
+RACE = "tests/mutations/test_looking_decides_nothing.py::"
 OWN = "tests/supervisor/engine/test_workspace_repository.py::"
 
 WHAT_LOOKS = (
@@ -62,7 +63,11 @@ WHAT_LOOKS = (
         "whisper_tui.effects.git_reader.GitReader._asked",
         "cage_problem()",
         "True",
-        (GIT + "test_settings_that_are_written_after_the_look_at_them_run_nothing[filter.evil.clean]",),
+        (
+            GIT + "test_settings_that_are_written_after_the_look_at_them_run_nothing[filter.evil.clean]",
+            RACE + "test_settings_that_change_while_effects_are_stated_run_nothing_and_approve_nothing[a rule]",
+            RACE + "test_settings_that_change_while_effects_are_stated_run_nothing_and_approve_nothing[approved once]",
+        ),
     ),
     Mutation(
         "paths that stay closed to git",
