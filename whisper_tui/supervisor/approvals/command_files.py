@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 
 from whisper_tui.effects.changes import ApprovedScript
@@ -276,6 +277,10 @@ def _commands(spec: CommandSpec, cwd: str, environment: Mapping[str, str]) -> It
     return Expander(cwd, {**environment, **spec.environment}, {}).every_word(seen)
 
 
+_HOME_OF = re.compile(r"\A~(\+|[\w.-]*)(?=/)")
+"""The home of a user at the beginning of a path."""
+
+
 class _PathLookup:
     """Classifies the paths of one call, from each directory in which its commands may run."""
 
@@ -314,15 +319,23 @@ class _PathLookup:
     def _places(self, path: str) -> Iterator[str]:
         if "\0" in path or len(path) > 4096:
             return
-        if path.startswith("~/"):
-            # In code, or in an argv without a shell, the program itself expands it.
-            path = self._home + path[1:]
+        # In code, or in an argv without a shell, the program itself expands it.
+        path = _HOME_OF.sub(self._home_of, path)
         for base in self._bases:
-            place = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
+            named = os.path.join(base, path)  # noqa: PTH118
+            place = os.path.normpath(named)
             yield place
-            real = host_files.realpath(place)
-            if real != place:
-                yield real
+            with suppress(ValueError):
+                real = host_files.realpath(named, base)
+                if real != place:
+                    yield real
+
+    def _home_of(self, match: re.Match[str]) -> str:
+        """Return the directory that `~`, `~NAME` or `~+` means; a home is guessed, as the usual places tell enough."""
+        name = match[1]
+        if name == "+":
+            return "."
+        return self._home if not name else "/root" if name == "root" else f"/home/{name}"
 
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 4 << 20
