@@ -14,7 +14,7 @@ DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive
+.PHONY: run test test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive nightly
 
 run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
@@ -48,6 +48,9 @@ exhaustive: $(DEVELOPS) ## all cases of the tests that `make check` leaves out o
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal $(MANY_CASES)
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -m one_in
 	@$(BIN)/python -m tests.supervisor.places.faults
+
+nightly: exhaustive ## the same, and tests against data that is not ours: GTFOBINS names a checkout of GTFOBins
+	@$(BIN)/pytest tests/policy/test_against_gtfobins.py -rs
 
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
