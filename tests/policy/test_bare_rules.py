@@ -48,6 +48,9 @@ grc ./x
 setlock x ./x
 posh -c ./x
 ksu -e ./x
+exiftool -W out in
+exiftool -filename=out in
+mysql --default-auth x
 """
 RUN_OTHERS = _RUN_OTHERS.strip().splitlines()
 

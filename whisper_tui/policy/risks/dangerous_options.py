@@ -54,7 +54,7 @@ rsync : -e --rsh --rsync-path --config -M --remote-option
 curl : -K --config
 wget : -e --execute --use-askpass --config
 sqlite3 : -cmd -init
-mysql mariadb : --defaults-file --defaults-extra-file --pager --tee --plugin-dir --init-command
+mysql mariadb : --default-auth --defaults-file --defaults-extra-file --pager --tee --plugin-dir --init-command
 mongosh mongo : --eval --shell --file -f
 vim vi nvim view vimdiff gvim ex rvim : -c --cmd -S -u -U -s -W --remote-send --remote-expr
 vim vi nvim : -s -w
@@ -79,7 +79,7 @@ nc ncat netcat : -e -c --exec --sh-exec --lua-exec
 nginx : -c -g -p -e
 pandoc : -F --filter -L --lua-filter --pdf-engine -d --defaults
 gs : -dNOSAFER -dDELAYSAFER -dALLOWPSTRANSPARENCY
-exiftool : -config -if
+exiftool : -config -if -W -w -o -filename -directory -tagsfromfile -TagsFromFile
 hg : -e --ssh --remotecmd
 svn : --config-option --config-dir --diff-cmd --diff3-cmd --editor-cmd
 journalctl systemctl : --root --image
