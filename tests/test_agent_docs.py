@@ -43,7 +43,10 @@ def written(client: str, home: Path) -> dict[str, str]:
     planner = profile_of(client).plan_install
     assert planner is not None
     planned = changes(planner(wish).files)
-    return {f"~/{change.path.relative_to(home)}": change.after or "" for change in planned}
+    return {
+        f"~/{change.path.relative_to(home)}" if home in change.path.parents else str(change.path): change.after or ""
+        for change in planned
+    }
 
 
 def test_every_client_has_a_page() -> None:
@@ -56,6 +59,8 @@ def test_the_files_for_manual_setup_are_those_of_the_installer(page: Path, tmp_p
         language = {".json": "json", ".jsonc": "json", ".toml": "toml"}.get(Path(name).suffix)
         if language is not None:
             assert PARSE[language](text) in snippets(page), name
+        elif name.startswith(STATE):
+            assert text in blocks(page, "text"), name
         elif name.endswith(".rules"):
             assert text.splitlines(keepends=True)[1:] == blocks(page, "python")[0].splitlines(keepends=True)
 

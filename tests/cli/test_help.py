@@ -10,7 +10,7 @@ from whisper_tui.cli.dispatch import FAMILIES
 from whisper_tui.cli.subcommand import GROUPS
 
 PROGRAM = [sys.executable, "-m", "whisper_tui"]
-INTERNAL = {"hook", "exec", "supervise", "check", "complete", "dial-stdio"}
+INTERNAL = {"hook", "exec", "gate", "supervise", "check", "complete", "dial-stdio"}
 
 
 def whisper(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -27,7 +27,7 @@ def test_the_help_lists_every_subcommand_in_its_group_and_no_internal_one() -> N
     assert {verb for verbs in FAMILIES.values() for verb in verbs} - listed <= INTERNAL
 
 
-@pytest.mark.parametrize("name", ["hook", "exec", "supervise", "check"])
+@pytest.mark.parametrize("name", ["hook", "exec", "gate", "supervise", "check"])
 def test_an_internal_subcommand_still_has_its_help(name: str) -> None:
     assert f"usage: whisper-tui {name}" in whisper(name, "--help").stdout
 

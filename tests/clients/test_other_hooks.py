@@ -115,6 +115,9 @@ def played_with(program: Program, rival: Rival | None, directory: Path) -> Playe
         (stage.home / "config" / "rules.toml").write_text(RULES)
         stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp")
         if rival is not None:
+            if program.name in {"claude", "opencode"}:
+                # With the gate, the other command would be held.
+                stage.change_settings(r'[^" ]*/gates/\w+-bash', "/bin/bash")
             write_rival(stage, rival)
 
     def ask_for(_: Program, scene: Scene) -> Call:

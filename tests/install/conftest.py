@@ -61,7 +61,9 @@ class Machine:
         self.bin.mkdir()
         self.environ = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin"}
         launcher = self.program("whisper-tui", HERE / "fake_launcher.py")
-        self.launch = Launch((sys.executable, "-I", str(launcher)), ("--home", "/w"))
+        self.instance = root / "instance"
+        """The directory of whisper_tui's own files."""
+        self.launch = Launch((sys.executable, "-I", str(launcher)), ("--home", str(self.instance)))
         self.program("codex", HERE / "fake_codex.py")
         for name, version in VERSIONS.items():
             self.client(name, version)

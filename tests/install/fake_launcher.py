@@ -1,6 +1,7 @@
 """A launcher that behaves as whisper-tui does where clients start it, or as the file `mood` beside it says."""
 
 import json
+import os
 import re
 import sys
 import time
@@ -77,12 +78,23 @@ def executor() -> int:
     return 0
 
 
+def gate() -> int:
+    """The shell of a client, which stops the canary or does as the mood says."""
+    if mood == "allows":
+        os.execv("/bin/sh", ["/bin/sh", *words[words.index("--") + 1 :]])
+    (canary,) = set(re.findall(r"whisper-tui-canary-\w+", " ".join(words))) or ("",)
+    sys.stderr.write("it broke\n" if mood == "crashes" else f"whisper_tui: the gate is live (canary {canary})\n")
+    return 126
+
+
 if words == ["--version"]:
     sys.stdout.write("whisper-tui 9.9.9\n")
 elif words[0] == "hook":
     sys.exit(hook(words[1]))
 elif words[0] == "executor":
     sys.exit(executor())
+elif words[0] == "gate":
+    sys.exit(gate())
 elif words[0] == "mcp":
     sys.exit(mcp())
 else:

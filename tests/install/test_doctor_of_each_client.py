@@ -216,7 +216,11 @@ def test_a_hook_of_a_project_that_copilot_does_not_trust_is_reported(machine: Ma
 @pytest.mark.parametrize("grouped", [False, True], ids=["alone", "in a group"])
 def test_a_second_hook_of_copilot_is_found_wherever_it_reads_hooks(machine: Machine, name: str, grouped: bool) -> None:
     machine.install("copilot")
-    handler = {"type": "command", "command": f"{machine.bin}/whisper-tui hook copilot --home /w", "timeout": 5}
+    handler = {
+        "type": "command",
+        "command": f"{machine.bin}/whisper-tui hook copilot --home {machine.instance}",
+        "timeout": 5,
+    }
     listed = [{"matcher": "*", "hooks": [handler]}] if grouped else [handler]
     machine.write(f".copilot/{name}", json.dumps({"version": 1, "hooks": {"PreToolUse": listed}}))
     report = machine.doctor("copilot")

@@ -32,7 +32,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
         "hooks": [
             {
                 "type": "command",
-                "command": f"{machine.start} hook claude --home /w --deadline 86100 || exit 2",
+                "command": f"{machine.start} hook claude --home {machine.instance} --deadline 86100 || exit 2",
                 "timeout": 86400,
                 "onFailure": "block",
                 "statusMessage": "waiting in whisper_tui",
@@ -45,7 +45,7 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     assert state["mcpServers"]["whisper"] == {
         "type": "stdio",
         "command": machine.launch.program[0],
-        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "args": [*machine.launch.program[1:], "mcp", *machine.launch.home, "--wait", "86100", "--own-shell"],
         "timeout": 86_400_000,
         "alwaysLoad": True,
     }
@@ -67,8 +67,7 @@ def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_sha
     assert servers["whisper"]["args"] == [
         *machine.launch.program[1:],
         "mcp",
-        "--home",
-        "/w",
+        *machine.launch.home,
         "--wait",
         "86100",
         "--own-shell",
@@ -97,7 +96,7 @@ def test_codex_trusts_the_hook_is_told_the_server_and_lets_approved_commands_out
     assert configuration["mcp_servers"]["docs"]["command"] == "npx"
     assert configuration["mcp_servers"]["whisper"] == {
         "command": machine.launch.program[0],
-        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "args": [*machine.launch.program[1:], "mcp", *machine.launch.home, "--wait", "86100", "--own-shell"],
         "required": True,
         "startup_timeout_sec": 30,
         "tool_timeout_sec": 86_400,
@@ -190,10 +189,10 @@ def test_gemini_cli_counts_in_milliseconds_and_asks_no_second_time(machine: Mach
         "^(run_shell_command|replace|write_file|web_fetch|google_web_search|invoke_agent|mcp_(?!whisper_).*)$"
     )
     assert group["hooks"][0]["timeout"] == 86_400_000
-    assert group["hooks"][0]["command"].endswith("hook gemini --home /w --deadline 86100 || exit 2")
+    assert group["hooks"][0]["command"].endswith(f"hook gemini --home {machine.instance} --deadline 86100 || exit 2")
     (after,) = settings["hooks"]["AfterTool"]
     assert after["matcher"] == group["matcher"] and after["hooks"][0]["timeout"] == 30_000
-    assert after["hooks"][0]["command"].endswith("hook gemini --home /w --deadline 10 --after || true")
+    assert after["hooks"][0]["command"].endswith(f"hook gemini --home {machine.instance} --deadline 10 --after || true")
     assert settings["mcpServers"]["whisper"]["trust"] is True
     rule, marked = tomllib.loads(machine.text(".gemini/policies/whisper_tui.toml"))["rule"]
     assert (marked["toolName"], marked["decision"]) == (["replace", "write_file", "web_fetch"], "allow")
@@ -272,7 +271,7 @@ def test_opencode_gets_a_plugin_and_is_not_asked_twice(machine: Machine) -> None
     assert f'"bash": {{\n      "*": "ask",\n      "{machine.start} exec *": "allow"\n    }},' in text
     assert '"whisper_*": "allow",\n  },' in text
     plugin = machine.text(".config/opencode/plugin/whisper_tui.js")
-    words = [*machine.launch.program, "hook", "opencode", "--home", "/w", "--deadline", "86100"]
+    words = [*machine.launch.program, "hook", "opencode", *machine.launch.home, "--deadline", "86100"]
     assert f"const HOOK = {json.dumps(words)}\n" in plugin
 
 
@@ -385,21 +384,21 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
             "preToolUse": [
                 {
                     "type": "command",
-                    "bash": f"{machine.start} hook copilot --home /w --deadline 86100 || exit 2",
+                    "bash": f"{machine.start} hook copilot --home {machine.instance} --deadline 86100 || exit 2",
                     "timeoutSec": 86400,
                 }
             ],
             "postToolUse": [
                 {
                     "type": "command",
-                    "bash": f"{machine.start} hook copilot --home /w --deadline 10 --after || true",
+                    "bash": f"{machine.start} hook copilot --home {machine.instance} --deadline 10 --after || true",
                     "timeoutSec": 30,
                 }
             ],
             "SessionStart": [
                 {
                     "type": "command",
-                    "bash": f"{machine.start} hook copilot --home /w --deadline 86100",
+                    "bash": f"{machine.start} hook copilot --home {machine.instance} --deadline 86100",
                     "timeoutSec": 30,
                 }
             ],
@@ -410,7 +409,7 @@ def test_copilot_has_its_hook_in_a_file_of_its_own_and_waits_a_day(machine: Mach
     assert servers["whisper"] == {
         "type": "local",
         "command": machine.launch.program[0],
-        "args": [*machine.launch.program[1:], "mcp", "--home", "/w", "--wait", "86100", "--own-shell"],
+        "args": [*machine.launch.program[1:], "mcp", *machine.launch.home, "--wait", "86100", "--own-shell"],
         "tools": ["*"],
         "timeout": 86_400_000,
     }
@@ -537,7 +536,7 @@ def test_kimi_waits_ten_minutes_at_most_and_a_longer_time_anywhere_is_reported(m
     assert (done["event"], failed["event"]) == ("PostToolUse", "PostToolUseFailure")
     assert done["matcher"] == ours["matcher"] and done["command"].endswith("--deadline 10 --after || true")
     assert (ours["event"], ours["timeout"]) == ("PreToolUse", 600)
-    assert ours["command"].endswith("hook kimi --home /w --deadline 570 --agent-runs || exit 2")
+    assert ours["command"].endswith(f"hook kimi --home {machine.instance} --deadline 570 --agent-runs || exit 2")
     assert telling["event"] == "UserPromptSubmit" and "exit 2" not in telling["command"]
     assert settings["permission"]["rules"][1:] == [{"decision": "allow", "pattern": "mcp__whisper__*"}]
     text = machine.text(".kimi-code/config.toml")

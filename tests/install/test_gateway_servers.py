@@ -12,6 +12,12 @@ from whisper_tui.agents.doctor import asks_itself, servers_of
 GATEWAY = ["mcp", "--home", "/w", "--through", "docs", "--", "npx", "docs-server"]
 
 
+@pytest.fixture(autouse=True)
+def instance_of_the_gateway(machine: Machine) -> None:
+    """The instance that the words above name. Nothing is installed for it."""
+    machine.launch = machine.launch._replace(home=("--home", "/w"))
+
+
 @pytest.fixture(params=CLIENTS)
 def client(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -28,7 +28,7 @@ def test_codex_leaves_everything_to_us_and_its_hook_sees_only_what_is_left(machi
     machine.install("codex", executor=True)
     said = tomllib.loads(machine.text(FILE))
     program, *words = machine.launch.program
-    args = [*words, "executor", "--home", "/w"]
+    args = [*words, "executor", *machine.launch.home]
     entry = {"id": "whisper", "program": program, "args": args, "initialize_timeout_sec": 30}
     assert said == {"default": "whisper", "include_local": False, "environments": [entry]}
     hooks = machine.said(".codex/hooks.json")["hooks"]

@@ -109,7 +109,15 @@ def test_servers_that_the_client_starts_go_behind_the_gateway_and_others_are_nam
     machine.install(client, gateway=True)
     found = servers(machine, client)
     for name, own in OWN.items():
-        assert words(found[name]) == [*machine.launch.program, "mcp", "--home", "/w", "--through", name, "--", *own]
+        assert words(found[name]) == [
+            *machine.launch.program,
+            "mcp",
+            *machine.launch.home,
+            "--through",
+            name,
+            "--",
+            *own,
+        ]
         limit = found[name].get("timeout", found[name].get("toolTimeoutMs", 0)) / 1000
         assert DAY_S in (found[name].get("tool_timeout_sec"), limit)
     assert found["files"].get("env", found["files"].get("environment")) == {"A": "b"}

@@ -188,7 +188,7 @@ def test_what_an_earlier_version_wrote_is_named_and_replaced(machine: Machine, c
 def test_a_hook_without_its_directories_is_reported(machine: Machine) -> None:
     machine.install("claude")
     path = machine.home / ".claude" / "settings.json"
-    path.write_text(path.read_text().replace(" --home /w", ""))
+    path.write_text(path.read_text().replace(f" --home {machine.instance}", ""))
     report = machine.doctor("claude")
     assert "does not name the directories" in said(report, "place", CheckState.BAD)
 

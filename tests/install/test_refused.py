@@ -150,6 +150,8 @@ def test_a_file_where_install_needs_a_directory_changes_nothing(machine: Machine
 
 def test_hidden_letters_of_a_file_are_shown_and_not_obeyed(machine: Machine) -> None:
     machine.write(".claude/settings.json", '{"a": "\u202e"}')
-    (change,) = [change for change in changes(machine.plan_install("claude").files) if change.before]
+    (change,) = [
+        change for change in changes(machine.plan_install("claude").files) if change.path.name == "settings.json"
+    ]
     shown = "\n".join(difference(change))
     assert "⟨U+202E⟩" in shown and "\u202e" not in shown

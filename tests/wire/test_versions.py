@@ -166,7 +166,7 @@ async def test_programs_of_released_versions_are_still_understood(supervisor, ho
 
 def test_programs_say_no_higher_version_than_their_lines_need():
     """Else they could not be used until the supervisor, too, is of the installed version."""
-    assert HELLO_VERSIONS == {"hook": 1, "exec": 1, "mcp": 1, "call": 2, "executor": 1}
+    assert HELLO_VERSIONS == {"hook": 1, "exec": 1, "gate": 1, "mcp": 1, "call": 2, "executor": 1}
     assert all(OLDEST <= version <= VERSION for version in HELLO_VERSIONS.values())
 
 

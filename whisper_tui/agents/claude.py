@@ -64,6 +64,7 @@ from whisper_tui.agents.profile import (
     WaitLimit,
 )
 from whisper_tui.agents.running_clients import option_of
+from whisper_tui.agents.shell_gate import ShellSetting, shell_behind
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -157,6 +158,9 @@ ALLOWED = f"mcp__{SERVER}"
 # Claude Code calls no hook for the commands in skills, and an agent can write a skill.
 NO_SKILL_SHELL = ("disableSkillShellExecution",)
 """The setting that keeps Claude Code from running the commands in skills and slash commands (`` !`command` ``)."""
+SHELL = ShellSetting(NAME, TITLE, ("env", "CLAUDE_CODE_SHELL"), "CLAUDE_CODE_SHELL")
+"""The setting with the shell of its tools Bash and Monitor. Hooks and MCP servers are started without it."""
+
 UNSANDBOXED = ("sandbox", "excludedCommands")
 """The commands that run outside of Claude Code's sandbox. A process inside cannot reach the supervisor."""
 
@@ -244,6 +248,7 @@ def server_entry(request: InstallRequest) -> Member:
 
 def plan_install(request: InstallRequest) -> InstallPlan:
     """Return the files of Claude Code with the content that they should have."""
+    shell, gates = SHELL.plan(request, settings_of(request), JSON)
     entries: list[tuple[FileEntry, bool]] = [
         (hook_entry(request), request.hook),
         (question_entry(request), request.hook),
@@ -255,6 +260,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
             Item(UNSANDBOXED, f"{request.launch.exec()} *", ours=is_approved),
             request.hook and not request.agent_runs,
         ),
+        *shell,
     ]
     server: tuple[FileEntry, ...] = (server_entry(request),)
     settings = Shared.of(settings_of(request), JSON, entries)
@@ -265,7 +271,7 @@ def plan_install(request: InstallRequest) -> InstallPlan:
         wanted=(*(server if request.mcp else ()), *(behind if request.gateway else ())),
         unwanted=(*(() if request.mcp else server), *(() if request.gateway else behind)),
     )
-    return InstallPlan([settings, servers], notes)
+    return InstallPlan([*gates, settings, servers], notes)
 
 
 def gateway_tables(request: InstallRequest) -> list[GatewayTable]:
@@ -312,6 +318,7 @@ def find(context: DoctorContext, version: str | None) -> Findings:
     if result.hooks:
         result.checks.extend(_second_question(settings))
         result.checks.extend(_skills({**settings, MANAGED: managed}))
+        SHELL.check(result, context, {**settings, MANAGED: managed})
         result.checks.extend(_sandbox({**settings, MANAGED: managed}, result.hooks))
     allowed = any(among(plain, ("permissions", "allow"), ALLOWED) for plain in settings.values())
     servers = result.read(servers_of(user), JSON)
@@ -541,7 +548,9 @@ def _own_rules(places: RuleDirectories) -> Iterator[RuleSource]:
 
 
 def _shell(environment: Mapping[str, str]) -> str:
-    return environment.get("CLAUDE_CODE_SHELL") or environment.get("SHELL", "")
+    # The gate is no shell of a call: it stands for one.
+    named = (environment.get(name, "") for name in ("CLAUDE_CODE_SHELL", "SHELL"))
+    return next(filter(None, map(shell_behind, named)), "")
 
 
 def _shell_profile(words: Sequence[str], environment: Mapping[str, str]) -> str:

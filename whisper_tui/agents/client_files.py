@@ -54,6 +54,8 @@ class Own:
     path: Path
     mark: str
     text: str | None
+    program: bool = False
+    """True if the client starts the file."""
 
 
 ClientFile = Shared | Own
@@ -69,6 +71,8 @@ class Change:
     backup: str | None = None
     """The text of the backup. None: keep an earlier backup."""
     drops_backup: bool = False
+    program: bool = False
+    """True if the file is one that is started."""
 
 
 def backup_of(path: Path) -> Path:
@@ -127,7 +131,7 @@ def _own(file: Own) -> Change | None:
         if file.text is None:
             return None
         raise Refused(f"{file.path} was not written by whisper_tui", hint="Move it away first")
-    return None if before == file.text else Change(file.path, before, file.text)
+    return None if before == file.text else Change(file.path, before, file.text, program=file.program)
 
 
 def _shared(file: Shared) -> Change | None:
@@ -209,12 +213,12 @@ def _broken(path: Path, line: str, problem: str) -> BadConfiguration:
     )
 
 
-PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
+PRIVATE, PRIVATE_DIRECTORY, STARTED = 0o600, 0o700, 0o700
 
 MADE = frozenset(
     (
         ".claude", ".codex", "rules", ".gemini", "policies", ".opencode", "opencode", "plugin", ".copilot", ".github",
-        "hooks", ".qwen", ".kimi-code", ".kilo", "kilo",
+        "hooks", ".qwen", ".kimi-code", ".kilo", "kilo", "gates",
     )
 )  # fmt: skip
 """Directories of clients that are created if they are missing, and removed when they become empty."""
@@ -244,7 +248,7 @@ def apply_changes(changes: Sequence[Change]) -> None:
         for change in changes:
             if change.backup is not None:
                 _write(backup_of(change.path), change.backup, PRIVATE)
-            _become(change.path, change.after)
+            _become(change.path, change.after, STARTED if change.program else PRIVATE)
             done.append(change)
     except OSError as error:
         _undo(done)
@@ -260,25 +264,27 @@ def apply_changes(changes: Sequence[Change]) -> None:
 def _undo(done: Sequence[Change]) -> None:
     for change in reversed(done):
         with suppress(OSError):
-            _become(change.path, change.before)
+            _become(change.path, change.before, STARTED if change.program else PRIVATE)
             if change.backup is not None:
                 backup_of(change.path).unlink(missing_ok=True)
 
 
-def _become(path: Path, text: str | None) -> None:
+def _become(path: Path, text: str | None, new: int) -> None:
     # A symbolic link stays, as dotfile managers need it: the file that it points to is written.
     real = Path(os.path.realpath(path))
     if text is None:
         real.unlink()
         _drop_empty(path.parent)
         return
-    mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else PRIVATE
+    mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else new
     _write(real, text, mode)
 
 
 def _write(path: Path, text: str, mode: int) -> None:
     """Replace a file atomically; create its directories."""
-    path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    # `parents` would create those above with the usual mode, and the supervisor's own must be private.
+    for directory in reversed([each for each in (path.parent, *path.parent.parents) if not each.exists()]):
+        directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # Private at first, because settings may contain tokens. It gets the mode of the old file before the rename.
@@ -363,6 +369,21 @@ class Launch(NamedTuple):
         # A model that has two ways to run a command pays for both in each turn, and mixes them.
         words = ("--own-shell",) if own_shell else ()
         return (*self.program, "mcp", *self.home, "--wait", str(DEADLINE_S), *words)
+
+    def gate(self, client: str, *, shell: str, deadline_s: int) -> tuple[str, ...]:
+        """Return the command line of the program that a client takes for this shell, whose arguments follow."""
+        return (*self.program, "gate", *self.home, "--deadline", str(deadline_s), "--shell", shell, client, "--")
+
+    @property
+    def state(self) -> Path | None:
+        """The directory of the supervisor's state. None: the options do not name it."""
+        match self.home:
+            case ("--directories", _, state, _):
+                return Path(state)
+            case ("--home", home):
+                return Path(home) / "state"
+            case _:
+                return None
 
     def exec(self) -> str:
         """Return the prefix of every approved command line that a client's shell gets."""

@@ -54,6 +54,7 @@ def examine(name: str, context: DoctorContext, *, asked_for: bool) -> Report:
     if result.hooks:
         again = f"Start {client.title} without that, or know that nothing it does is asked about or recorded"
         checks += [bad("running", sentence, again) for sentence in unhooked_sentences(client, context.environ)]
+    checks += [trial() for trial in result.trials]
     if result.shell_disabled_in and not result.hooks:
         checks.append(
             good("hook", f"{client.title} has no shell tool of its own: {result.shell_disabled_in[0]} switches it off")
@@ -230,7 +231,7 @@ def _starts_ours(entry: object, launch: Launch, *, own: bool) -> bool:
     return is_server(words, launch) if own else is_gateway(words, launch)
 
 
-SUBJECTS = frozenset({"hooks", "hook", "skills", "variables"})
+SUBJECTS = frozenset({"hooks", "hook", "shell", "skills", "variables"})
 """The checks about commands that bypass the hook."""
 
 

@@ -164,6 +164,8 @@ class Setting:
     proves_install: ClassVar[bool] = False
     path: Path
     value: bool | str
+    ours: Callable[[object], bool] | None = None
+    """True for a value that any installation of whisper_tui wrote. None: only the value itself is ours."""
 
     def holds(self, plain: Any) -> bool:
         """True if the setting has the value."""
@@ -172,8 +174,8 @@ class Setting:
         return type(there) is type(self.value) and there == self.value
 
     def found(self, plain: Any) -> "Setting | None":
-        """Return the setting if it has the value."""
-        return self if self.holds(plain) else None
+        """Return the setting as it is, if the value is ours."""
+        return replace(self, value=value_at(plain, self.path)) if self._is_ours(plain) else None
 
     def write(self, document: Document) -> None:
         """Set the value."""
@@ -181,7 +183,7 @@ class Setting:
 
     def remove(self, document: Document, original: Any) -> None:
         """Restore the value of the original."""
-        if not self.holds(document.plain()) or self.holds(original):
+        if not self._is_ours(document.plain()) or self._is_ours(original):
             return
         before = value_at(original, self.path)
         if before is not None:
@@ -189,6 +191,9 @@ class Setting:
             return
         document.delete(self.path)
         _prune(document, self.path[:-1], original)
+
+    def _is_ours(self, plain: Any) -> bool:
+        return self.holds(plain) or (self.ours is not None and self.ours(value_at(plain, self.path)))
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,8 @@ class Findings:
     servers: list[FoundServer] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     """Checks of the client as a whole."""
+    trials: list[Callable[[], Check]] = field(default_factory=list)
+    """Checks that start programs."""
     environments: list[Path] = field(default_factory=list)
     """Files that make the client leave all commands to our environment, so that they need no hook."""
     shell_disabled_in: list[Path] = field(default_factory=list)

@@ -22,6 +22,7 @@ class KnownClient:
         "pid_variable",
         "project_variable",
         "rule_formats",
+        "session_variable",
         "shell_variable",
         "title",
     )
@@ -36,6 +37,7 @@ class KnownClient:
         shell_variable: str = "",
         pid_variable: str = "",
         project_variable: str = "",
+        session_variable: str = "",
     ) -> None:
         """`title`: its name for humans. `deadline_s`: seconds after which a hook without another deadline denies."""
         self.title = title
@@ -51,7 +53,12 @@ class KnownClient:
         """The variable in which hooks find the client's process id."""
         self.project_variable = project_variable
         """The variable in which MCP servers find the client's workspace."""
+        self.session_variable = session_variable
+        """The variable in which commands of its shell tool find the client's session, as its hook names it."""
 
+
+OUR_SESSION = "WHISPER_TUI_SESSION"
+"""The variable in which the plugin of OpenCode and Kilo names their session."""
 
 # Measured with the real clients, whose versions the tests pin (decision 27).
 KNOWN: dict[str, KnownClient] = {
@@ -62,14 +69,15 @@ KNOWN: dict[str, KnownClient] = {
         shell_variable="CLAUDECODE",
         pid_variable="CLAUDE_PID",
         project_variable="CLAUDE_PROJECT_DIR",
+        session_variable="CLAUDE_CODE_SESSION_ID",
     ),
     "codex": KnownClient("Codex", 570.0, rule_formats=("codex",), shell_variable="CODEX_CI"),
     "gemini": KnownClient("Gemini CLI", 50.0, rule_formats=("gemini", "lists"), shell_variable="GEMINI_CLI"),
-    "opencode": KnownClient("OpenCode", 3600.0, shell_variable="OPENCODE"),
+    "opencode": KnownClient("OpenCode", 3600.0, shell_variable="OPENCODE", session_variable=OUR_SESSION),
     "copilot": KnownClient("GitHub Copilot CLI", 25.0, shell_variable="COPILOT_CLI"),
     "qwen": KnownClient("Qwen Code", 50.0, shell_variable="QWEN_CODE"),
     "kimi": KnownClient("Kimi Code", 25.0),
-    "kilo": KnownClient("Kilo", 3600.0, shell_variable="KILO"),
+    "kilo": KnownClient("Kilo", 3600.0, shell_variable="KILO", session_variable=OUR_SESSION),
     "crush": KnownClient("Crush", 25.0, installs=False),
 }
 """By the client's name on the command line, which is also the prefix of its name in MCP."""

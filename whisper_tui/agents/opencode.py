@@ -51,6 +51,7 @@ from whisper_tui.agents.own_rules import (
 from whisper_tui.agents.probe import canaries_of, prove_plugin
 from whisper_tui.agents.profile import ALL_MEASURED, Abilities, AnswerBudget, ClientProfile, ServerTable, WaitLimit
 from whisper_tui.agents.running_clients import option_of
+from whisper_tui.agents.shell_gate import ShellSetting
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -61,6 +62,8 @@ ALL_TOOLS = "const COMMANDS_ONLY = false"
 """The plugin's line with which it sees every tool."""
 COMPARES = 'hook_event_name: "tool.execute.after"'
 """The words of a plugin that compares what ran with what was approved."""
+NO_GATE = 'const GATE = ""'
+"""The plugin's line with which it leaves the shell as the settings name it."""
 TELLS_NOTHING = 'const CONTEXT = ""'
 """The plugin's line with which it does not tell the model about whisper_tui."""
 
@@ -204,6 +207,11 @@ class Edition:
                 yield RuleSource(layer / name, _own_rules_in)
 
 
+def shell_setting(edition: Edition) -> ShellSetting:
+    """Return the setting with the shell of the tool bash."""
+    return ShellSetting(edition.name, edition.title, ("shell",))
+
+
 def server_entry(request: InstallRequest) -> Member:
     """Return the MCP server's entry."""
     command = [*request.launch.server(own_shell=request.hook)]
@@ -220,6 +228,8 @@ def plugin_text(edition: Edition, request: InstallRequest) -> str:
     text = text.replace(f"{COMMAND_LINE}[]", f"{COMMAND_LINE}{line}", 1)
     if request.tells_model:
         text = text.replace(TELLS_NOTHING, TELLS_NOTHING.replace('""', json.dumps(CONTEXT)), 1)
+    gate = shell_setting(edition).gate(request, edition.configuration_of(request), JSON_WITH_COMMENTS)
+    text = text.replace(NO_GATE, NO_GATE.replace('""', json.dumps(gate)), 1)
     return text if request.tools else text.replace(ALL_TOOLS, ALL_TOOLS.replace("false", "true"), 1)
 
 
@@ -245,10 +255,12 @@ def plan_install(edition: Edition, request: InstallRequest) -> InstallPlan:
     tools = Permission(("permission",), offered, ours=offered.__eq__)
     shell = Permission(("permission", SHELL_TOOL), approved, ours=is_approved, left_alone="deny")
     rewrites = request.hook and not request.agent_runs
+    gate_entries, gates = shell_setting(edition).plan(request, path, JSON_WITH_COMMENTS)
     entries: list[tuple[FileEntry, bool]] = [
         (server_entry(request), request.mcp),
         (tools, request.mcp),
         (shell, rewrites),
+        *gate_entries,
         *((entry, request.gateway) for entry in behind),
     ]
     configuration = Shared.of(
@@ -260,13 +272,14 @@ def plan_install(edition: Edition, request: InstallRequest) -> InstallPlan:
         notes.append(
             f"{edition.title} downloads its plugin library at the first start; without a network that takes a minute"
         )
-    return InstallPlan([configuration, plugin], notes)
+    return InstallPlan([*gates, configuration, plugin], notes)
 
 
 def find(edition: Edition, context: DoctorContext, version: str | None) -> Findings:
     """Examine the plugins and the configuration."""
     result = Findings()
     told = False
+    configurations: dict[Path, Any] = {}
     if context.environ.get(pure := f"{edition.variable}_PURE", "") not in {"", "0", "false"}:
         result.checks.append(bad("hooks", f"{pure} switches all plugins off", f"Start {edition.title} without it"))
     for request in context.requests():
@@ -282,12 +295,15 @@ def find(edition: Edition, context: DoctorContext, version: str | None) -> Findi
             else:
                 result.others.append(OtherHook(path, "", "", ALWAYS_LOADED))
         path = edition.configuration_of(request)
-        plain = result.read(path, JSON_WITH_COMMENTS)
+        plain = configurations[path] = result.read(path, JSON_WITH_COMMENTS)
         result.others.extend(listed_plugins(path, plain, "plugin"))
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
+    if result.hooks:
+        # The plugin names the gate again after all settings were read.
+        shell_setting(edition).check(result, context, configurations, enforced=True)
     by_server, again = bool(result.servers), edition.reinstall
     result.checks.extend(
         human_note_checks(result, edition.title, f"{again} --no-mcp", again, told=told, by_server=by_server)

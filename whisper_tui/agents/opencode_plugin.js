@@ -6,6 +6,8 @@ import { resolve as absolute } from "node:path"
 
 const HOOK = []
 const COMMANDS_ONLY = false
+// The shell of the tool bash, whatever the settings of a project name.
+const GATE = ""
 // Told to the model, unless the tools of whisper_tui tell it.
 const CONTEXT = ""
 // Tools that neither change nor send anything.
@@ -103,6 +105,10 @@ function isAbout(call, { sessionID, permission, metadata }, directory) {
 export const WhisperTui = async ({ client, directory }) => ({
   config: async (config) => {
     servers = Object.keys(config?.mcp ?? {})
+    if (GATE && config) config.shell = GATE
+  },
+  "shell.env": async (input, output) => {
+    if (GATE && input.sessionID) output.env.WHISPER_TUI_SESSION = input.sessionID
   },
   "experimental.chat.system.transform": async (input, output) => {
     // Without a session, the model is asked for something beside the conversation.

@@ -267,6 +267,16 @@ def ask_hook(
     return None
 
 
+def prove_gate(gate: str, environ: Mapping[str, str], patience_s: float) -> str | None:
+    """Start the shell of a client with a canary that was not approved. None: it was stopped."""
+
+    def attempt(canary: Canary) -> str | None:
+        answer = run([gate, "-c", canary.command], environ, canary.directory, patience_s=patience_s)
+        return denied_by_supervisor(answer.err, canary)
+
+    return prove(attempt)
+
+
 def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | None:
     """The problem with a hook's answer to the canary. None: it denies the canary."""
     if answer.code == _BLOCKED and form.blocks_by_code:

@@ -262,6 +262,7 @@ def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home:
     from whisper_tui.policy.view import may_change_directory
     from whisper_tui.transports.codex_environment.environment_endpoint import ExecutorEndpoint
     from whisper_tui.transports.hook.exec_endpoint import ExecEndpoint, ShellDirectory
+    from whisper_tui.transports.hook.gate_endpoint import GateEndpoint
     from whisper_tui.transports.hook.hook_endpoint import HookEndpoint
     from whisper_tui.transports.hook.what_ran import WhatRan
     from whisper_tui.transports.shell_call import ShellCallEndpoint
@@ -273,6 +274,7 @@ def _shell_endpoints(supervisor: Supervisor, configuration: Configuration, home:
     inputs = supervisor.queries.input_file
     return {
         "hook": HookEndpoint(supervisor, shell_directory, what_ran),
+        "gate": GateEndpoint(supervisor, shell_directory, what_ran),
         "exec": ExecEndpoint(supervisor, descends, starter_words, inputs, shell_directory, what_ran=what_ran),
         "call": ShellCallEndpoint(supervisor, partial(_registry, configuration)),
         "executor": ExecutorEndpoint(supervisor),

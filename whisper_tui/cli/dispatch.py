@@ -34,6 +34,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.agent_entry:add_acp": ("acp",),
     "whisper_tui.cli.commands.agent_entry:add_hook": ("hook", "exec"),
     "whisper_tui.cli.commands.agent_entry:add_executor": ("executor",),
+    "whisper_tui.cli.commands.agent_entry:add_gate": ("gate",),
     "whisper_tui.cli.commands.call_tool:add_call": ("call",),
     "whisper_tui.cli.commands.list_calls:add_listing": ("list", "ps", "history"),
     "whisper_tui.cli.commands.list_calls:add_show": ("show",),

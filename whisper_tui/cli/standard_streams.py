@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-FAILS_CLOSED = {"hook": 2, "exec": 126}
+FAILS_CLOSED = {"hook": 2, "exec": 126, "gate": 126}
 """The exit codes for any failure of what agents start: every other code of a hook lets the command run."""
 
 if TYPE_CHECKING:

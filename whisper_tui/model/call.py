@@ -430,6 +430,9 @@ class CallRequest(Value):
     """True if the agent runs it itself once it is approved, out of the supervisor's sight."""
     takes_change: bool = True
     """False if the agent can only be told yes or no: an edited call would be carried out as it was asked."""
+    past_hook: bool = False
+    """True if it came to the agent's shell without an approval: it replaces what was approved, or no hook was asked.
+    The call of the session that asked for the same, approved or waiting, takes its place."""
 
 
 class ToolCall(Value):
@@ -455,6 +458,7 @@ class ToolCall(Value):
     follows: bool = False
     by_agent: bool = False
     takes_change: bool = True
+    past_hook: bool = False
     submitted_at: float
     """Seconds since the epoch."""
 

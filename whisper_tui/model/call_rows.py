@@ -103,6 +103,7 @@ def call_details(record: CallRecord, session: Session | None, *, still: bool = F
         "model": session.client.model or None if session and session.client else None,
         "asker": record.call.asker or None,
         "by_agent": record.call.by_agent,
+        "past_hook": record.call.past_hook,
         "spec": record.spec.model_dump(mode="json"),
         "seen": record.seen_digest(),
         "verdict": verdict.model_dump(mode="json") if verdict else None,

@@ -6,7 +6,7 @@ VERSION = 2
 OLDEST = 1
 """The oldest version that it still speaks."""
 
-HELLO_VERSIONS = {"mcp": 1, "hook": 1, "exec": 1, "call": 2, "executor": 1}
+HELLO_VERSIONS = {"mcp": 1, "hook": 1, "exec": 1, "gate": 1, "call": 2, "executor": 1}
 """The version in which the lines of an operation last changed, which is what its program says in its hello.
 
 Hooks and relays are started from the installed version while the supervisor of the version before still runs: that

@@ -146,7 +146,19 @@ def card(
 
 def _outcome_and_risks(record: CallRecord) -> tuple[Paragraph, ...]:
     stands = _outcome(record)
-    return (*((*stands, BLANK) if stands else ()), *_risks(record))
+    return (*((*stands, BLANK) if stands else ()), *_past_hook(record), *_risks(record))
+
+
+PAST_HOOK = (
+    "The agent's shell was given this command without an approval: another hook or plugin may have put it in the place "
+    "of an approved one."
+)
+
+
+def _past_hook(record: CallRecord) -> tuple[Paragraph, ...]:
+    if not record.call.past_hook:
+        return ()
+    return (Paragraph(said(PAST_HOOK, "risk"), (Span(" ! ", "risk"),)), BLANK)
 
 
 def _commands(

@@ -18,6 +18,10 @@ WHAT_RAN = "whisper_tui.transports.hook.what_ran."
 RAN = "tests/transports/hooks/test_what_ran.py::"
 AFTER = "tests/cli/test_after_hook.py::"
 
+GATE = "whisper_tui.transports.hook.gate_program."
+GATE_TESTS = "tests/cli/test_gate.py::"
+SHELL_LINES = "tests/transports/hooks/test_shell_lines.py::"
+
 KEPT_WAITING = "tests/supervisor/test_kept_waiting.py::"
 
 WHAT_WAS_APPROVED = (
@@ -341,5 +345,61 @@ WHAT_WAS_APPROVED = (
         "await self._end_run()\nraise",
         "raise",
         ("tests/fuzz/test_hooks.py::test_pieces_of_any_shape_end_the_run_of_a_ticket_and_nothing_else",),
+    ),
+    Mutation(
+        "gate: only the hook's own line runs unasked",
+        GATE + "run_gate",
+        "is_own(gate.client, line) or is_approved_line(gate, line.command)",
+        "True",
+        (GATE_TESTS + "test_a_command_in_the_place_of_the_approved_one_is_held_in_the_same_session",),
+    ),
+    Mutation(
+        "gate: nothing behind the line of a ticket",
+        GATE + "is_approved_line",
+        "return not rest or rest == f\"&& cd -P {shlex.quote(f'{gate.directories}/{ticket}')}\"",
+        "return True",
+        (SHELL_LINES + "test_no_other_line_is",),
+    ),
+    Mutation(
+        "gate: the directories of this whisper_tui",
+        GATE + "is_approved_line",
+        "not gate.usual",
+        "False",
+        (SHELL_LINES + "test_no_other_line_is",),
+    ),
+    Mutation(
+        "gate: a command inside of quotes is no line of the client",
+        "whisper_tui.agents.shell_lines.shell_line",
+        "not _is_whole(found.string[: found.start()])",
+        "False",
+        (SHELL_LINES + "test_an_unknown_form_of_claude_code_is_a_command_as_a_whole",),
+    ),
+    Mutation(
+        "gate: the client's own questions have their own form",
+        "whisper_tui.agents.shell_lines.is_own",
+        'client != "claude"',
+        "False",
+        (SHELL_LINES + "test_what_claude_code_itself_asks_of_its_shell_is_its_own",),
+    ),
+    Mutation(
+        "gate: variables with which a shell runs other text",
+        GATE + "environment_of",
+        "name not in FORBIDDEN and not _shadows(name)",
+        "True",
+        (SHELL_LINES + "test_nothing_of_a_project_runs_before_the_text",),
+    ),
+    Mutation(
+        "gate: no commands on standard input",
+        GATE + "_without_text",
+        "options and os.isatty(0) and os.isatty(1)",
+        "True",
+        (GATE_TESTS + "test_commands_on_standard_input_and_scripts_do_not_run",),
+    ),
+    Mutation(
+        "gate: an approved call is known by its text only before it starts",
+        "whisper_tui.supervisor.approvals.admission.Deduplicator._waits",
+        "isinstance(self._store.call(call_id).state, Unjudged | Waiting | Held)",
+        "False",
+        (GATE_TESTS + "test_the_approved_text_itself_needs_no_second_approval",),
     ),
 )

@@ -1,4 +1,4 @@
-"""`mcp`, `acp`, `hook`, `exec` and `executor`: the subcommands that agents and editors start."""
+"""`mcp`, `acp`, `hook`, `exec`, `gate` and `executor`: the subcommands that agents and editors start."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from whisper_tui.cli.subcommand import (
 )
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.transports.hook.hook_program import run_hook
-from whisper_tui.wire.light_client import usual_directories
+from whisper_tui.wire.light_client import quick_runtime, usual_directories
 
 if TYPE_CHECKING:
     from _socket import socket as Connection
@@ -240,6 +240,40 @@ def add_executor(verbs: Subcommands) -> None:
         help="ask about each text that Codex types into a command, or let the approval of the command cover it "
         "(default: ask)",
     )
+
+
+def add_gate(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    parser = verbs.add(
+        "gate",
+        "be the shell of an agent client (internal: install writes this)",
+        _gate,
+        details="It runs approved commands in the shell, and asks about every other one.",
+    )
+    parser.add_argument("client", choices=tuple(KNOWN), metavar="CLIENT", help=", ".join(KNOWN))
+    parser.add_argument("--shell", required=True, metavar="PATH", help="the shell")
+    parser.add_argument(
+        "--deadline", type=seconds, required=True, metavar="SECONDS", help="deny after SECONDS, before the client does"
+    )
+    parser.add_argument("words", nargs="*", metavar="ARGUMENT", help="the arguments of the shell, after --")
+
+
+def _gate(options: Options) -> int:
+    from whisper_tui.transports.hook.gate_program import Gate, run_gate
+
+    environ, places = of_agents(os.environ), home_options(options)
+    usual = usual_directories(environ)
+    runtime = quick_runtime(places, environ)
+    gate = Gate(
+        client=options.client,
+        shell=options.shell,
+        launcher=launcher(),
+        places=places,
+        usual=not places or (usual is not None and places == ["--directories", *usual]),
+        directories=f"{runtime or subcommand.home_at(places, environ).runtime}/directories",
+        deadline_s=options.deadline,
+    )
+    return run_gate(gate, options.words, lambda: subcommand.reach(places, environ))
 
 
 def _executor(options: Options) -> int:

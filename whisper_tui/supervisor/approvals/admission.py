@@ -120,9 +120,19 @@ class Deduplicator:
         if request.dedup_key is None:
             return None
         place = request.session_id, request.dedup_key
+        if (
+            request.past_hook
+            and (known := next(filter(self._waits, tuple(self._open.get(place, ()))), None)) is not None
+        ):
+            # What was approved came back, because another hook has passed it on unchanged (decision 35).
+            return known
         if request.join_open and (known := next(iter(self._open.get(place, ())), None)) is not None:
             return known
         return next(filter(self._lasts, tuple(self._left.get(place, ()))), None) if request.rejoin else None
+
+    def _waits(self, call_id: str) -> bool:
+        """True if a call has not started."""
+        return isinstance(self._store.call(call_id).state, Unjudged | Waiting | Held)
 
     def _lasts(self, call_id: str) -> bool:
         """True if a call that was left can still be rejoined; one that cannot is forgotten."""

@@ -9,7 +9,7 @@ import secrets
 import shlex
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
@@ -102,7 +102,7 @@ def checked(hello: Content) -> tuple[HookHello, HookFormat]:
     try:
         said = HookHello.model_validate(hello)
     except ValidationError as error:
-        raise InvalidRequest(f"the hook's hello is wrong: {_first(error)}") from error
+        raise InvalidRequest(f"the hook's hello is wrong: {first_problem(error)}") from error
     return said, profile_of(said.client).hook
 
 
@@ -132,7 +132,7 @@ def _is_users_decision(record: CallRecord) -> bool:
     return by is not None and (by.surface != "rule" or (own and bool(by.who)))
 
 
-def _first(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
     """Return the first problem without the value, because that is an agent's text."""
     problem = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
@@ -158,6 +158,9 @@ class DecidedCalls:
 
 class HookQuestion:
     """One request of a hook. After `give_up`, the call waits for the agent to ask again."""
+
+    past_hook: ClassVar[bool] = False
+    """True if the command came to the agent's shell without this question (decision 35)."""
 
     def __init__(
         self,
@@ -186,10 +189,14 @@ class HookQuestion:
         asked = self._client.read(await self._with_servers(content))
         if asked is None:
             return NO_DECISION
+        return await self.answer_to(asked)
+
+    async def answer_to(self, asked: HookRequest) -> HookAnswer:
+        """Submit what was asked, and wait for the decision."""
         asked = replace(asked, session=self._session_name(asked.session))
         canary = CANARY.search(_named(asked.command))
         if canary is not None:
-            return self._client.deny(f"whisper_tui: the gate is live (canary {canary[0]})")
+            return self.deny_answer(f"whisper_tui: the gate is live (canary {canary[0]})")
         if await self._is_asked_by_server(asked):
             # Not without a decision: then the client would ask, and the server as well.
             return self._allow(replace(asked, decided=True), None, "", None)
@@ -200,6 +207,14 @@ class HookQuestion:
         except TimeoutError:
             return await self._deny_at_deadline(asked)
         return await self._decided(asked, record)
+
+    def allow_answer(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
+        """Return the answer that lets the agent's program go on with these arguments."""
+        return self._client.allow(asked, arguments, note)
+
+    def deny_answer(self, reason: str) -> HookAnswer:
+        """Return the answer that denies."""
+        return self._client.deny(reason)
 
     def _session_name(self, named: str) -> str:
         """Return the client's name of its session, or that of its process."""
@@ -266,7 +281,7 @@ class HookQuestion:
         try:
             return await self._checked_request(asked)
         except ValidationError as error:
-            raise InvalidRequest(f"the hook's input is wrong: {_first(error)}") from error
+            raise InvalidRequest(f"the hook's input is wrong: {first_problem(error)}") from error
 
     async def _checked_request(self, asked: HookRequest) -> CallRequest:
         session = await self._session(asked)
@@ -294,6 +309,7 @@ class HookQuestion:
             follows=asked.tool in self._client.keeps_directory,
             by_agent=self._hello.agent_runs or not is_shell or not self._client.takes_result,
             takes_change=self._client.takes_result,
+            past_hook=self.past_hook,
         )
 
     async def _session(self, asked: HookRequest) -> Session:
@@ -328,14 +344,14 @@ class HookQuestion:
                 return self._allow(asked, self._running(asked, self._launch(record)), note, record)
             case Ended(ending=HandedOver()) if isinstance(asked.command, Shell):
                 arguments = self._running(asked, _command_for_agent(record)) if self._client.takes_result else None
-                self._what_ran.allowed(self._client, asked, arguments, record)
-                return self._client.allow(asked, arguments, note)
+                self._expect(asked, arguments, record)
+                return self.allow_answer(asked, arguments, note)
             case Ended(ending=HandedOver()):
                 return await self._carried_out(asked, record, note)
             case Ended(ending=Denied() | Withdrawn() | Lost() as ending):
-                return self._client.deny(failure_of(ending, asked.command.kind).message)
+                return self.deny_answer(failure_of(ending, asked.command.kind).message)
             case _:
-                return self._client.deny(
+                return self.deny_answer(
                     f"call {record.id} has already been started; ask for it again if you want to repeat it"
                 )
 
@@ -348,22 +364,27 @@ class HookQuestion:
         command = record.spec.command
         if isinstance(command, Function):
             if record.edited and not self._client.takes_result:
-                return self._client.deny("the agent's program takes no other arguments than its own")
+                return self.deny_answer("the agent's program takes no other arguments than its own")
             return self._allow(asked, command.arguments if record.edited else None, note, record)
         try:
             arguments, change = await asyncio.to_thread(arguments_for, self._client, asked, record)
         except WhisperError as error:
-            return self._client.deny(f"Approved, but not done: {error.sentence()}")
+            return self.deny_answer(f"Approved, but not done: {error.sentence()}")
         return self._allow(asked, arguments, change or note, record)
 
     def _allow(self, asked: HookRequest, arguments: Content | None, note: str, record: CallRecord | None) -> HookAnswer:
         """Let the agent's program go on. Its own question about the same call is answered like this one."""
         if record is not None:
-            self._what_ran.allowed(self._client, asked, arguments, record)
+            self._expect(asked, arguments, record)
         if asked.decided and self._client.question_event:
             given = asked.tool_input if arguments is None else arguments
             self._decisions.keep(self._key(parsed(self._hello.input), given))
-        return self._client.allow(asked, arguments, note)
+        return self.allow_answer(asked, arguments, note)
+
+    def _expect(self, asked: HookRequest, arguments: Content | None, record: CallRecord) -> None:
+        # The events of the client name the text that came to its shell, not the ticket that the gate was given for it.
+        if not self.past_hook:
+            self._what_ran.allowed(self._client, asked, arguments, record)
 
     def _key(self, content: Content, tool_input: object) -> str:
         """Return the text by which a client's own question is known to be about the same call."""
@@ -376,7 +397,7 @@ class HookQuestion:
         """Deny at the agent's deadline, and tell it to ask again. The call waits for that (decision 17)."""
         await self.give_up("the hook's deadline has passed")
         noun, done, again = _WORDS[asked.command.kind]
-        return self._client.deny(
+        return self.deny_answer(
             f"Not approved yet, and nothing {done}: no human has decided about this {noun} in whisper_tui so far "
             f"(ticket {self._call_id}). {again} again to keep waiting; do not try another way."
         )
@@ -438,11 +459,15 @@ class HookEndpoint:
         self._what_ran = what_ran
         self._decisions = DecidedCalls()
 
+    def question(self, hello: dict[str, Any]) -> HookQuestion:
+        """Return the request of a hello. Raises `InvalidRequest`."""
+        return HookQuestion(self._supervision, hello, self._following, self._decisions, self._what_ran)
+
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]) -> None:
         """Serve one connection. If it ends before the answer, the agent has stopped waiting."""
         asking: HookQuestion | None = None
         try:
-            asking = HookQuestion(self._supervision, hello, self._following, self._decisions, self._what_ran)
+            asking = self.question(hello)
             said = await unless_gone(asking.answer(), reader)
         except WhisperError as error:
             said = HookAnswer(stderr=f"whisper_tui: {error.sentence()}\n", code=REFUSED)

@@ -60,7 +60,7 @@ def run_hook(
     """
     try:
         hello = _hello(client, _stdin(), deadline_s, agent_runs=agent_runs, launcher=launcher, places=places)
-        code, stdout, stderr = _ask(connect, hello, time.monotonic() + deadline_s + MARGIN_S)
+        code, stdout, stderr = ask(connect, hello, time.monotonic() + deadline_s + MARGIN_S)
     except KeyboardInterrupt:
         return 0 if after else REFUSED  # An interrupted hook must not let the command run.
     except Exception as error:  # noqa: BLE001  after any other failure the client would run the command
@@ -74,7 +74,7 @@ def run_hook(
     return code
 
 
-def _ask(connect: "Connect", hello: bytes, deadline: float) -> tuple[int, bytes, bytes]:
+def ask(connect: "Connect", hello: bytes, deadline: float) -> tuple[int, bytes, bytes]:
     """Ask until there is an answer."""
     # A supervisor may be replaced while a human decides. With the same nonce it is the same call.
     while True:

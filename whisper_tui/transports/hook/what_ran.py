@@ -113,6 +113,8 @@ class WhatRan:
         self._look_again_s = look_again_s
         self._sessions: OrderedDict[tuple[str, str], deque[AllowedCall]] = OrderedDict()
         self._by_id: WeakValueDictionary[str, AllowedCall] = WeakValueDictionary()
+        self._held: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
+        """Commands that came to the gate in the place of others, by session: they did not run without a decision."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def allowed(self, client: HookFormat, asked: HookRequest, arguments: Content | None, record: CallRecord) -> None:
@@ -142,6 +144,13 @@ class WhatRan:
         """Note that the ticket of a call was shown."""
         if (call := self._by_id.get(call_id)) is not None:
             call.shown = True
+
+    def held_at_gate(self, client: HookFormat, session: str, command: str) -> None:
+        """Note that a command without an approval has become a call of its own, for one event about it."""
+        self._held.setdefault((client.name, session), deque(maxlen=MOST_CALLS)).append(command)
+        self._held.move_to_end((client.name, session))
+        if len(self._held) > MOST_SESSIONS:
+            self._held.popitem(last=False)
 
     def asked_itself(self, client: HookFormat, session: str, tool: str, tool_input: object) -> None:
         """Note that a client asks its own user about a call."""
@@ -175,9 +184,21 @@ class WhatRan:
         found = differences[-1:] if done.call_id is not None else (open_calls or differences[-1:])
         for call, different in found[:1]:
             call.over = True
+            if different is not None and self._was_held(client, done):
+                # Its card says that it came in the place of another: the human knows, and has decided.
+                call.shown = True
+                return ""
             if different is not None:
                 return self._replaced(call, different, is_command=client.runs_commands(done.tool))
         return ""
+
+    def _was_held(self, client: HookFormat, done: DoneCall) -> bool:
+        held = self._held.get((client.name, done.session), ())
+        command = done.tool_input.get("command")
+        if not isinstance(command, str) or not client.runs_commands(done.tool) or command not in held:
+            return False
+        self._held[client.name, done.session].remove(command)
+        return True
 
     def _candidates(self, client: HookFormat, done: DoneCall) -> list[AllowedCall]:
         """Return the calls that an event may be about, oldest first."""
