@@ -17,6 +17,7 @@ from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.ancestry import ProcessSeen, ancestry, is_supervisor, origin_by_mark, parse_ps, read_process
+from whisper_tui.system.own_program import own_program
 from whisper_tui.system.processes import INSIDE
 from whisper_tui.wire.peers import why_supervised
 from whisper_tui.wire.server import serve
@@ -77,6 +78,8 @@ def test_a_supervisor_may_take_the_place_of_another():
 @pytest.mark.parametrize(
     ("words", "is_one"),
     [
+        (" ".join([*own_program(), "supervise", "--home", "/h"]), True),
+        (" ".join([*own_program(), "approve", "1"]), False),
         ("/usr/bin/python3 -m whisper_tui supervise --home /h", True),
         ("/usr/bin/python3 -I -m whisper_tui supervise --directories /c /s /r --tell 5", True),
         ("/h/bin/python /h/bin/whisper-tui --home /h supervise", True),

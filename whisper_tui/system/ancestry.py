@@ -26,6 +26,7 @@ _SO_PEERPIDFD = 77
 _SSH_CONNECTION = b"SSH_CONNECTION"
 _SSH_CONNECTION_IN_PS = re.compile(rb" SSH_CONNECTION=(\S+ \d+ \S+ \d+)(?= |\Z)")
 _SSH_SERVER = re.compile(rb"(?:\S*/)?(?:sshd(?:-session|-auth)?|dropbear)(?::|\s|\0|\Z)")
+_MAIN_FILE = b"/whisper_tui/__main__.py"
 _FIRST_WORDS = 10
 """Words of a command line among which the subcommand of whisper-tui is."""
 _TRIES = 5
@@ -211,7 +212,8 @@ def is_supervisor(command: bytes) -> bool:
     words = re.split(rb"[ \0]", command, maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]
     named = [word.rpartition(b"/")[2] for word in words]
     for at, word in enumerate(named):
-        if (word == b"whisper_tui" and words[at - 1] == b"-m") or (word == b"whisper-tui" and at <= 1):
+        is_main = words[at].endswith(_MAIN_FILE) or (word == b"whisper_tui" and words[at - 1] == b"-m")
+        if is_main or (word == b"whisper-tui" and at <= 1):
             return b"supervise" in words[at + 1 :]
     return False
 
