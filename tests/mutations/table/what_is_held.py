@@ -27,7 +27,7 @@ WHAT_IS_HELD = (
         "whisper_tui.system.own_program.own_program",
         "_WITH_USER_SITE if _is_linked_by_user() else _ISOLATED",
         "()",
-        ("tests/install/test_place.py::test_code_of_a_project_does_not_answer_for_the_hook",),
+        ("tests/structure/test_isolated_python.py::test_each_command_line_is_isolated_and_absolute",),
     ),
     Mutation(
         "hooks of earlier versions, which a project can replace",
