@@ -43,11 +43,8 @@ def _known_rights(rights: int, version: int) -> int:
     return rights
 
 
-def _permit(rules: int, path: str, rights: int) -> None:
-    try:
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return
+def _permit(rules: int, fd: int, rights: int) -> None:
+    """Add a rule for an opened file or directory, and close it. Raises `OSError`."""
     try:
         syscalls.add_paths(rules, (syscalls.path_rule(_fitting(rights, fd), fd),))
     finally:
@@ -95,8 +92,15 @@ class SystemRules:
         return rules
 
     def permit(self, rules: int, path: str, rights: int) -> None:
-        """Grant rights beneath a path, if it exists and can be opened. Raises `OSError`."""
-        _permit(rules, path, _known_rights(rights, self._version))
+        """Grant rights beneath a real path, if it exists and can be opened. Raises `OSError`.
+
+        Nothing is granted if a part of it is a symbolic link by now: it would lead to what nobody has judged.
+        """
+        try:
+            fd = syscalls.open_unlinked(path)
+        except OSError:
+            return
+        _permit(rules, fd, _known_rights(rights, self._version))
 
     def _grant(self, rules: int) -> None:
         # A file that was replaced, such as /etc/passwd, changes its directory.
@@ -104,7 +108,11 @@ class SystemRules:
             self._open()
         syscalls.add_paths(rules, self._packed)
         for path, rights in self._closed:
-            _permit(rules, path, rights)
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            _permit(rules, fd, rights)
 
     def __del__(self) -> None:
         self.close()

@@ -215,7 +215,12 @@ def file_handle(path: str) -> bytes:
 
 def open_directory(path: str) -> int:
     """Open a directory for lookups. Raises `OSError` if any part of its path is a symbolic link."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    return open_unlinked(path, os.O_DIRECTORY)
+
+
+def open_unlinked(path: str, flags: int = 0) -> int:
+    """Open a file or directory by its path alone. Raises `OSError` if any part of the path is a symbolic link."""
+    flags |= os.O_PATH | os.O_CLOEXEC
     how = struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
     try:
         return call("openat2", AT_FDCWD, os.fsencode(path), how, len(how))

@@ -97,7 +97,7 @@ PREVIEWS = (
     ),
     Mutation(
         "parents of real files are opened without links",
-        "whisper_tui.system.syscalls.open_directory",
+        "whisper_tui.system.syscalls.open_unlinked",
         'struct.pack("=QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)',
         'struct.pack("=QQQ", flags, 0, 0)',
         (TRANSITION + "test_a_parent_that_becomes_a_symbolic_link_redirects_nothing",),

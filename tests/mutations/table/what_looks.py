@@ -9,6 +9,13 @@ OWN = "tests/supervisor/engine/test_workspace_repository.py::"
 
 WHAT_LOOKS = (
     Mutation(
+        "a judged directory that has become a link",
+        "whisper_tui.system.landlock_rules.SystemRules.permit",
+        "syscalls.open_unlinked(path)",
+        "os.open(path, os.O_PATH | os.O_CLOEXEC)",
+        ("tests/supervisor/engine/test_sandbox.py::test_a_directory_that_has_become_a_link_is_not_opened",),
+    ),
+    Mutation(
         "the cage: other processes",
         "whisper_tui.system.caged_program._instructions",
         "unless_bits(0, _CLONE_THREAD, syscalls.RET_USER_NOTIF)",

@@ -63,6 +63,17 @@ def box(engine: Engine) -> Box:
     return Box(engine)
 
 
+async def test_a_directory_that_has_become_a_link_is_not_opened(box: Box, tmp_path: Path) -> None:
+    closed, judged = tmp_path / "closed", tmp_path / "judged"
+    closed.mkdir()
+    (closed / "secret").write_text("secret\n")
+    judged.symlink_to(closed)
+    await box.run(f"cat {judged}/secret", read=(str(judged), f"{judged}/secret"))
+    assert (box.ended.ending, box.out) == (Exited(code=1), b"")
+    await box.run(f"cat {closed}/secret", read=(str(closed),))
+    assert (box.ended.ending, box.out) == (Exited(code=0), b"secret\n")
+
+
 async def test_a_sandboxed_command_reads_the_workspace_and_the_system(box: Box) -> None:
     await box.run("cat known.txt; head -c 5 /etc/passwd")
     assert box.ended.ending == Exited(code=0)

@@ -139,7 +139,7 @@ def with_private_directory(
     except OSError as error:
         raise no_channel("a temporary directory", error) from None
     asked = order["sandbox"]
-    opened = {**order, "sandbox": {**asked, "write": [*asked["write"], directory, *terminal]}}
+    opened = {**order, "sandbox": {**asked, "write": [*asked["write"], os.path.realpath(directory), *terminal]}}
     return opened, {**environment, "TMPDIR": directory}
 
 
