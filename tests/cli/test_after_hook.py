@@ -48,6 +48,16 @@ def test_what_ran_instead_is_in_list_show_history_story_and_export(shell: Shell)
     assert "ALARM: " in shell.instance.run("export", "--session", row["session_id"], "--format", "markdown").stdout
 
 
+def test_a_supervisor_that_is_reached_by_the_slower_way_is_told_too(shell: Shell) -> None:
+    question, _ = approved(shell, "echo asked")
+    # The path of the socket is longer than any address of one.
+    deep = shell.instance.workspace / ("d" * 120)
+    deep.symlink_to(shell.instance.root)
+    told = ran(shell, question, OTHER, "--home", str(deep))
+    assert b"something else was run than what was approved" in told.stdout
+    assert shell.row("1")["alarm"]["ran"] == OTHER
+
+
 def test_the_approved_command_and_an_unknown_call_are_answered_with_nothing(shell: Shell) -> None:
     question, command = approved(shell, "echo asked")
     assert shell.run(command.split()).stdout == b"asked\n"

@@ -24,6 +24,8 @@ import socket, sys
 from whisper_tui.system import processes
 if sys.argv[2] == "marked":
     processes.mark_supervised()
+if sys.argv[2] == "supervisor":
+    processes.mark_supervisor()
 listening = socket.socket(socket.AF_UNIX)
 listening.bind(sys.argv[1])
 listening.listen()
@@ -56,9 +58,9 @@ def test_a_supervised_command_that_listens_in_the_place_of_the_supervisor_is_not
     assert connect_quickly(str(home.runtime)) is None
 
 
-@pytest.mark.parametrize("listener", ["unmarked"], indirect=True)
+@pytest.mark.parametrize("listener", ["unmarked", "supervisor"], indirect=True)
 @pytest.mark.usefixtures("listener")
-def test_an_unmarked_process_is_accepted(home):
+def test_a_supervisor_and_an_unmarked_process_are_accepted_by_the_quick_way_too(home):
     for connection in (connect(home), connect_quickly(str(home.runtime))):
         assert connection is not None
         connection.close()

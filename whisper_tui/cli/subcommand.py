@@ -362,6 +362,18 @@ def connect(places: Sequence[str], environ: Mapping[str, str] = os.environ) -> "
     return connect_quickly(runtime) if runtime is not None else None
 
 
+def connect_running(places: Sequence[str], environ: Mapping[str, str] = os.environ) -> "Connection":
+    """Connect to the running supervisor, and start none. Raises `WhisperError`."""
+    connection = connect(places, environ)
+    if connection is None:
+        from whisper_tui.wire import rendezvous
+
+        connection = rendezvous.connect(home_at(places, environ))
+    if connection is None:
+        raise Unavailable("no supervisor runs")
+    return connection
+
+
 def reach(places: Sequence[str], environ: Mapping[str, str] = os.environ) -> "Connection":
     """Connect to the supervisor, and start one if none runs. Raises `WhisperError`."""
     connection = connect(places, environ)

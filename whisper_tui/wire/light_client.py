@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
-from whisper_tui.system.processes import peer_process
+from whisper_tui.system.processes import mark_in_limits, peer_process
 from whisper_tui.wire.protocol import HAND_OVER, check_greeting, hello
 
 if TYPE_CHECKING:
@@ -217,20 +217,12 @@ def connect_quickly(runtime: str) -> "Connection | None":
 
 
 def _may_be_supervised(pid: int) -> bool:
-    """Return True if a process may have the mark of supervised commands. Then the full check decides."""
-    # The mark is a finite limit of file locks. Linux ignores it, and every descendant inherits it. A container may set
-    # one for all of its processes, so a limit that this process has too is not a mark of the other one.
+    """Return True if a process may be a supervised command. Then the full check decides."""
     try:
-        limit = _file_locks(pid)
-        return limit != b"unlimited" and limit != _file_locks(os.getpid())
-    except (OSError, IndexError):
+        with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
+            return mark_in_limits(file.read()) == "command"
+    except OSError:
         return True
-
-
-def _file_locks(pid: int) -> bytes:
-    """Return the hard limit of file locks as text. Raises `OSError`, and `IndexError` if the system shows none."""
-    with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
-        return file.read().partition(b"Max file locks")[2].split(None, 2)[1]
 
 
 def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | None:

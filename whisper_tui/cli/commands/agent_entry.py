@@ -17,7 +17,7 @@ from whisper_tui.cli.subcommand import (
     launcher,
     of_agents,
 )
-from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.transports.hook.hook_program import run_hook
 from whisper_tui.wire.light_client import quick_runtime, usual_directories
 
@@ -291,16 +291,11 @@ def _hook(options: Options) -> int:
     environ = of_agents(os.environ)
     places = home_options(options)
     usual = usual_directories(environ)
-
-    def connection() -> "Connection":
-        found = subcommand.connect(places, environ) if options.after else subcommand.reach(places, environ)
-        if found is None:
-            raise Unavailable("no supervisor runs")
-        return found
-
+    # After a tool nothing can be held any more, so no supervisor is started for it.
+    find = subcommand.connect_running if options.after else subcommand.reach
     return run_hook(
         options.client,
-        connection,
+        lambda: find(places, environ),
         deadline_s=KNOWN[options.client].deadline_s if options.deadline is None else options.deadline,
         agent_runs=options.agent_runs,
         launcher=launcher(),
