@@ -12,7 +12,7 @@ from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
 from whisper_tui.system.processes import peer_process
 from whisper_tui.system.state_directory import is_occupied
-from whisper_tui.wire.rendezvous import connect
+from whisper_tui.wire.rendezvous import FOR_AGENTS, connect, hold
 
 pytestmark = outside_only
 
@@ -146,4 +146,26 @@ def test_a_held_stop_lasts_until_a_human_starts_the_supervisor(instance):
     assert not is_occupied(instance.home.state)
     assert instance.run("restart").returncode == 0
     assert instance.run("stop").returncode == 0
+    assert instance.run("list").returncode == 0
+
+
+MARKED = """
+import os, sys
+from whisper_tui.system import processes
+getattr(processes, sys.argv[1])(*map(int, sys.argv[2:3]))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
+@outside_only
+@pytest.mark.parametrize("mark", ["mark_agent", "mark_supervised"])
+def test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that_was_stopped(instance, mark):
+    instance.run("restart")
+    instance.run("stop")
+    hold(instance.home, FOR_AGENTS)
+    words = [sys.executable, "-c", MARKED, mark, "0", *PROGRAM, "list", "--home", str(instance.root)]
+    refused = subprocess.run(words, capture_output=True, check=False, text=True, timeout=90)
+    assert refused.returncode == 3 and "stays stopped until a human starts it" in refused.stderr
+    assert not is_occupied(instance.home.state)
     assert instance.run("list").returncode == 0

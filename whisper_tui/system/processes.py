@@ -362,12 +362,22 @@ def mark_in_limits(limits: bytes) -> Mark | None:
         return None
     if shown == own:
         return "supervisor" if os.getpid() in _marked_as_supervisors else None
-    return "command" if shown <= COMMANDS else "agent" if shown <= AGENTS else "supervisor"
+    return _mark_of(shown)
+
+
+def mark_here() -> Mark | None:
+    """Return the mark of this process, by its own limit alone. None: no mark."""
+    own = _as_number(_hard_limit(0)) if LINUX else SUPERVISORS + 1
+    return _mark_of(own) if own <= SUPERVISORS else None
 
 
 def is_supervised_here() -> bool:
     """True if this process descends from a supervised command."""
-    return LINUX and _hard_limit(0) <= COMMANDS and _hard_limit(0) != resource.RLIM_INFINITY
+    return mark_here() == "command"
+
+
+def _mark_of(limit: float) -> Mark:
+    return "command" if limit <= COMMANDS else "agent" if limit <= AGENTS else "supervisor"
 
 
 def _available_mark(mark: int) -> int:

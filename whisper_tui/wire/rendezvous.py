@@ -148,17 +148,11 @@ def release(home: Directories) -> None:
 def _check_held(home: Directories, *, for_agent: bool) -> None:
     content = held(home)
     # An agent may also run a human's subcommand in its own shell. The mark of agents shows that.
-    if content is not None and (content != FOR_AGENTS or for_agent or _is_marked_here()):
+    if content is not None and (content != FOR_AGENTS or for_agent or processes.mark_here() is not None):
         raise Unavailable(
             "the supervisor was stopped, and stays stopped until a human starts it",
             hint="Start it with whisper-tui restart, or open the cockpit",
         )
-
-
-def _is_marked_here() -> bool:
-    if sys.platform != "linux":
-        return False
-    return processes.mark_in_limits(Path("/proc/self/limits").read_bytes()) is not None
 
 
 def stopped_on_purpose(home: Directories) -> bool:

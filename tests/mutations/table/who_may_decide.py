@@ -55,6 +55,16 @@ WHO_MAY_DECIDE = (
         ),
     ),
     Mutation(
+        "what has a mark starts no supervisor that was stopped",
+        "whisper_tui.wire.rendezvous._check_held",
+        "processes.mark_here() is not None",
+        "False",
+        (
+            "tests/cli/test_restart.py::"
+            "test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that_was_stopped",
+        ),
+    ),
+    Mutation(
         "the mark of what keepers start",
         "whisper_tui.supervisor.keeper.zygote.main",
         "processes.mark_supervised()",
