@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Instance
+from tests.cli.conftest import ANSWER_S, Instance
 from tests.outside import outside_only
 from whisper_tui.supervisor.journal.sqlite_file import check_file, link
 
@@ -79,3 +79,28 @@ def test_an_approval_outlives_a_stop_and_a_restart_and_not_a_kill(instance):
     assert instance.rows("show", call_id)["state"] == "waiting"
     assert instance.run("resume").returncode == 0
     assert instance.rows("show", call_id)["state"] == "waiting"
+
+
+def echoed(instance: Instance, word: str, call_id: str) -> None:
+    """A human approves a call, and the agent gets its output."""
+    process = instance.call("execute_command", command="echo", args=[word])
+    assert instance.run("approve", call_id).returncode == 0
+    assert word in process.communicate(timeout=ANSWER_S)[0]
+
+
+@pytest.mark.parametrize("left", ["no journal", "an empty one"])
+def test_after_the_journal_was_lost_no_number_of_a_call_comes_again(instance, left):
+    assert instance.run("restart").returncode == 0
+    echoed(instance, "first", "1")
+    assert instance.run("stop").returncode == 0
+    for path in journal_of(instance).parent.glob("journal.sqlite*"):
+        path.rename(path.with_name(f"old-{path.name}"))
+    if left == "an empty one":
+        journal_of(instance).touch(mode=0o600)
+    assert instance.run("restart").returncode == 0
+    pid = instance.rows("status")["pid"]
+    echoed(instance, "second", "2")
+    (row,) = instance.rows("history")
+    assert (row["id"], row["exit_code"]) == ("2", 0)
+    assert instance.rows("status")["pid"] == pid, "the supervisor goes on"
+    assert "files of calls up to 1" in (Path(instance.home.state) / "supervisor.log").read_text()

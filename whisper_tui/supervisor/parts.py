@@ -42,6 +42,7 @@ from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.supervisor.sessions import Environments, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.supervisor.unknown_files import number_beyond
 from whisper_tui.system.host_files import home_of_user
 from whisper_tui.system.state_directory import Directories
 
@@ -155,6 +156,7 @@ def assemble(
     fail: Callable[[], None],
 ) -> Parts:
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
+    number_beyond(store.journal, str(home.state))
     environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
     judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
     looks = Examinations(judge, executor.connection if isinstance(executor, HasPlaces) else no_places)

@@ -12,7 +12,7 @@ import pytest
 from tests.supervisor.engine.conftest import Engine, until
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
-from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
+from whisper_tui.model.errors import BadStateDirectory, NotRunning, Unavailable
 from whisper_tui.model.run import OutputSizes
 from whisper_tui.supervisor.keeper.zygote import IDLE_KEEPERS
 from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawned
@@ -180,7 +180,7 @@ async def test_a_command_that_ends_in_time_is_not_timed_out(engine: Engine):
 
 async def test_an_attempt_is_started_at_most_once(engine: Engine):
     key = await engine.run("echo once >> runs")
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(Unavailable):
         await engine.start("echo twice >> runs", key=key)
     assert (engine.workspace / "runs").read_text() == "once\n"
 

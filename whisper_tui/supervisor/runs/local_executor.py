@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotRunning, Unavailable
+from whisper_tui.model.errors import BadStateDirectory, NotRunning, Unavailable
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
@@ -114,8 +114,11 @@ class LocalExecutor(ExecutorOfFiles[_MonitoredRun]):
             group = self._groups.group_order(attempt.directory) if self._groups else None
             attempt.create(order, self._boot.now, group)
         except FileExistsError:
-            message = f"attempt {order.key.attempt} of call {order.key.call_id} was ordered before"
-            raise InvalidRequest(message, hint="An attempt is started at most once; start the next one.") from None
+            # Nothing of it was ordered by this call: its command must not run, now or later.
+            message = (
+                f"attempt {order.key.attempt} of call {order.key.call_id} has files already, so nothing was started"
+            )
+            raise Unavailable(message, hint="Submit the command again") from None
         except OSError as error:
             raise self._unprepared(order.key, error) from None
         run = self._follow(attempt, asked=True)
