@@ -163,6 +163,23 @@ WHAT_IS_ALLOWED = (
         (SANDBOX + "test_a_sandboxed_command_writes_only_to_its_temporary_directory",),
     ),
     Mutation(
+        "the configuration of git in a home, which a sandbox does not open",
+        "whisper_tui.supervisor.runs.git_identity.git_variables",
+        "all(lies_below(path, opened) for path in present)",
+        "True",
+        (
+            "tests/supervisor/engine/test_workspace_repository.py"
+            "::test_a_commit_names_the_user_though_the_configuration_of_the_home_stays_closed",
+        ),
+    ),
+    Mutation(
+        "no access control lists in a sandbox",
+        "whisper_tui.supervisor.keeper.seccomp._attribute",
+        'name.startswith("system.posix_acl_") and not call.is_previewed',
+        "False",
+        (SANDBOX + "test_modes_that_programs_copy_as_access_control_lists_are_set",),
+    ),
+    Mutation(
         "pairs of local sockets that stay connected",
         "whisper_tui.supervisor.keeper.seccomp.filter_instructions",
         "unless_in(1, _CONNECTED, CLOSED, bits=_SOCKET_TYPE)",

@@ -153,6 +153,23 @@ async def test_attributes_in_its_temporary_directory_can_be_changed(box: Box) ->
     assert b"Operation not permitted" in box.err
 
 
+async def test_modes_that_programs_copy_as_access_control_lists_are_set(box: Box) -> None:
+    files = 'cd "$TMPDIR"; : > a; chmod 640 a; cp -p a b; sed -i s/x/y/ a; install -m 604 a c; stat -c %a a b c; '
+    await box.run(files + f"{sys.executable} -I -c '{_ACL}'", read=("/",), execute=("/",))
+    assert box.out == f"640\n640\n604\n{errno.EOPNOTSUPP}\n{errno.EOPNOTSUPP}\n".encode()
+    assert box.err == b""
+
+
+_ACL = """
+import os
+for change in (lambda name: os.setxattr("a", name, b""), lambda name: os.removexattr("a", name)):
+    try:
+        change("system.posix_acl_access")
+    except OSError as error:
+        print(error.errno)
+"""
+
+
 async def test_private_files_of_a_home_cannot_be_read(box: Box, tmp_path: Path) -> None:
     secret = tmp_path / "home" / ".ssh" / "id_rsa"
     secret.parent.mkdir(parents=True)

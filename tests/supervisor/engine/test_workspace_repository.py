@@ -152,6 +152,18 @@ async def test_the_repository_of_the_workspace_takes_a_commit(place: Place) -> N
     await committed(place, place.workspace)
 
 
+async def test_a_commit_names_the_user_though_the_configuration_of_the_home_stays_closed(place: Place) -> None:
+    (place.home / ".gitconfig").write_text("[user]\n\tname = Me Myself\n\temail = me@here\n[x]\n\ty = PRIVATE\n")
+    git(place.workspace, "init", "-q")
+    (place.workspace / "t.sh").write_text(f"cat {place.home}/.gitconfig; git config --list --show-origin; git status")
+    await committed(place, place.workspace)
+    said = await place.said(await place.unasked("/bin/sh t.sh"))
+    assert b"On branch" in said and b"PRIVATE" not in said
+    told = ["git", "log", "--format=%an %ae %cn %ce"]
+    log = subprocess.run(told, cwd=place.workspace, check=True, capture_output=True, text=True).stdout
+    assert log == "Me Myself me@here Me Myself me@here\n"
+
+
 async def test_a_repository_whose_settings_run_programs_is_still_that_of_its_workspace(place: Place) -> None:
     repository(place.workspace)
     git(place.workspace, "config", "core.fsmonitor", "true")

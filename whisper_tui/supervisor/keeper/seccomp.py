@@ -497,8 +497,11 @@ def _times(call: _Call, own: str) -> int:
 
 def _attribute(call: _Call, own: str) -> int:
     name = _text(call, call.arguments[1])
+    if name.startswith("system.posix_acl_") and not call.is_previewed:
+        # As on a file system without ACLs: programs that copy modes as ACLs (`cp -p`, `sed -i`) set the mode then.
+        return errno.EOPNOTSUPP
     if not name.startswith(("user.", "system.posix_acl_") if call.is_previewed else "user."):
-        return _EPERM  # Capabilities, ACLs and labels of files belong to the system.
+        return _EPERM  # Capabilities and labels of files belong to the system.
     if "remove" in call.name:
         os.removexattr(own, name)
         return 0

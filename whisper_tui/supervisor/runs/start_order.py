@@ -26,6 +26,7 @@ from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
+from whisper_tui.supervisor.runs.git_identity import git_variables
 from whisper_tui.supervisor.runs.sandbox_profile import (
     minimal_environment,
     readable_paths,
@@ -166,12 +167,16 @@ def start_order(
         environment = _as_claimed(environment, record.claim)
         if record.claim.stdin:
             spec = spec.model_copy(update={"accepts_input": True})
+    sandbox = sandbox_profile_of(record, root, private)
+    inherited = _inherited(record, environment, root)
+    if sandbox is not None:
+        inherited = git_variables(inherited, sandbox.read, commits=bool(sandbox.write)) | inherited
     return StartOrder(
         key=RunKey(record.id, record.attempt or 1),
         spec=spec,
         program=program,
         environment={
-            **_inherited(record, environment, root),
+            **inherited,
             **record.spec.environment,
             "WHISPER_TUI": "1",
             "WHISPER_TUI_CALL_ID": record.id,
@@ -179,7 +184,7 @@ def start_order(
         max_output_bytes=most,
         min_free_bytes=settings.min_free_bytes,
         limits=limits,
-        sandbox=sandbox_profile_of(record, root, private),
+        sandbox=sandbox,
         real_cwd=resolved.cwd if resolved else None,
         files=resolved.files if resolved and not _is_unasked(record) else {},
         reports_directory=_reports_directory(record),
