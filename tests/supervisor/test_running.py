@@ -48,12 +48,31 @@ async def test_no_more_unasked_commands_run_at_once_than_there_are_workers(bench
     assert len(bench.executor.orders) == 5
 
 
-def test_sessions_take_turns_and_keep_their_order() -> None:
+def taken(*calls: tuple[str, str, str]) -> list[str | None]:
+    """The order in which a queue gives these calls, each behind its owner and its session."""
     queue = FairQueue()
-    for session, call in (("a", "1"), ("a", "2"), ("a", "3"), ("b", "4"), ("c", "5"), ("a", "2")):
-        queue.add(session, call)
-    assert [queue.take() for _ in range(len(queue))] == ["1", "4", "5", "2", "3"]
-    assert queue.take() is None
+    for owner, session, call in calls:
+        queue.add(owner, session, call)
+    found = [queue.take() for _ in range(len(queue))]
+    assert queue.take() is None and not len(queue) and not list(queue.sessions())
+    return found
+
+
+def test_sessions_of_one_owner_take_turns_and_keep_their_order() -> None:
+    calls = (("a", "1"), ("a", "2"), ("a", "3"), ("b", "4"), ("c", "5"), ("a", "2"))
+    assert taken(*(("agent", *call) for call in calls)) == ["1", "4", "5", "2", "3"]
+
+
+def test_an_owner_with_many_sessions_has_no_more_turns_than_one_with_a_single_session() -> None:
+    many = [("many", f"m{number}", f"many {number}") for number in range(4)]
+    assert taken(*many, ("one", "o", "one 1"), ("one", "o", "one 2")) == [
+        "many 0",
+        "one 1",
+        "many 1",
+        "one 2",
+        "many 2",
+        "many 3",
+    ]
 
 
 async def test_a_signal_is_journaled_before_it_is_sent(bench: Bench) -> None:

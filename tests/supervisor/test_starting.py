@@ -118,7 +118,7 @@ class TestWorkers:
         await bench.ordered(await bench.submit(other, "true"))
         monkeypatch.setattr(scheduling, "LONG_S", 0.0)
         assert (await self.reason(bench, last)).startswith(
-            "4 of 4 commands of its session running without approval; longest: true,"
+            "4 of 4 commands of its agent running without approval; longest: true,"
         )
         bench.executor.finish(await bench.ordered(server))
         await bench.ordered(last)

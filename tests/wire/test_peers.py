@@ -199,9 +199,10 @@ def test_a_cycle_of_parent_processes_ends_the_search():
 
 
 def test_the_answers_of_ps_are_understood():
-    told = b"  501   502 Sat Nov 21 00:42:01 2026"
+    told = b"  501   502 ttys003 Sat Nov 21 00:42:01 2026"
     seen = parse_ps(77, 502, told, f"/bin/sh -c x HOME=/h {INSIDE}=3 PATH=/bin".encode())
     assert (seen.parent, seen.start, seen.marked, seen.foreign) == (501, "Sat Nov 21 00:42:01 2026", True, False)
+    assert seen.has_terminal and not parse_ps(77, 502, told.replace(b"ttys003", b"??"), b"/bin/sh").has_terminal
     assert parse_ps(77, 1, told, b"python -c whisper_tui.supervisor.keeper.zygote").keeper
     assert parse_ps(77, 1, told, b"vim").foreign
     assert parse_ps(77, 1, b"", b"") is None

@@ -82,7 +82,7 @@ def test_servers_are_known_by_their_command_line():
         assert is_ssh_server(command)
     for command in (b"ssh\0sshd\0", b"/usr/bin/sshdiff\0", b"bash\0", b""):
         assert not is_ssh_server(command)
-    seen = parse_ps(77, 1, b"1 1 Sat Nov 21 00:42:01 2026", b"sh SSH_CONNECTION=1.2.3.4 5 6.7.8.9 22 PATH=/bin")
+    seen = parse_ps(77, 1, b"1 1 ?? Sat Nov 21 00:42:01 2026", b"sh SSH_CONNECTION=1.2.3.4 5 6.7.8.9 22 PATH=/bin")
     assert seen.ssh_connection == "1.2.3.4 5 6.7.8.9 22"
 
 

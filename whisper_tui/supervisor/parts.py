@@ -40,6 +40,7 @@ from whisper_tui.supervisor.runs.previews import Previews, preview_support
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
+from whisper_tui.supervisor.session_owners import SessionOwners
 from whisper_tui.supervisor.sessions import Environments, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.unknown_files import number_beyond
@@ -163,11 +164,12 @@ def assemble(
     queue = ApprovalQueue(store, looks, clock, None if rule_book is None else rule_book.keep)
     orders, edits = StartOrders(store.board, environments, settings, limits, home), EditHistory(f"{home.state}/edits")
     unguarded, stall_monitor = UnguardedAgents(gaps, store.board, environments.of), StallMonitor(store, executor)
-    pool = _pool(store, executor, orders, queue, home=home, clock=clock, settings=settings, fail=fail)
+    owners = SessionOwners(store.board)
+    pool = _pool(store, executor, orders, queue, owners, home=home, clock=clock, settings=settings, fail=fail)
     return Parts(
         store=store,
         executor=executor,
-        sessions=Sessions(store, environments, placement, clock),
+        sessions=Sessions(store, environments, placement, clock, owners),
         queue=queue,
         tickets=Tickets(store, judge, environments, queue.requeue_for_approval, clock=clock, keep_edit=edits.keep),
         caller_tools=CallerTools(store, judge, queue.requeue_for_approval, clock),
@@ -187,6 +189,7 @@ def _pool(
     executor: Executor,
     orders: StartOrders,
     queue: ApprovalQueue,
+    owners: SessionOwners,
     *,
     home: Directories,
     clock: Callable[[], float],
@@ -217,6 +220,7 @@ def _pool(
         clock=clock,
         requeue=requeue,
         problem_at=_problems(executor, store),
+        owner_of=owners.of,
         fail=fail,
     )
 

@@ -31,6 +31,7 @@ from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.places.place_settings import Placement
+from whisper_tui.supervisor.session_owners import SessionOwners
 from whisper_tui.system.processes import find_process
 
 MOST_COCKPITS = 64
@@ -209,9 +210,15 @@ class Sessions:
     """Opens and closes the sessions of agents, and keeps the environment of their commands."""
 
     def __init__(
-        self, store: Store, environments: Environments, placement: Placement, clock: Callable[[], float]
+        self,
+        store: Store,
+        environments: Environments,
+        placement: Placement,
+        clock: Callable[[], float],
+        owners: SessionOwners,
     ) -> None:
         self._store = store
+        self._owners = owners
         self._placement = placement
         self._environments = environments
         self._clock = clock
@@ -222,8 +229,11 @@ class Sessions:
         self._starts: dict[str, int] = {}
         """Start times of the agents' programs, by session: a pid can be reused by another program."""
 
-    def open(self, hello: SessionHello) -> Session:
-        """Open a new session, or resume the one that the agent had before the supervisor restarted."""
+    def open(self, hello: SessionHello, opener: str = "") -> Session:
+        """Open a new session, or resume the one that the agent had before the supervisor restarted.
+
+        `opener`: the agent that the process at the other end belongs to. Empty: this process itself acts.
+        """
         if not os.path.isabs(hello.root) or "\0" in hello.root:  # noqa: PTH117
             raise InvalidRequest(f"the workspace {hello.root} is not an absolute path")
         _check_environment(hello.environment)
@@ -233,6 +243,7 @@ class Sessions:
         # Hooks connect anew for every call, and are told apart by their client's own name of the session.
         resumed = hello.resume or self._of_key(hello.key)
         if resumed is not None and (session := self._resume(resumed, hello)) is not None:
+            self._owners.note(session, opener)
             return session
         session = Session(
             id=f"s{self._store.journal.last_session + 1}",
@@ -252,6 +263,7 @@ class Sessions:
         check_storable(session)
         # After the resumption: an agent that returns needs no new room.
         self._check_room()
+        self._owners.note(session, opener)
         self._environments.keep(session.id, hello.environment)
         self._store.record(SessionOpened(at=session.opened_at, session=session))
         self._store.journal.last_session += 1

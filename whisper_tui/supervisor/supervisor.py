@@ -55,6 +55,7 @@ from whisper_tui.supervisor.settings import (
     SupervisorSettings,
     TakeBackSettings,
 )
+from whisper_tui.system.session_opener import opener
 from whisper_tui.system.state_directory import Directories
 
 END_S = 15.0
@@ -147,7 +148,7 @@ class Supervisor:
 
     async def open_session(self, hello: SessionHello) -> Session:
         """Begin, or resume, an agent's session."""
-        return self._parts.sessions.open(hello)
+        return self._parts.sessions.open(hello, await opener())
 
     async def describe_session(self, session_id: str, client: ClientInfo) -> None:
         """Say which program the agent is."""

@@ -55,6 +55,10 @@ class ProcessSeen:
     """True if its command line is that of an ssh server or of a session of one."""
     ssh_connection: str = ""
     """`SSH_CONNECTION` in its environment: the ends of the connection of its session. Empty: it has none."""
+    has_terminal: bool = False
+    """True if it has a controlling terminal."""
+    adopts: bool = False
+    """True if it is the init process of the system or of a user, whose children orphans become."""
 
 
 ReadProcess = Callable[[int], ProcessSeen | None]
@@ -132,6 +136,8 @@ def read_process_linux(pid: int) -> ProcessSeen | None:
         foreign=foreign,
         ssh_server=is_ssh_server(command),
         ssh_connection=variables.get(_SSH_CONNECTION, b"").decode(errors="replace"),
+        has_terminal=fields[4] != b"0",
+        adopts=_adopts(pid, command),
     )
 
 
@@ -157,7 +163,7 @@ def _hidden(pid: int) -> ProcessSeen | None:
 
 def read_process_ps(pid: int) -> ProcessSeen | None:
     """Read a process with `ps` if there is no /proc. `-E` adds the environment of own processes to the command line."""
-    columns = ("ppid=", "uid=", "lstart=")
+    columns = ("ppid=", "uid=", "tty=", "lstart=")
     told = _ps(pid, *(part for column in columns for part in ("-o", column)))
     command = _ps(pid, "-E", "-ww", "-o", "command=")
     return parse_ps(pid, os.geteuid(), told, command)
@@ -169,20 +175,22 @@ def _ps(pid: int, *options: str) -> bytes:
 
 
 def parse_ps(pid: int, uid: int, told: bytes, command: bytes) -> ProcessSeen | None:
-    """Parse two answers of `ps`: parent, user and start; command line and environment."""
+    """Parse two answers of `ps`: parent, user, terminal and start; command line and environment."""
     words = told.split()
-    if len(words) < 3 or not command:
+    if len(words) < 4 or not command:
         return None
     return ProcessSeen(
         pid=pid,
         parent=int(words[0]),
-        start=b" ".join(words[2:]).decode(errors="replace"),
+        start=b" ".join(words[3:]).decode(errors="replace"),
         marked=f" {INSIDE}=".encode() in command,
         keeper=KEEPER_MODULE in command,
         supervisor=is_supervisor(command),
         foreign=int(words[1]) != uid,
         ssh_server=is_ssh_server(command),
         ssh_connection=b"".join(_SSH_CONNECTION_IN_PS.findall(command)[:1]).decode(),
+        has_terminal=words[2].strip(b"?-") != b"",
+        adopts=_adopts(pid, command),
     )
 
 
@@ -216,6 +224,10 @@ def is_supervisor(command: bytes) -> bool:
         if is_main or (word == b"whisper-tui" and at <= 1):
             return b"supervise" in words[at + 1 :]
     return False
+
+
+def _adopts(pid: int, command: bytes) -> bool:
+    return pid == 1 or re.split(rb"[ \0]", command, maxsplit=1)[0].rpartition(b"/")[2] == b"systemd"
 
 
 def is_ssh_server(command: bytes) -> bool:

@@ -17,6 +17,7 @@ from whisper_tui.model.errors import BadStateDirectory, InvalidRequest, NotAllow
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.system.ancestry import Origin, PeerThere, ancestry, origin_by_mark, read_process
 from whisper_tui.system.processes import peer_process
+from whisper_tui.system.session_opener import OPENER
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.authorization import RecordRefusal, RefusalLog, admitted
 from whisper_tui.wire.connection import GONE, ApiEndpoint
@@ -188,6 +189,7 @@ class Server:
                 endpoint, hello = await self._receive(reader)
                 await check_origin(writer.get_extra_info("socket"), hello)
                 _check_here(hello)
+                OPENER.set(pid)
                 await endpoint(reader, writer, hello)
 
     async def serve_agent(self, connected: socket.socket, peer: PeerThere) -> None:

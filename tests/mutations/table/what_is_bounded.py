@@ -80,11 +80,38 @@ WHAT_IS_BOUNDED = (
         (STARTING + "TestWorkers::test_long_unasked_commands_of_all_sessions_have_a_limit",),
     ),
     Mutation(
-        "the half of them that one session gets",
+        "the half of them that one agent gets",
         "whisper_tui.supervisor.runs.scheduling.StartQueue._may_start",
-        "self._workers.obstacle_of(session_id) is None",
+        "self._workers.obstacle_of(owner) is None",
         "True",
         (STARTING + "TestWorkers::test_a_long_run_frees_its_worker",),
+    ),
+    Mutation(
+        "turns by agent",
+        "whisper_tui.supervisor.session_owners.SessionOwners.note",
+        'opener or f"session {session.id}"',
+        'f"session {session.id}"',
+        ("tests/cli/test_turns.py::test_an_agent_that_opens_many_sessions_has_no_more_turns_than_another_one",),
+    ),
+    Mutation(
+        "orphans are no agents of their own",
+        "whisper_tui.system.session_opener._is_left_behind",
+        "bool(above) and above[0].adopts and not oldest.foreign",
+        "False",
+        (
+            "tests/system/test_session_opener.py::"
+            "test_processes_that_left_their_terminal_or_opened_one_are_no_agents_of_their_own[orphan]",
+        ),
+    ),
+    Mutation(
+        "terminals that agents open are no agents of their own",
+        "whisper_tui.system.session_opener._is_left_behind",
+        'any(seen.descends_from == "agent" for seen in above)',
+        "False",
+        (
+            "tests/system/test_session_opener.py::"
+            "test_processes_that_left_their_terminal_or_opened_one_are_no_agents_of_their_own[terminal of an agent]",
+        ),
     ),
     Mutation(
         "the second judgement of a call that is started anyway",

@@ -161,15 +161,28 @@ class Pool:
         previews: Previews,
         requeue: Callable[[CallRecord, Judged], None],
         problem_at: Callable[[str], str | None],
+        owner_of: Callable[[str], str],
         fail: Callable[[], None],
     ) -> None:
-        """`fail` stops the supervisor, so that the next one recovers the runs. `problem_at`: why no place starts it."""
+        """`fail` stops the supervisor, so that the next one recovers the runs. `problem_at`: why no place starts it.
+
+        `owner_of`: the owner of a session.
+        """
         self._store, self._executor = store, executor
         self._judge, self.placed, self._clock = judge, placed, clock
         self._orders, self.previews = orders, previews
         self._requeue_for_approval, self._fail = requeue, fail
-        self.workers = Workers(store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock)
-        self._queue = StartQueue(store.board, self.workers, lambda: self._starting, problem_at, placed.is_ready)
+        self.workers = Workers(
+            store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock, owner_of=owner_of
+        )
+        self._queue = StartQueue(
+            store.board,
+            self.workers,
+            is_open=lambda: self._starting,
+            problem_at=problem_at,
+            is_ready=placed.is_ready,
+            owner_of=owner_of,
+        )
         self.queue_reasons = self._queue.reasons
         self._undispatched = _JournaledStarts()
         self._wake = asyncio.Event()

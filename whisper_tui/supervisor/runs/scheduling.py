@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from heapq import heappop, heappush
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call_rows import masked_command
@@ -48,35 +48,46 @@ _log = logging.getLogger(__name__)
 
 
 class FairQueue:
-    """A queue of call ids that takes from the sessions in turn (round robin)."""
+    """A queue of call ids that takes from the owners in turn, and of each owner from its sessions in turn."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[str, deque[str]] = OrderedDict()
+        self._owners: OrderedDict[str, OrderedDict[str, deque[str]]] = OrderedDict()
         self._members: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def add(self, session_id: str, call_id: str) -> None:
+    def add(self, owner: str, session_id: str, call_id: str) -> None:
         """Append a call to its session's queue, unless it is already queued."""
         if call_id not in self._members:
             self._members.add(call_id)
-            self._sessions.setdefault(session_id, deque()).append(call_id)
+            self._owners.setdefault(owner, OrderedDict()).setdefault(session_id, deque()).append(call_id)
 
-    def take(self, may_start: Callable[[str], bool] = lambda _session_id: True) -> str | None:
-        """Remove and return the next call of a session that may start one. None: there is none."""
-        session_id = next(filter(may_start, self._sessions), None)
-        if session_id is None:
+    def take(self, may_start: Callable[[str], bool] = lambda _owner: True) -> str | None:
+        """Remove and return the next call of an owner that may start one. None: there is none."""
+        owner = next(filter(may_start, self._owners), None)
+        if owner is None:
             return None
-        calls = self._sessions[session_id]
+        sessions = self._owners[owner]
+        session_id, calls = next(iter(sessions.items()))
         call_id = calls.popleft()
         self._members.discard(call_id)
-        if calls:
-            # The session goes to the back, so an agent with a hundred calls does not delay one with a single call.
-            self._sessions.move_to_end(session_id)
-        else:
-            del self._sessions[session_id]
+        # Both go to the back: an agent with a hundred calls, or a hundred sessions, delays no agent with a single call.
+        _put_back(sessions, session_id)
+        _put_back(self._owners, owner)
         return call_id
+
+    def sessions(self) -> Iterator[tuple[str, str]]:
+        """Yield the sessions that have calls in the queue, each behind its owner."""
+        return ((owner, session_id) for owner, sessions in self._owners.items() for session_id in sessions)
+
+
+def _put_back(queues: OrderedDict[str, Any], key: str) -> None:
+    """Move a queue behind the others, or remove it if it is empty."""
+    if queues[key]:
+        queues.move_to_end(key)
+    else:
+        del queues[key]
 
 
 def available_memory() -> int:
@@ -134,7 +145,7 @@ class _CountedRun(NamedTuple):
 
     began: float
     """Monotonic seconds."""
-    session_id: str
+    owner: str
     asked: bool
     """True if a human approved it."""
     background: bool
@@ -162,17 +173,20 @@ class Workers:
         workers: int,
         memory: MemoryGauge,
         wall: Callable[[], float],
+        *,
+        owner_of: Callable[[str], str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`wall`: returns seconds since the epoch, as the journal has them."""
+        """`wall`: returns seconds since the epoch, as the journal has them. `owner_of`: the owner of a session."""
         self._board = board
         self._workers = workers
         self._memory = memory
         self._wall = wall
+        self._owner_of = owner_of
         self._clock = clock
         self._runs: dict[str, _CountedRun] = {}
         self._unasked: Counter[str] = Counter()
-        """Number of commands that run unasked, by session."""
+        """Number of commands that run unasked, by owner."""
         self._occupying: dict[str, None] = {}
         """Ids of the runs that occupied a worker when they started; some may have become long since."""
         self._begins: list[tuple[float, str]] = []
@@ -186,12 +200,12 @@ class Workers:
         """Count a command that starts, or that an earlier supervisor has started."""
         if record.id in self._runs:
             return
-        session_id, asked = record.call.session_id, record.decided_by_human
+        owner, asked = self._owner_of(record.call.session_id), record.decided_by_human
         now = self._wall()
         age = max(0.0, now - _started_at(record, now))
-        self._runs[record.id] = _CountedRun(self._clock() - age, session_id, asked, record.call.background)
+        self._runs[record.id] = _CountedRun(self._clock() - age, owner, asked, record.call.background)
         if not asked:
-            self._unasked[session_id] += 1
+            self._unasked[owner] += 1
             if not record.call.background:
                 self._occupying[record.id] = None
                 heappush(self._begins, (self._runs[record.id].began, record.id))
@@ -203,9 +217,9 @@ class Workers:
         run = self._runs.pop(call_id, None)
         self._occupying.pop(call_id, None)
         if run is not None and not run.asked:
-            self._unasked[run.session_id] -= 1
-            if not self._unasked[run.session_id]:
-                del self._unasked[run.session_id]
+            self._unasked[run.owner] -= 1
+            if not self._unasked[run.owner]:
+                del self._unasked[run.owner]
 
     def obstacle(self, *, asked: bool) -> _Obstacle | None:
         """Return what keeps one more command from starting. `asked`: a human approved it. None: nothing does."""
@@ -229,19 +243,14 @@ class Workers:
         unasked = (call_id for call_id, run in self._runs.items() if not run.asked)
         return _Obstacle(f"{count} of {most} commands running without approval", tuple(unasked))
 
-    def obstacle_of(self, session_id: str) -> _Obstacle | None:
-        """Return what keeps the unasked commands of this session alone from starting."""
+    def obstacle_of(self, owner: str) -> _Obstacle | None:
+        """Return what keeps the unasked commands of this owner alone from starting."""
         # Half, so that one agent cannot fill the second limit with long commands and lock out all others.
-        most, count = max(1, MOST * self._workers // 2), self._unasked[session_id]
+        most, count = max(1, MOST * self._workers // 2), self._unasked[owner]
         if count < most:
             return None
-        own = (call_id for call_id, run in self._runs.items() if not run.asked and run.session_id == session_id)
-        return _Obstacle(f"{count} of {most} commands of its session running without approval", tuple(own))
-
-    def obstacles_of_sessions(self) -> dict[str, _Obstacle]:
-        """Return the same for all sessions that it keeps from starting more."""
-        found = ((session_id, self.obstacle_of(session_id)) for session_id in tuple(self._unasked))
-        return {session_id: obstacle for session_id, obstacle in found if obstacle is not None}
+        own = (call_id for call_id, run in self._runs.items() if not run.asked and run.owner == owner)
+        return _Obstacle(f"{count} of {most} commands of its agent running without approval", tuple(own))
 
     def reason(self, obstacle: _Obstacle) -> QueueReason:
         """Return an obstacle as people are told, with the longest of its runs."""
@@ -278,19 +287,22 @@ class StartQueue:
         self,
         board: Board,
         workers: Workers,
+        *,
         is_open: Callable[[], bool],
         problem_at: Callable[[str], str | None],
         is_ready: Callable[[CallRecord], bool],
+        owner_of: Callable[[str], str],
     ) -> None:
         """`is_open`: returns False once nothing may start any more. `problem_at`: why nothing starts at a place.
 
-        `is_ready`: returns False while the files of a call's place are looked at.
+        `is_ready`: returns False while the files of a call's place are looked at. `owner_of`: the owner of a session.
         """
         self._board = board
         self._workers = workers
         self._is_open = is_open
         self._problem_at = problem_at
         self._is_ready = is_ready
+        self._owner_of = owner_of
         self._approved = FairQueue()
         self._unasked = FairQueue()
 
@@ -300,7 +312,7 @@ class StartQueue:
     def add(self, record: CallRecord) -> None:
         """Queue a call."""
         queue = self._approved if record.decided_by_human else self._unasked
-        queue.add(record.call.session_id, record.id)
+        queue.add(self._owner_of(record.call.session_id), record.call.session_id, record.id)
 
     def take_ready(self) -> list[CallRecord]:
         """Remove and return all calls that may start now. Each of them has its worker already."""
@@ -308,7 +320,7 @@ class StartQueue:
         away: list[CallRecord] = []
         for queue, asked in ((self._approved, True), (self._unasked, False)):
             while self._obstacle(asked=asked) is None:
-                call_id = queue.take(lambda _session_id: True) if asked else queue.take(self._may_start)
+                call_id = queue.take() if asked else queue.take(self._may_start)
                 if call_id is None:
                     break
                 record = self._board.calls.get(call_id)
@@ -334,16 +346,17 @@ class StartQueue:
         """True if an unasked command of this session may start now at a place, ahead of nobody."""
         if place and self._problem_at(place):
             return False
-        return self._obstacle(asked=False) is None and self._may_start(session_id)
+        return self._obstacle(asked=False) is None and self._may_start(self._owner_of(session_id))
 
     def reasons(self) -> QueueReasons:
         """Return why calls are queued."""
         approved, unasked = self._obstacle(asked=True), self._obstacle(asked=False)
-        sessions = self._workers.obstacles_of_sessions()
+        full = {owner: self._workers.obstacle_of(owner) for owner, _ in self._unasked.sessions()}
+        sessions = ((session_id, full[owner]) for owner, session_id in self._unasked.sessions())
         return QueueReasons(
             approved=self._workers.reason(approved) if approved else None,
             unasked=self._workers.reason(unasked) if unasked else None,
-            sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions.items()},
+            sessions={session_id: self._workers.reason(obstacle) for session_id, obstacle in sessions if obstacle},
             places={place: QueueReason(why=problem) for place, problem in self._away()},
         )
 
@@ -358,8 +371,8 @@ class StartQueue:
         closed = self.closed()
         return _Obstacle(closed) if closed else self._workers.obstacle(asked=asked)
 
-    def _may_start(self, session_id: str) -> bool:
-        return self._workers.obstacle_of(session_id) is None
+    def _may_start(self, owner: str) -> bool:
+        return self._workers.obstacle_of(owner) is None
 
 
 class Pause:
