@@ -128,6 +128,33 @@ def test_what_a_supervisor_starts_has_a_mark_of_its_own(agents_around):
     assert ran.stdout.split() == ["supervisor", "command", "agent", "None"]
 
 
+LOWERED = """
+import subprocess, sys
+from pathlib import Path
+from whisper_tui.system import processes
+processes.mark_supervisor()
+lower = "import os, resource; resource.prlimit(os.getppid(), processes.FILE_LOCKS, (0, 0))"
+def marks(*children):
+    for child in children:
+        print(processes.mark_in_limits(Path(f"/proc/{child.pid}/limits").read_bytes()))
+with subprocess.Popen(["sleep", "300"]) as earlier:
+    processes.mark_supervised(earlier.pid)
+    subprocess.run([sys.executable, "-c", f"from whisper_tui.system import processes; {lower}"], check=True)
+    with subprocess.Popen(["sleep", "300"]) as later:
+        processes.mark_supervised(later.pid)
+        marks(earlier, later)
+        later.kill()
+    earlier.kill()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
+def test_a_command_that_lowers_the_limit_of_its_supervisor_keeps_its_mark():
+    words = [sys.executable, "-c", LOWERED]
+    ran = subprocess.run(words, capture_output=True, check=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["command", "command"]
+
+
 def test_the_agents_own_process_may_decide_and_its_children_may_not():
     agents = {(10, "1"): "builder (session s1, pid 10)"}
     assert "inside the agent builder" in why_supervised(ancestry(11, TREE.get), (), agents)

@@ -324,8 +324,9 @@ SUPERVISORS = AGENTS | 0xFF
 
 Mark = Literal["command", "agent", "supervisor"]
 
-_marked_as_supervisors: set[int] = set()
-"""The pid of this process, if it has marked itself as a supervisor."""
+_limits_of_supervisors: dict[int, float] = {}
+"""The limit of this process by its pid, if it has marked itself as a supervisor. Any process of the user can lower it
+later, a supervised command as well, so what the kernel says then decides nothing."""
 
 
 # A program that the supervisor starts for itself, such as the user's for notifications, must not decide (decision 13).
@@ -334,7 +335,7 @@ def mark_supervisor() -> None:
     if LINUX:
         with suppress(OSError, ValueError):
             _lower_limit(0, _available_mark(SUPERVISORS))
-            _marked_as_supervisors.add(os.getpid())
+            _limits_of_supervisors[os.getpid()] = _as_number(_hard_limit(0))
 
 
 def mark_supervised(pid: int = 0) -> None:
@@ -357,11 +358,11 @@ def mark_agent(pid: int) -> None:
 
 def mark_in_limits(limits: bytes) -> Mark | None:
     """Return the mark of a process, from its limits in /proc. None: no mark."""
-    shown, own = _limit_in(limits), _as_number(_hard_limit(0))
+    shown, own = _limit_in(limits), _own_limit()
     if shown is None or shown > own or shown > SUPERVISORS:
         return None
     if shown == own:
-        return "supervisor" if os.getpid() in _marked_as_supervisors else None
+        return "supervisor" if os.getpid() in _limits_of_supervisors else None
     return _mark_of(shown)
 
 
@@ -381,8 +382,12 @@ def _mark_of(limit: float) -> Mark:
 
 
 def _available_mark(mark: int) -> int:
-    own = _as_number(_hard_limit(0))
+    own = _own_limit()
     return mark if own > mark else max(0, int(own) - 1)
+
+
+def _own_limit() -> float:
+    return _limits_of_supervisors.get(os.getpid(), _as_number(_hard_limit(0)))
 
 
 def _lower_limit(pid: int, limit: int) -> None:

@@ -55,6 +55,13 @@ WHO_MAY_DECIDE = (
         ),
     ),
     Mutation(
+        "the limit that the supervisor had when it was marked",
+        "whisper_tui.system.processes._own_limit",
+        "_limits_of_supervisors.get(os.getpid(), _as_number(_hard_limit(0)))",
+        "_as_number(_hard_limit(0))",
+        (PEERS + "test_a_command_that_lowers_the_limit_of_its_supervisor_keeps_its_mark",),
+    ),
+    Mutation(
         "what has a mark starts no supervisor that was stopped",
         "whisper_tui.wire.rendezvous._check_held",
         "processes.mark_here() is not None",
