@@ -5,7 +5,9 @@ import pytest
 from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
-from tests.clients.scenes import Approved, Scene
+from tests.clients.programs.claude import Claude
+from tests.clients.programs.opencode import OpenCode
+from tests.clients.scenes import Approved, DeniedFor, Scene
 from tests.clients.stage import Stage
 
 THROUGH = Scene("echo held | tee held-ran", Approved())
@@ -47,3 +49,31 @@ def test_the_supervisor_says_whose_hooks_are_off_where(program, played):
     log = (played.workspace.parent / "whisper" / "state" / "supervisor.log").read_text()
     assert f"in {played.workspace} bypass the hook: " in log
     assert OFF[program.name][2] in log
+
+
+HELD = Scene("touch held-ran", DeniedFor("Not this."))
+RAN = Scene("echo approved | tee approved-ran", Approved())
+WITHOUT_HOOKS = [
+    pytest.param(Claude(), ("--bare", "--allowedTools", "Bash"), id="claude --bare"),
+    pytest.param(Claude(), ("--safe-mode", "--allowedTools", "Bash"), id="claude --safe-mode"),
+    pytest.param(OpenCode(), ("--pure",), id="opencode --pure"),
+]
+
+
+@pytest.mark.parametrize(("program", "options"), WITHOUT_HOOKS)
+def test_commands_of_a_client_that_was_started_without_hooks_wait_at_the_gate(program, options, tmp_path):
+    def without_hooks(stage: Stage) -> None:
+        stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
+        stage.options = options
+
+    played = play(
+        program,
+        (HELD, RAN),
+        tmp_path,
+        ask_for=lambda program, scene: program.shell(scene.command),
+        set_up=without_hooks,
+    )
+    assert [record.call.past_hook for record in played.calls] == [True, True], played.written
+    assert not (played.workspace / "held-ran").exists()
+    assert (played.workspace / "approved-ran").read_text() == "approved\n"
+    assert "Not this." in played.answer(HELD).everything

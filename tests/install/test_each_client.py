@@ -51,6 +51,20 @@ def test_claude_code_waits_a_day_and_blocks_when_the_hook_fails(machine: Machine
     }
 
 
+PAGES = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "qwen": "qwen-code", "kimi": "kimi"}
+MATCHERS = re.compile(r"""^\W*matcher"?(?:: | = )("(?:[^"\\\n]|\\.)*")""", re.MULTILINE)
+
+
+@pytest.mark.parametrize("client", PAGES)
+def test_the_page_of_a_client_shows_the_matchers_that_are_installed(machine: Machine, client: str) -> None:
+    machine.install(client)
+    read = [path.read_text() for path in sorted(machine.home.rglob("*")) if path.suffix in {".json", ".toml"}]
+    installed = [matcher for text in read for matcher in MATCHERS.findall(text)]
+    page = Path(__file__).parents[2] / "docs" / "agents" / f"{PAGES[client]}.md"
+    shown = MATCHERS.findall(page.read_text(encoding="utf-8"))
+    assert shown and sorted(shown) == sorted(installed)
+
+
 def test_claude_code_lets_the_hook_see_every_tool_but_those_that_are_known_to_be_harmless() -> None:
     sees = re.compile(MATCHER).fullmatch
     sending = ("RemoteTrigger", "Artifact", "Projects", "ClaudeDesign", "SendFeedback", "PushNotification")

@@ -204,6 +204,8 @@ RELOCATING = frozenset({"WHISPER_TUI_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME",
 
 _LOADER = re.compile(r"LD_\w+|DYLD_\w+")
 """Variables that make every program load foreign code. A program cannot defend itself against that."""
+_STARTERS = frozenset({"CLAUDE_CODE_SHELL_PREFIX"})
+"""Variables that name a program with which a client starts its hooks, servers and commands."""
 _OF_SHELLS = re.compile(r"BASH_ENV|ENV|ZDOTDIR|SHELLOPTS|PS4|BASH_FUNC_.*")
 """Variables with which a shell runs foreign code before the command that it is given."""
 _OF_PYTHON = re.compile(r"PYTHON(?:PATH|HOME|STARTUP|USERBASE|PLATLIBDIR|PYCACHEPREFIX|WARNINGS|BREAKPOINT|INSPECT)")
@@ -213,7 +215,7 @@ _OF_LANGUAGES = re.compile(r"NODE_OPTIONS|NODE_PATH|PERL5OPT|PERL5LIB|RUBYOPT|RU
 
 def replaces(name: str, words: Sequence[str]) -> bool:
     """True if a variable makes what a command line of ours starts load foreign code."""
-    if _LOADER.fullmatch(name):
+    if _LOADER.fullmatch(name) or name in _STARTERS:
         return True
     if not _OF_PYTHON.fullmatch(name) or "-I" in launcher_of(words):
         return False
@@ -239,7 +241,7 @@ def variable_checks(path: Path, names: Iterable[str], title: str, hooks: Iterabl
     """Check the variables that a file sets for programs that the client starts."""
     found, hooks = [], list(hooks)
     for name in dict.fromkeys(names):
-        if any(replaces(name, hook.words) for hook in hooks) or _LOADER.fullmatch(name):
+        if any(replaces(name, hook.words) for hook in hooks) or _LOADER.fullmatch(name) or name in _STARTERS:
             sentence = f"{path} sets {name}, with which {title} starts the hook: other code may then answer for it"
             found.append(bad("variables", sentence, "Remove it"))
         elif _OF_SHELLS.fullmatch(name):
