@@ -61,13 +61,6 @@ PREVIEWS = (
         (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
     ),
     Mutation(
-        "nothing is in a view that was not put there",
-        "whisper_tui.supervisor.preview.overlay_mounts.build",
-        "_enter(root)",
-        "pass",
-        (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
-    ),
-    Mutation(
         "layers of a view have no devices",
         "whisper_tui.supervisor.preview.overlay_mounts.build",
         "set_attributes(path, _SET_NODEV, _SET_READ_ONLY)",
