@@ -57,6 +57,7 @@ def test_the_change_is_shown_written_and_reverted(machine: Machine, client: str)
     assert "nothing to change" in whisper(machine, "install", client, "--yes").stdout
     gone = whisper(machine, "uninstall", client, "--yes")
     assert gone.returncode == 0, gone.stderr
+    assert ("start no commands, because their shell was removed" in gone.stdout) is ("/gates/" in done.stdout)
     assert machine.files() == {}
 
 

@@ -170,11 +170,14 @@ def _agreed(options: Options, planned: "list[Change]") -> bool:
 
 def _report(planned: "list[Change]") -> None:
     from whisper_tui.agents.client_files import backup_of
+    from whisper_tui.agents.shell_gate import is_gate
 
     for change in planned:
         kept = f" (before: {backup_of(change.path)})" if change.backup is not None else ""
         sys.stdout.write(f"{'Removed' if change.after is None else 'Wrote'} {change.path}{kept}\n")
     sys.stdout.write("Programs that are running use it after their next start.\n")
+    if any(change.after is None and is_gate(str(change.path)) for change in planned):
+        sys.stdout.write("Until then they start no commands, because their shell was removed.\n")
 
 
 DELEGATE = "To have that: systemd-run --user --scope -p Delegate=yes whisper-tui supervise --replace"
