@@ -12,6 +12,7 @@ import pytest
 
 from tests.outside import outside_only
 from whisper_tui.model.errors import Unavailable
+from whisper_tui.system.processes import FILE_LOCKS
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.light_client import connect_quickly
 from whisper_tui.wire.rendezvous import connect
@@ -85,6 +86,21 @@ def test_a_limit_of_a_whole_container_is_not_a_mark(home, mark, talked_to):
     words = [sys.executable, "-c", CONNECTS_QUICKLY, str(home.runtime), *listens]
     ran = subprocess.run(words, capture_output=True, check=True, text=True, timeout=90)
     assert ran.stdout == f"{talked_to}\n"
+
+
+def test_a_supervised_command_is_not_talked_to_by_an_agent_whose_limit_it_has_lowered(home):
+    words = [sys.executable, "-c", LISTENS, str(home.runtime / "supervisor.sock"), "marked"]
+    lowered = f"""
+import resource
+from whisper_tui.wire.light_client import connect_quickly
+resource.prlimit(0, {FILE_LOCKS}, (0, 0))
+print(connect_quickly({str(home.runtime)!r}) is not None)
+"""
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as listener:
+        assert listener.stdout is not None and listener.stdout.readline() == "ready\n"
+        ran = subprocess.run([sys.executable, "-c", lowered], capture_output=True, check=True, text=True, timeout=90)
+        listener.kill()
+    assert ran.stdout == "False\n"
 
 
 @pytest.fixture

@@ -366,6 +366,15 @@ def mark_in_limits(limits: bytes) -> Mark | None:
     return _mark_of(shown)
 
 
+def may_be_of_command(limits: bytes) -> bool:
+    """True if a process may be a supervised command, whatever the limit of this process is.
+
+    A supervised command can lower that of the program that asks, but not raise its own.
+    """
+    shown = _limit_in(limits)
+    return shown is not None and shown <= COMMANDS
+
+
 def mark_here() -> Mark | None:
     """Return the mark of this process, by its own limit alone. None: no mark."""
     own = _as_number(_hard_limit(0)) if LINUX else SUPERVISORS + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
-from whisper_tui.system.processes import mark_in_limits, peer_process
+from whisper_tui.system.processes import may_be_of_command, peer_process
 from whisper_tui.wire.protocol import HAND_OVER, check_greeting, hello
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _may_be_supervised(pid: int) -> bool:
     """Return True if a process may be a supervised command. Then the full check decides."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123
-            return mark_in_limits(file.read()) == "command"
+            return may_be_of_command(file.read())
     except OSError:
         return True
 

@@ -210,7 +210,7 @@ def _check_origin(connection: socket.socket, home: Directories) -> None:
         limits = Path(f"/proc/{pid}/limits").read_bytes()
     except OSError as error:
         raise ProcessLookupError(errno.ESRCH, "the process that listens at the socket is gone") from error
-    if processes.mark_in_limits(limits) == "command":
+    if processes.may_be_of_command(limits):
         raise Unavailable(
             f"pid {pid} listens at the supervisor's socket in {home.runtime}, but is not a supervisor: a supervised "
             "command has started it",

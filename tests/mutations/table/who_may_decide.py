@@ -62,6 +62,16 @@ WHO_MAY_DECIDE = (
         (PEERS + "test_a_command_that_lowers_the_limit_of_its_supervisor_keeps_its_mark",),
     ),
     Mutation(
+        "a listener is judged by its own limit alone",
+        "whisper_tui.wire.light_client._may_be_supervised",
+        "may_be_of_command(file.read())",
+        "False",
+        (
+            "tests/mutations/test_the_supervisor_itself.py::"
+            "test_a_supervised_command_is_not_talked_to_by_an_agent_whose_limit_it_has_lowered",
+        ),
+    ),
+    Mutation(
         "what has a mark starts no supervisor that was stopped",
         "whisper_tui.wire.rendezvous._check_held",
         "processes.mark_here() is not None",
