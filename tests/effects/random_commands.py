@@ -281,6 +281,8 @@ class RandomCommands:
             f"sh -c {quoted}", f"eval {quoted}", f"cd {self._pick(DIRECTORIES)} && {one}", f"cd {self._pick(DIRECTORIES)}; {one}",
             f"NAME={self._path()}; {one} $NAME", f"PLACE=full; {one}", f"{one} & wait; {other}", f"cat <<EOF > {self._writable()}\nx $PLACE\nEOF\n{other}",
             f"{self._filled(self._pick(self._builtins))}; {one}", f"{self._filled(self._pick(self._builtins))}\n{one}",
+            f"ln -s {self._path()} two; {one} two", f"rm dirlink; mkdir dirlink; {other}", f"cat < <(PLACE=full; {one} $PLACE)",
+            f"echo $(NAME={self._path()}; {one} $NAME)",
             f"f() {{ {one}; }}; cd {self._pick(DIRECTORIES)}; f", f"f() {{ {one} $PLACE; }}; PLACE=full; f",
             f"for NAME in 1 2; do {one}; cd {self._pick(DIRECTORIES)}; done", f"{one} && cd {self._pick(DIRECTORIES)}; {other}",
             f"{one} || cd {self._pick(DIRECTORIES)}\n{other}", f"{one} && PLACE=full; rm -r $PLACE",

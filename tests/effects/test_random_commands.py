@@ -103,6 +103,26 @@ cp b.txt /dev/stdout >&0 < a.txt
 git config -f new a.b c
 mktemp -p sub -t
 mktemp $(echo new).XXX
+ln -s full new; rm new/e.txt
+ln -s ../outside new; echo x > new/file
+ln -s a.txt new; echo x > new
+ln dirlink new; echo x > new/c.txt
+cp -P dirlink new; echo x > new/c.txt
+cp -as "$PWD/a.txt" new; echo x > new
+mv dirlink new; echo x > new/c.txt
+ln -s full new; cd new && rm e.txt
+ln -sfn full dirlink; rm dirlink/e.txt
+rm dirlink; mkdir dirlink; echo x > dirlink/z
+for NAME in 1 2; do ln -s sub new; done
+while read NAME; do ln dirlink new; done < numbers
+f() { ln -s sub new; }; f; f
+cat < <(PLACE=full; rm -r $PLACE)
+echo $(PLACE=full; rm -r $PLACE)
+echo $(true && PLACE=full; rm -r $PLACE)
+echo $(HOME=full; rm ~/e.txt)
+echo x > a.txt < no-file
+cat > new < no-file
+unset PLACE > $PLACE/new < no-file
 """
 
 
@@ -136,6 +156,11 @@ history -w new
 set -euo pipefail; touch new
 PAGER=cat ls
 bash -c 'echo x > new'
+ln -s a.txt new; rm new; echo x > new
+ln -s full new; ls
+for NAME in 1 2; do cp a.txt new; done
+for NAME in 1 2; do mkdir -p new; cp -r sub new; done
+for NAME in 1 2; do mv a.txt full; done
 """
 
 

@@ -133,6 +133,17 @@ def test_a_package_that_is_removed_can_be_installed_again() -> None:
     assert risks("poetry remove x") == {"interrupts"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("coverage erase", "nx reset", "php artisan cache:clear", "php artisan config:clear", "wp cache flush"),
+        "dotnet remove package x",
+    ],
+)
+def test_what_is_made_again_is_not_severe(text: str) -> None:
+    assert risks(text) == {"interrupts"}
+
+
 def test_a_question_about_the_program_itself_needs_no_network() -> None:
     assert reaches_network(("gh", "pr", "list"), "gh")
     assert not reaches_network(("gh", "--version"), "gh")

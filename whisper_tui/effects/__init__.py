@@ -15,7 +15,7 @@ from whisper_tui.effects.file_view import Deadline, FileView, resolved_path
 from whisper_tui.effects.git_effects import record_git
 from whisper_tui.effects.git_reader import GitReader
 from whisper_tui.effects.host_effects import record_hosts
-from whisper_tui.effects.operands import reads_missing_file, record_redirections
+from whisper_tui.effects.operands import opened_before_missing, record_redirections
 from whisper_tui.effects.script_code import record_git_hooks
 from whisper_tui.effects.text_walk import Step, TextWalk
 from whisper_tui.model.call import Command
@@ -67,10 +67,13 @@ def effects_of(
     secrets = _Secrets()
 
     def record(step: Step) -> None:
-        _record(step, changes, git)
-        secrets.note(step)
+        if step.again:
+            _record_again(step, changes, git)
+        else:
+            _record(step, changes, git)
+            secrets.note(step)
 
-    walk = TextWalk(changes.view, environment)
+    walk = TextWalk(changes.view, environment, repeats=True)
     _follow(walk.steps(command, directory), changes, record)
     for problem in walk.problems:
         changes.unknown(None, "everything", problem)
@@ -230,8 +233,11 @@ def _record(step: Step, changes: Changes, git: GitReader) -> None:
             # A container may have directories of this machine.
             changes.unknown(step, "hosts" if elsewhere <= {"ssh", "mosh"} else "files", reason)
         return
-    if reads_missing_file(step, changes.view):
-        return  # the shell does not start a command whose input it cannot open
+    opened = opened_before_missing(step, changes.view)
+    if opened is not None:
+        # The shell does not start a command whose input it cannot open, but it has opened what stands before that.
+        record_redirections(replace(step, words=(), redirections=opened), changes)
+        return
     record_redirections(step, changes)
     record_variables(step, changes)
     if not step.words:
@@ -246,6 +252,14 @@ def _record(step: Step, changes: Changes, git: GitReader) -> None:
         _fed(step, changes, git)
         return
     _record_program(step, changes, git)
+
+
+def _record_again(step: Step, changes: Changes, git: GitReader) -> None:
+    """Look at a command of a loop as it runs the next time: `ln -s sub new` then makes a link in `sub`."""
+    before = changes.mark()
+    _record(step, changes, git)
+    if changes.forget_repeated(before):
+        changes.unknown(step, "files", "it changes other files when it runs again")
 
 
 def _record_wrapper(step: Step, changes: Changes) -> None:

@@ -140,6 +140,19 @@ class Changes:
         self.hosts[hosts:] = [each.model_copy(update=said) for each in self.hosts[hosts:]]
         self.unknowns[unknowns:] = [each.model_copy(update=said) for each in self.unknowns[unknowns:]]
 
+    def forget_repeated(self, mark: tuple[int, ...]) -> bool:
+        """Forget all entries behind a mark. Returns True if one of them says what none before the mark does."""
+        files, removals, git, hosts, unknowns = mark
+        known = {each.path for each in self.files[:files]}
+        known.update(path for each, _ in self.removals[:removals] for path in each.paths)
+        filled = tuple(each.path.rstrip("/") + "/" for each in self.files[:files] if each.below)
+        changed = [each.path for each in self.files[files:]]
+        changed += (path for each, _ in self.removals[removals:] for path in each.paths)
+        doubts = any(each not in self.unknowns[:unknowns] for each in self.unknowns[unknowns:])
+        del self.files[files:], self.removals[removals:], self.git[git:], self.hosts[hosts:], self.unknowns[unknowns:]
+        self.scripts.clear()
+        return doubts or any(path not in known and not path.startswith(filled) for path in changed)
+
     def find(self, step: Step, path: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path that a command names. None: it is not known, which is then recorded."""
         found = None if path is None else self.view.find(path, step.directory, follow=follow)
@@ -239,6 +252,8 @@ class Changes:
             self.view.note(target.real, "directory")
             return
         self.write(step, target, content, why="the moved file is not text or is too large", only_if=only_if)
+        if found.is_link:
+            self.view.note_link(target.real)
         if found.real != target.real:
             self.view.note(found.real, "absent")
 

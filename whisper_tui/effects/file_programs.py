@@ -142,7 +142,10 @@ def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, g
         return
     if args.has("l", "link", "s", "symbolic-link"):
         changes.change(step, found, "links", detail=origin.path)
-        changes.view.note(found.real, "file")
+        if origin.is_link or args.has("s", "symbolic-link"):
+            changes.view.note_link(found.real)
+        else:
+            changes.view.note(found.real, "file")
         return
     if found.kind == "directory":
         return
@@ -153,6 +156,8 @@ def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, g
     elif found.kind != "absent" and args.has("i", "interactive"):
         only_if = "its question is answered with yes"
     changes.write(step, found, content, why=why, only_if=only_if, detail=f"a copy of {origin.path}")
+    if origin.is_link:
+        changes.view.note_link(found.real)
 
 
 def _copy_tree(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
@@ -237,7 +242,18 @@ def _ln(step: Step, args: ParsedWords, changes: Changes) -> None:
         if found is None or found.kind == "directory" or (found.kind != "absent" and not args.has("f", "force")):
             continue
         changes.change(step, found, "links", detail=target)
-        changes.view.note(found.real, "file")
+        if args.has("s", "symbolic") or _is_link(step, target, args, changes):
+            changes.view.note_link(found.real)
+        else:
+            changes.view.note(found.real, "file")
+
+
+def _is_link(step: Step, path: str, args: ParsedWords, changes: Changes) -> bool:
+    """True if a new name for a file may be one for a symbolic link."""
+    if args.has("L", "logical"):
+        return False
+    found = changes.view.find(path, step.directory, follow=False)
+    return found is None or found.is_link
 
 
 def _dd(step: Step, args: ParsedWords, changes: Changes) -> None:

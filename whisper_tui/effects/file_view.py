@@ -7,7 +7,7 @@ import fnmatch
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -75,16 +75,22 @@ class FileView:
         self._deadline = deadline
         self._changed: dict[str, tuple[FileKind, bytes | None]] = {}
         """Real paths that a command before has changed: their kind then, and their content if it is known."""
+        self._links: set[str] = set()
+        """Symbolic links that a command before has made. The disk does not have them, so nothing leads through them."""
         self._unsure: list[str] = []
         """Directories below which anything may have changed."""
 
     def find(self, path: str, directory: str | None, *, follow: bool = True) -> Found | None:
-        """Look at a path. None: it is relative to a directory that is not known, or no system takes it."""
+        """Look at a path. None: it is relative to a directory that is not known, no system takes it, or a command
+        before makes or replaces a link on its way.
+        """
         if "\0" in path or len(path) > 4096 or (directory is None and not path.startswith("/")):
             return None
         named = os.path.join(directory or "/", path)
         plain = os.path.normpath(named)
         try:
+            if self._changed and any(map(self._is_other_link, self._ways(named, follow=follow))):
+                return None
             real = host_files.realpath(named, directory) if follow else self._parent_resolved(named, directory)
         except (OSError, ValueError):
             return Found(plain, plain, "unknown")
@@ -92,6 +98,21 @@ class FileView:
             return Found(plain, real, "special", of_process=True)
         found = self._at(plain, real, through=self._is_linked(real, path, directory))
         return found._replace(as_directory=path.endswith("/"))
+
+    def _ways(self, named: str, *, follow: bool) -> Iterator[str]:
+        """The places on the way along a path, and with `follow` the path itself, each with its parent resolved."""
+        parts = [part for part in named.split("/") if part not in {"", "."}]
+        for length in range(1, len(parts) + follow):
+            above = host_files.realpath("/" + "/".join(parts[: length - 1]))
+            yield os.path.normpath(os.path.join(above, parts[length - 1]))
+
+    def _is_other_link(self, place: str) -> bool:
+        """True if a symbolic link is at a place that the disk does not show as it will be."""
+        if place in self._links:
+            return True
+        with suppress(OSError):
+            return place in self._changed and stat.S_ISLNK(host_files.lstat(place).st_mode)
+        return False
 
     @staticmethod
     def _is_linked(real: str, path: str, directory: str | None) -> bool:
@@ -148,7 +169,13 @@ class FileView:
             # What the commands before made below it is gone as well.
             for path in [path for path in self._changed if path.startswith(real + "/")]:
                 del self._changed[path]
+        self._links.discard(real)
         self._changed[real] = (kind, content)
+
+    def note_link(self, real: str) -> None:
+        """Remember that a command makes a symbolic link."""
+        self.note(real, "file")
+        self._links.add(real)
 
     def note_unsure(self, real: str) -> None:
         """Remember that files below a directory have changed, without knowing which."""

@@ -167,12 +167,16 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8", "replace")  # no bytes stand for it, so it cannot reach a shell
 
 
-def reads_missing_file(step: Step, view: FileView) -> bool:
-    """True if a file that a command reads by redirection does not exist at that point."""
-    named = (each.target for each in step.redirections if each.operator == "<" and each.target is not None)
-    found = (view.find(target, step.directory) for target in named)
-    # A command before it that should delete the file may fail.
-    return any(each is not None and each.kind == "absent" and not each.made for each in found)
+def opened_before_missing(step: Step, view: FileView) -> tuple[OpenedFile, ...] | None:
+    """Return what the shell opens before it fails at an input that does not exist. None: all inputs exist."""
+    for at, each in enumerate(step.redirections):
+        if each.operator != "<" or each.target is None:
+            continue
+        found = view.find(each.target, step.directory)
+        # A command before it that should delete the file may fail.
+        if found is not None and found.kind == "absent" and not found.made:
+            return step.redirections[:at]
+    return None
 
 
 def _cat(step: Step, operands: list[str], view: FileView, depth: int) -> tuple[bytes | None, str]:

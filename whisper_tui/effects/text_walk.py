@@ -36,6 +36,7 @@ MOST_NAMES = 1_000
 """File names that a pattern is expanded to, and directory entries that are looked at for it, times ten."""
 
 _TOKEN = re.compile(r"&&|\|\||\|&|;;|[;&|\n(){}]|\b(?:if|for|while|until|case|select|function|fi|done|esac)\b")
+_LOOPS = frozenset({"for", "while", "until", "select"})
 _OPENS = frozenset("if for while until case select { function".split())
 _CLOSES = frozenset(["fi", "done", "esac", "}"])
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
@@ -96,6 +97,8 @@ class Step:
     """The variables that it sets, for itself or for its shell, and their values. None: only known when it runs."""
     unconditional: bool = True
     """False if it is in a branch, a loop or a function, behind `&&` or `||`, or behind an `exit` that may happen."""
+    again: bool = False
+    """True if it is in a loop or a function and was a step before, when the files were as they are at the start."""
 
     @property
     def name(self) -> str | None:
@@ -139,7 +142,7 @@ class _Shell:
     unsure: bool = False
     """True if commands of the text may set any variable."""
     uncertain: frozenset[str] = frozenset()
-    """Variables that a loop or a branch of the text sets."""
+    """Variables that a loop, a branch or a substitution of the text sets."""
     outer: list[str | None] = field(default_factory=list)
     """The directories of the shells around a subshell."""
     depth: int = 0
@@ -164,8 +167,10 @@ class _Shell:
 class TextWalk:
     """Walks through the commands of one call."""
 
-    def __init__(self, disk: Disk, environment: Mapping[str, str]) -> None:
+    def __init__(self, disk: Disk, environment: Mapping[str, str], *, repeats: bool = False) -> None:
+        """`repeats`: what may run more than once is walked through a second time."""
         self._disk = disk
+        self._repeats = repeats
         self._environment: dict[str, str | None] = dict(environment)
         self._count = 0
         self._is_bash = False
@@ -213,11 +218,16 @@ class TextWalk:
                 self.problems.append(f"a loop sets {name}, which can change what runs")
         shell.may_have_ended = _SUBSHELL_FUNCTION.search(text) is not None
         events = list(_events(text, script))
-        shell.uncertain = frozenset(script.loop_variables) | _assigned_in_branches(events)
+        shell.uncertain = frozenset(script.loop_variables) | _assigned_inside(events)
         # A loop comes to its first command again, and a function is called anywhere: neither directory is certain.
         if _may_repeat(events, script) and any(_changes_directory(each) for each in script.commands):
             shell.directory = None
         yield from self._events(shell, events, depth)
+        if self._repeats:
+            problems = len(self.problems)
+            for step in self._events(shell, events if script.functions else list(_in_loops(events)), depth):
+                yield replace(step, again=True)
+            del self.problems[problems:]
 
     def _events(self, shell: _Shell, events: Sequence[_Event], depth: int) -> Iterator[Step]:
         before, source = ";", None
@@ -422,7 +432,7 @@ class TextWalk:
             case "text" | "glob":
                 return piece.text
             case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
-                home = shell.variables.get("HOME")
+                home = None if shell.unsure or "HOME" in shell.uncertain else shell.variables.get("HOME")
                 return None if not home else home + piece.text[1:]
             case "tilde" if self._is_bash and (piece.text == "~+" or piece.text.startswith("~+/")):
                 return None if shell.directory is None else shell.directory + piece.text[2:]
@@ -486,7 +496,16 @@ def _goes_to_background(events: Sequence[_Event], at: int) -> bool:
 
 
 def _may_repeat(events: Sequence[_Event], script: Script) -> bool:
-    return bool(script.functions) or any(each.mark in {"for", "while", "until", "select"} for each in events)
+    return bool(script.functions) or any(each.mark in _LOOPS for each in events)
+
+
+def _in_loops(events: Sequence[_Event]) -> Iterator[_Event]:
+    depth = 0
+    for event in events:
+        depth += event.mark in _LOOPS
+        if depth > 0:
+            yield event
+        depth -= event.mark == "done" and depth > 0
 
 
 def _changes_directory(command: SimpleCommand) -> bool:
@@ -580,11 +599,12 @@ def _mask_body(masked: list[str], text: str, redirection: Redirection, ends: dic
     _mask(masked, start, len(text) if end is None else end.end())
 
 
-def _assigned_in_branches(events: Sequence[_Event]) -> frozenset[str]:
+def _assigned_inside(events: Sequence[_Event]) -> frozenset[str]:
+    """The variables that a branch, a loop or a substitution sets."""
     names, depth = set(), 0
     for event in events:
         depth += (event.mark in _OPENS) - (event.mark in _CLOSES)
-        if event.command is not None and depth > 0:
+        if event.command is not None and (depth > 0 or event.command.nested):
             names |= {_name_of(word) for word in event.command.assignments}
             if (event.command.argv[:1] or ("",))[0] in {"export", "readonly"}:
                 names |= {(word or "").partition("=")[0] for word in event.command.argv[1:]}

@@ -406,6 +406,13 @@ EXPANDED = (
         (SPELLINGS + "test_a_denial_holds_for_every_spelling_that_the_program_accepts",),
     ),
     Mutation(
+        "beginnings of subcommands in rules and in commands",
+        "whisper_tui.policy.commands.spellings._begins_other",
+        "given.startswith(wanted)",
+        "False",
+        (SPELLINGS + "test_a_denial_holds_for_every_spelling_that_the_program_accepts",),
+    ),
+    Mutation(
         "options that mean the same",
         "whisper_tui.policy.commands.spellings.same_options",
         "option in group",

@@ -232,6 +232,27 @@ WHAT_IS_SHOWN = (
         (LEFT_OUT,),
     ),
     Mutation(
+        "effects: links that an earlier command makes",
+        "whisper_tui.effects.file_view.FileView._is_other_link",
+        "place in self._links",
+        "False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: variables that a substitution sets",
+        "whisper_tui.effects.text_walk._assigned_inside",
+        "depth > 0 or event.command.nested",
+        "depth > 0",
+        (LEFT_OUT,),
+    ),
+    Mutation(
+        "effects: the second round of a loop",
+        "whisper_tui.effects._record_again",
+        "changes.forget_repeated(before)",
+        "changes.forget_repeated(before) and False",
+        (LEFT_OUT,),
+    ),
+    Mutation(
         "effects: a directory behind a part that may fail",
         "whisper_tui.effects.text_walk._Shell.end_chain",
         "any(each != self.directory for each in self.moved_from)",

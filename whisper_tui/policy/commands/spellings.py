@@ -13,6 +13,9 @@ _PROGRAMS: dict[str, tuple[str, ...]] = {
     "docker-compose": ("docker", "compose"),
     "podman-compose": ("podman", "compose"),
     "bunx": ("bun", "x"),
+    "npx": ("npm", "exec"),
+    "uvx": ("uv", "tool", "run"),
+    "yarnpkg": ("yarn",),
     "pnpx": ("pnpm", "dlx"),
     "flyctl": ("fly",),
     "sls": ("serverless",),
@@ -28,11 +31,18 @@ _PROGRAMS: dict[str, tuple[str, ...]] = {
 _VERSIONED = re.compile(r"(pip|python|pypy|ruby|php|perl|lua|node|gcc|g\+\+|clang|clang\+\+)-?\d[\d.]*")
 """Programs whose names may end in a version: `pip3`, `python3.12`."""
 
+_PLUGGED = re.compile(r"(git|cargo)-([a-z][\w-]*)")
+"""Programs that are subcommands of another one: `git-push`."""
+
 _SUBCOMMANDS = """
 npm : install = i = add = in = ins = inst = insta = instal = isnt = isnta = isntal = isntall
 npm : uninstall = un = unlink = remove = rm = r
 npm : update = up = upgrade = udpate
-npm : ci = ic = clean-install = install-clean = isntall-clean
+npm : ci = ic = clean-install = install-clean = isntall-clean = cit = clean-install-test = sit = install-ci-test
+npm : install = install-test = it
+npm : config = c
+npm : config set = set
+npm : config get = get
 npm : run = run-script = rum = urn
 npm : test = t = tst = run test = run-script test
 npm : start = run start = run-script start
@@ -114,6 +124,17 @@ heroku : apps:destroy = destroy
 vercel : remove = rm
 git : remote remove = remote rm
 git : add = stage
+git : push = send-pack = http-push = subtree push
+git : pull = subtree pull
+dotnet : remove package = package remove
+dotnet : add package = package add
+bundle : install = i
+bundle : exec = e
+composer : install = i
+composer : require = req = r
+composer : update = u = upgrade
+composer : remove = rm = uninstall
+gem : install = i
 """
 """Programs, and subcommands of them that do the same."""
 
@@ -125,8 +146,25 @@ _ANY_ORDER = frozenset(
 )
 """Programs that take several targets and make all of them: `make clean deploy` is a `make deploy`."""
 
-_SHORTENS = {**dict.fromkeys("ip tc bridge nmcli".split(), 1), **dict.fromkeys("npm hg tmux btrfs zypper".split(), 2)}
+_SHORTENS = {
+    **dict.fromkeys(
+        "ip tc bridge nmcli devlink rdma gem bundle composer php artisan console gradle gradlew".split(), 1
+    ),
+    **dict.fromkeys("npm hg tmux btrfs zypper opam dune fossil darcs drush".split(), 2),
+}
 """Programs that accept the beginning of a subcommand, and from how many letters on."""
+
+_BY_DEFAULT = {"yarn": ("install",), "bundle": ("install",)}
+"""Programs that do this if no subcommand is given."""
+
+_PASS_ON = {
+    **dict.fromkeys((("yarn", "workspace"), ("pnpm", "workspace")), 1),
+    **dict.fromkeys((("pnpm", "recursive"), ("pnpm", "multi"), ("pnpm", "m")), 0),
+}
+"""Subcommands behind which another one stands, and how many words of their own stand before it."""
+
+_OLD_OPTIONS = frozenset("tar gtar bsdtar star ar".split())
+"""Programs whose first word holds options without a dash: `tar xf`."""
 
 _WHOLE = frozenset(
     "kubectl oc helm docker podman nerdctl gh glab terraform tofu go npm npx pnpm yarn bun node deno cargo rustup "
@@ -187,6 +225,12 @@ systemctl : -f --force | -H --host
 patch : -R --reverse
 gpg : -o --output
 terraform tofu : -destroy --destroy | -auto-approve --auto-approve | -chdir --chdir
+dpkg : -i --install | -r --remove | -P --purge | -a --pending
+pacman : -S --sync | -R --remove | -U --upgrade | -Q --query | -D --database | -F --files
+rpm : -e --erase | -i --install | -U --upgrade | -F --freshen
+iptables ip6tables : -F --flush | -A --append | -D --delete | -I --insert | -X --delete-chain | -P --policy | -t --table
+mount : -o --options | -t --types | -a --all | -B --bind | -R --rbind
+docker podman nerdctl : --net --network
 """
 """Programs, or subcommands of one, and options that mean the same."""
 
@@ -201,6 +245,44 @@ def usual_name(name: str) -> tuple[str, ...]:
     """Return the words by which a program is usually called."""
     versioned = _VERSIONED.fullmatch(name)
     return _PROGRAMS.get(name, (versioned[1] if versioned else name,))
+
+
+def other_forms(argv: Words) -> Iterator[tuple[str | None, ...]]:
+    """Yield what else a command with a usual name means to its program."""
+    name, *words = argv
+    if plugged := _PLUGGED.fullmatch(name or ""):
+        yield (*plugged.groups(), *words)
+    if name in _OLD_OPTIONS and words and words[0] and not words[0].startswith("-"):
+        yield (name, "-" + words[0], *words[1:])
+    elif name == "python":
+        yield from _module(words)
+    elif name in _BY_DEFAULT and not any(word and not word.startswith("-") for word in words):
+        yield (name, *_BY_DEFAULT[name], *words)
+    for at, word in enumerate(words):
+        own = _PASS_ON.get((name or "", word or ""))
+        if own is not None and len(words) > at + 1 + own:
+            yield (name, *words[:at], *words[at + 1 + own :])
+            return
+
+
+def may_be_another(name: str) -> bool:
+    """True if a program with this usual name may run as another one: `python -m pip`."""
+    return name == "python" or _PLUGGED.fullmatch(name) is not None
+
+
+def _module(words: Words) -> Iterator[tuple[str | None, ...]]:
+    """`python3 -Im pip install` and `python3 -mpip install` are a `python -m pip install`, and a `pip install`."""
+    for at, word in enumerate(words):
+        if word is None or not word.startswith("-"):
+            return
+        bundle = letters(word, valued="mcWX")
+        if bundle.endswith("m"):
+            attached = word[len(bundle) + 1 :]
+            rest = (attached, *words[at + 1 :]) if attached else tuple(words[at + 1 :])
+            yield ("python", "-m", *rest)
+            if rest and rest[0]:
+                yield rest
+            return
 
 
 @lru_cache(maxsize=1024)
@@ -232,8 +314,30 @@ def takes_any_order(name: str) -> bool:
 
 
 def means(name: str, given: str, wanted: str) -> bool:
-    """True if a subcommand as it is given may be the wanted one to this program."""
-    return given == wanted or (len(given) >= _SHORTENS.get(name, len(wanted)) and wanted.startswith(given))
+    """True if a subcommand as it is given may be the wanted one to this program.
+
+    A rule may name a beginning as well: `ip addr` is meant by `ip address`.
+    """
+    if given == wanted:
+        return True
+    shortest = _SHORTENS.get(name)
+    if shortest is None:
+        return False
+    if takes_any_order(name):
+        given = given.rpartition(":")[2]  # `:library:publish`
+    parts, meant = given.split(":"), wanted.split(":")
+    return len(parts) == len(meant) and all(
+        _begins_other(part, whole, shortest) for part, whole in zip(parts, meant, strict=True)
+    )
+
+
+def begins_subcommand(name: str, given: str, wanted: str) -> bool:
+    """True if a subcommand as it is given is a beginning of the wanted one, which the program accepts."""
+    return wanted.startswith(given) and means(name, given, wanted)
+
+
+def _begins_other(given: str, wanted: str, shortest: int) -> bool:
+    return min(len(given), len(wanted)) >= shortest and (wanted.startswith(given) or given.startswith(wanted))
 
 
 def shortens_options(name: str) -> bool:

@@ -2,12 +2,12 @@
 
 import fnmatch
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import Words, letters
 from whisper_tui.policy.commands.readings import find_words, read_words
-from whisper_tui.policy.commands.spellings import shortens_options, spellings, usual_name
+from whisper_tui.policy.commands.spellings import begins_subcommand, shortens_options, spellings, usual_name
 
 
 class Entry(NamedTuple):
@@ -54,7 +54,7 @@ def find_entries(table: str, argv: Words, name: str) -> Iterator[Found]:
     argv, name = (*called, *argv[1:]), called[0]
     read = read_words(argv)
     for entry in read_entries(table).get(name, ()):
-        ways = (find_words(read, words, fnmatch.fnmatchcase) for words in entry.spellings)
+        ways = (find_words(read, words, partial(_is_word, name)) for words in entry.spellings)
         places = next((each for each in ways if each is not None), None)
         if places is None:
             continue
@@ -68,6 +68,10 @@ def find_entries(table: str, argv: Words, name: str) -> Iterator[Found]:
             at, option = found, argv[found] or ""
         shown = " ".join((name, *(argv[place] or "" for place in places), *filter(None, (option,))))
         yield Found(entry, name, shown, option, max(at - more, 0))
+
+
+def _is_word(name: str, given: str, wanted: str) -> bool:
+    return fnmatch.fnmatchcase(given, wanted) or begins_subcommand(name, given, wanted)
 
 
 _SHORTEST = 5

@@ -17,9 +17,20 @@ MOST_WORDS = 3
 
 _PACKAGES = frozenset(
     "npm pnpm yarn bun poetry uv pdm pipenv cargo gem bundle composer conda mamba micromamba pip pipx flatpak helm "
-    "pre-commit asdf mise rustup nvm brew".split()
+    "pre-commit asdf mise rustup nvm brew dotnet".split()
 )
 """Programs whose `remove` takes away what can be installed again."""
+
+_MADE_AGAIN = frozenset({"cache", "caches"})
+"""Parts of a subcommand that say of what it clears that it is made again: `cache:clear`."""
+
+_CLEARS_WHAT_IS_MADE = frozenset(
+    {
+        *(("artisan", f"{what}:clear") for what in "config event optimize route view".split()),
+        *(("coverage", "erase"), ("nx", "reset"), ("lerna", "clean"), ("gatsby", "clean")),
+    }
+)
+"""Programs, and subcommands that take away nothing but what they make again."""
 
 _WORDS_ARE_NO_SUBCOMMANDS = frozenset(
     "man info tldr cheat apropos whatis whereis which type help say espeak notify-send wall figlet cowsay logger vim "
@@ -51,6 +62,9 @@ def telling_verbs(argv: Words, name: str) -> list[Danger]:
             words.append(each.word)
         if tells:
             shown = " ".join((name, *words))
+            said = {part for word in words for part in _PARTS.split(word.lower())}
+            if not _MADE_AGAIN.isdisjoint(said) or (name, each.word) in _CLEARS_WHAT_IS_MADE:
+                return [Danger("interrupts", f"Clears what is made again (`{shown}`)", each.at)]
             if name in _PACKAGES:
                 return [Danger("interrupts", f"Removes something that can be installed again (`{shown}`)", each.at)]
             return [Danger("destructive", f"Deletes, disables or resets something, by its name (`{shown}`)", each.at)]

@@ -16,8 +16,10 @@ from whisper_tui.policy.commands.readings import find_words, read_words
 from whisper_tui.policy.commands.spellings import (
     canonical,
     gives_option,
+    may_be_another,
     means,
     option_parts,
+    other_forms,
     same_options,
     spellings,
     takes_any_order,
@@ -92,8 +94,11 @@ def _begins_like(pattern: str, inner: InnerCommand) -> bool:
     if inner.name is None:
         return False
     program, *words = pattern.split()
-    argv, name = canonical(inner.argv), program_name(program)
-    if not words or not any(fnmatch.fnmatchcase(each, name) for each in (inner.name, argv[0] or "")):
+    name = program_name(program)
+    forms = [form for form in _forms(canonical(inner.argv)) if fnmatch.fnmatchcase(form[0] or "", name)]
+    if fnmatch.fnmatchcase(inner.name, name):
+        forms.append(inner.argv)
+    if not words or not forms:
         return False
     # what follows the last word may be nothing at all
     wanted = [word for word in words if not word.startswith("-")]
@@ -101,15 +106,16 @@ def _begins_like(pattern: str, inner: InnerCommand) -> bool:
         wanted.pop()
     options = [word for word in words if word.startswith("-")]
     if not (wanted or options) or not all(
-        any(fnmatch.fnmatchcase(word or "", option) for word in argv[1:]) for option in options
+        any(fnmatch.fnmatchcase(word or "", option) for form in forms for word in form[1:]) for option in options
     ):
         return False
-    return any(_has_words(form, wanted, fnmatch.fnmatchcase) for form in _forms(argv))
+    return any(_has_words(form, wanted, fnmatch.fnmatchcase) for form in forms)
 
 
 def _may_begin(word: str, seen: CommandView) -> bool:
     """True if a comparison word by word may succeed."""
-    return "=" in word or usual_name(program_name(word))[0] in {usual_name(name)[0] for name in seen.names}
+    names = {usual_name(name)[0] for name in seen.names}
+    return "=" in word or usual_name(program_name(word))[0] in names or any(map(may_be_another, names))
 
 
 def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
@@ -130,11 +136,10 @@ def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
         return True
     name, *rest = canonical(words)
     argv = canonical(inner.argv)
-    if name is None or argv[0] != name:
+    if name is None:
         return False
-    return any(
-        _holds(wanted, form) for wanted in spellings(name, tuple(word or "" for word in rest)) for form in _forms(argv)
-    )
+    wanted = spellings(name, tuple(word or "" for word in rest))
+    return any(_holds(each, form) for form in _forms(argv) if form[0] == name for each in wanted)
 
 
 def _same_place(said: str, called: str) -> bool:
@@ -149,6 +154,7 @@ def _forms(argv: tuple[str | None, ...]) -> list[tuple[str | None, ...]]:
         if apart is not None and apart.options:
             # `git -C dir push` is a `git push`
             forms.append((argv[0], *argv[apart.at :]))
+    forms += [canonical(form) for form in other_forms(argv)]
     return forms
 
 
