@@ -92,8 +92,16 @@ def replaced(
 EACH = pytest.mark.parametrize("program", GATED, ids=lambda program: program.name)
 
 
-@EACH
-@pytest.mark.parametrize("asked", [ASKED, READS], ids=["approved", "read-only"])
+CASES = [
+    pytest.param(program, asked, id=f"{program.name}-{name}")
+    for program in GATED
+    for asked, name in ((ASKED, "approved"), (READS, "read-only"))
+    # Kilo asks its own user about what replaces a command that nobody has approved.
+    if (program.name, asked) != ("kilo", READS)
+]
+
+
+@pytest.mark.parametrize(("program", "asked"), CASES)
 def test_what_replaces_an_approved_command_is_a_call_of_its_own_and_nothing_of_it_runs(program, tmp_path, asked):
     played, other = replaced(program, tmp_path, asked, DeniedFor(REASON))
     record = played.record(other)
@@ -106,6 +114,14 @@ def test_what_replaces_an_approved_command_is_a_call_of_its_own_and_nothing_of_i
     assert REASON in played.answer(asked).everything
     assert "something else was run" not in played.answer(asked).everything
     assert [record.alarms for record in played.calls] == [(), ()]
+
+
+@pytest.mark.parametrize("program", GATED[-1:], ids=["kilo"])
+def test_what_replaces_a_command_that_nobody_was_asked_about_is_refused_by_kilo_without_a_user(program, tmp_path):
+    played, other = replaced(program, tmp_path, READS, Approved())
+    assert [record.spec.command.text for record in played.calls] == [READS.command], played.written
+    assert played.records[other] == []
+    assert not (played.workspace / "replaced-ran").exists()
 
 
 @EACH
