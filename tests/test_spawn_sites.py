@@ -32,6 +32,8 @@ HOOK = "the hook that a client would start, tried by the doctor"
 LOGIN = "the login shell of the user at a place, for its variables, in the home directory"
 SERVER = "a server or an agent that its own client, or the user, has named: a child of that client's program"
 
+GATED = "the client's own shell: for the ticket of an approved call, or housekeeping in which no command fits"
+
 SITES = {
     "agents/probe.py:_start": HOOK,
     "cli/bring.py:_run": PLACE,
@@ -70,6 +72,7 @@ SITES = {
     "system/processes.py:_output": SYSTEM,
     "transports/acp/acp_proxy.py:run_proxy": SERVER,
     "transports/mcp/gateway.py:run_gateway": SERVER,
+    "transports/hook/gate_program.py:_become": GATED,
     "tui/commands/output_commands.py:page": HUMAN,
     "tui/screens/rules_screen.py:edit": HUMAN,
     "wire/rendezvous.py:_start": OWN,

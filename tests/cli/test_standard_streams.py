@@ -27,6 +27,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "executor": [],
     "hook": ["claude"],
     "exec": ["abc"],
+    "gate": [],
     "call": ["run_shell_command", ASKED],
     "preview": ["1"],
     "undo": ["1"],
@@ -69,7 +70,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
 SERVE = {"watch", "serve", "supervise", "mcp over HTTP"}
 """Those that go on until they are told to end."""
 COMMON = [verb for verbs in FAMILIES.values() for verb in verbs]
-SILENT = {"mcp", "acp", "executor", "exec", "supervise", "hook", "dial-stdio"}
+SILENT = {"mcp", "acp", "executor", "exec", "gate", "supervise", "hook", "dial-stdio"}
 """Those that print nothing, as they are called here."""
 
 

@@ -240,12 +240,12 @@ async def test_a_risk_of_a_script_stands_on_the_card_once(tmp_path: Path) -> Non
     text = "Deletes recursively without confirmation (`rm -rf`)"
     risk = Risk(id="destructive", sentence=f"./deploy.sh line 2: {text}")
     async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=(risk,))) as cockpit:
-        await cockpit.sees("2 risks, 1 named above: line 3: ")
+        await cockpit.sees("3 risks, 1 named above: line 3: ")
         assert cockpit.text().count(text) == 1
     both = effects_of(Shell(text="./deploy.sh"), str(tmp_path), (str(tmp_path),), {}).code[0]
     risks = tuple(Risk(id=each.id, sentence=each.sentence_about("./deploy.sh")) for each in both.risks)
     async with open_cockpit(in_directory(tmp_path, "./deploy.sh", risks=risks)) as cockpit:
-        await cockpit.sees("runs ./deploy.sh: 2 risks, named above")
+        await cockpit.sees("runs ./deploy.sh: 3 risks, named above")
         assert cockpit.text().count(text) == 1
 
 

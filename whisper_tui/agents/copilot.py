@@ -21,7 +21,6 @@ from whisper_tui.agents.client_files import (
     is_hook,
     split,
 )
-from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.agents.file_entries import Element, FileEntry, Member, value_at
 from whisper_tui.agents.findings import (
     DoctorContext,
@@ -38,6 +37,7 @@ from whisper_tui.agents.findings import (
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import (
     SESSION_EVENT,
+    DoneCall,
     HookAnswer,
     HookFormat,
     HookRequest,

@@ -5,31 +5,13 @@ Programs add, drop and complete arguments. So only what certainly changes the me
 
 import json
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from whisper_tui.agents.agent_tools import Content, ToolArguments
+from whisper_tui.agents.hook_formats import DoneCall, HookFormat
 from whisper_tui.model.call import FileEdits
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.value import Value
-
-if TYPE_CHECKING:
-    from whisper_tui.agents.hook_formats import HookFormat
-
-
-@dataclass(frozen=True)
-class DoneCall:
-    """A call of a tool that is over, by the account of the program that made it."""
-
-    event: str
-    """The name of the event that says so."""
-    session: str
-    tool: str
-    tool_input: Content
-    """The arguments with which it says that it has called the tool."""
-    cwd: str
-    call_id: str | None = None
-    """The program's id of the call, if it sends one."""
 
 
 class Different(NamedTuple):
@@ -39,7 +21,7 @@ class Different(NamedTuple):
     made: str
 
 
-def difference(client: "HookFormat", allowed: Content, done: DoneCall) -> Different | None:
+def difference(client: HookFormat, allowed: Content, done: DoneCall) -> Different | None:
     """Return how a call differs from what the hook allowed. None: it is the same, as far as can be known."""
     if client.runs_commands(done.tool):
         return _other_command(client, allowed, done)
@@ -49,7 +31,7 @@ def difference(client: "HookFormat", allowed: Content, done: DoneCall) -> Differ
     return Different(_arguments(done.tool, allowed, names), _arguments(done.tool, done.tool_input, names))
 
 
-def _other_command(client: "HookFormat", allowed: Content, done: DoneCall) -> Different | None:
+def _other_command(client: HookFormat, allowed: Content, done: DoneCall) -> Different | None:
     texts = [given.get("command") for given in (allowed, done.tool_input)]
     if not all(isinstance(text, str) for text in texts):
         return None
@@ -62,7 +44,7 @@ def _other_command(client: "HookFormat", allowed: Content, done: DoneCall) -> Di
     return Different(*(f"{said} in {place}" for place in places))
 
 
-def _directory(client: "HookFormat", arguments: Content, cwd: str) -> str | None:
+def _directory(client: HookFormat, arguments: Content, cwd: str) -> str | None:
     """Return the directory that the arguments of a shell tool name. None: they name none."""
     named = next((arguments[key] for key in client.directory_keys if arguments.get(key)), None)
     if not isinstance(named, str) or not cwd.startswith("/"):
@@ -73,7 +55,7 @@ def _directory(client: "HookFormat", arguments: Content, cwd: str) -> str | None
         return named
 
 
-def _different_names(client: "HookFormat", allowed: Content, done: DoneCall) -> list[str]:
+def _different_names(client: HookFormat, allowed: Content, done: DoneCall) -> list[str]:
     """Return the names of the arguments that make it another call."""
     names = [name for name in allowed if name in done.tool_input and _is_other(allowed[name], done.tool_input[name])]
     meanings = [_edits(client, arguments, done) for arguments in (allowed, done.tool_input)]
@@ -86,7 +68,7 @@ def _different_names(client: "HookFormat", allowed: Content, done: DoneCall) -> 
     return names
 
 
-def _edits(client: "HookFormat", arguments: Content, done: DoneCall) -> Any:
+def _edits(client: HookFormat, arguments: Content, done: DoneCall) -> Any:
     """Return the meaning of an edit as plain values. None: it is no edit, or none that can be read."""
     known = client.tool_of(done.tool)
     if known is None:

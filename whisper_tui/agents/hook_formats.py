@@ -25,7 +25,6 @@ from whisper_tui.agents.agent_tools import (
     server_call,
 )
 from whisper_tui.agents.client_files import SERVER
-from whisper_tui.agents.done_calls import DoneCall
 from whisper_tui.model.call import FileEdits, Function, Shell
 from whisper_tui.model.errors import InvalidRequest
 
@@ -55,6 +54,21 @@ class HookRequest:
     """Arguments with relative paths, as the absolute paths that are judged."""
     decided: bool = False
     """True if a human, or what one has said before, has allowed the call: the client does not have to ask again."""
+
+
+@dataclass(frozen=True)
+class DoneCall:
+    """A call of a tool that is over, by the account of the program that made it."""
+
+    event: str
+    """The name of the event that says so."""
+    session: str
+    tool: str
+    tool_input: Content
+    """The arguments with which it says that it has called the tool."""
+    cwd: str
+    call_id: str | None = None
+    """The program's id of the call, if it sends one."""
 
 
 @dataclass(frozen=True)

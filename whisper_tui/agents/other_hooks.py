@@ -43,7 +43,7 @@ class OtherHook:
     place: str
     """Where in the file it is. Empty: the file itself is it."""
     command: str
-    """What it starts, in a few words. Empty: the file itself is it."""
+    """The program that it starts, in a few words. Empty: the file itself."""
     wins: str
     """When its answer counts instead of ours, as a clause."""
 

@@ -41,7 +41,7 @@ class ShellLine:
         self._quoted = span is not None
         self._before, self._after = text[:start], text[end:]
         self.command = shlex.split(text[start:end])[0] if self._quoted else text
-        """What the agent, or something beside it, wants to run."""
+        """The command that the agent, or something beside it, wants to run."""
 
     def with_command(self, command: str) -> tuple[str, ...]:
         """Return the arguments with another command in the place of this one."""

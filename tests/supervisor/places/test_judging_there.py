@@ -9,7 +9,7 @@ import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
 from tests.supervisor.places.far_root import FarRoot, SamePlace, User, another_root
-from whisper_tui.effects import git_repository
+from whisper_tui.effects import git_reader
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.model.state import CallRecord
@@ -19,7 +19,7 @@ from whisper_tui.supervisor.places import place_files
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
 from whisper_tui.supervisor.runs.executor import RunKey
 
-TRAIN = Rules(allow=(Rule(name="train", prefix=("train",), place="gpu1", sandbox=False),))
+TRAIN = Rules(allow=(Rule(name="train", prefix=("train", "data"), place="gpu1", sandbox=False),))
 UNKNOWN = "gpu1 is unreachable: the test says so, so what would run there is unknown"
 
 
@@ -350,7 +350,7 @@ async def test_no_git_of_this_machine_looks_at_a_repository_of_a_place(
     placed: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / ".git").mkdir()
-    monkeypatch.setattr(git_repository.subprocess, "run", lambda *_, **__: pytest.fail("git was run"))
+    monkeypatch.setattr(git_reader.GitReader, "ask", lambda *_: pytest.fail("git was run"))
     asked = await submitted(placed, await placed.session(), "git reset --hard", cwd=str(tmp_path))
     assert not (await placed.supervisor.effects(asked.id)).files
 
@@ -390,7 +390,7 @@ async def test_a_command_that_nobody_has_submitted_is_judged_as_it_would_run_the
 async def test_a_command_that_nobody_has_submitted_is_judged_at_the_place_to_which_a_rule_moves_it(
     bench: Bench, far: FarRoot
 ):
-    moved = Rules(allow=(Rule(name="train", prefix=("train",), run_at="gpu1", sandbox=False),))
+    moved = Rules(allow=(Rule(name="train", prefix=("train", "data"), run_at="gpu1", sandbox=False),))
     await opened(bench, moved, far)
     here = str(bench.workspace)
     found = await bench.supervisor.judge_command("train data", here)

@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     options: tuple[str, ...]
 
 
-class Found(NamedTuple):
+class FoundEntry(NamedTuple):
     """A command that is in a table."""
 
     entry: Entry
@@ -47,7 +47,7 @@ def read_entries(table: str) -> dict[str, tuple[Entry, ...]]:
     return {program: tuple(entries) for program, entries in found.items()}
 
 
-def find_entries(table: str, argv: Words, name: str) -> Iterator[Found]:
+def find_entries(table: str, argv: Words, name: str) -> Iterator[FoundEntry]:
     """Yield the lines of a table that a command is in, in some reading of its options."""
     called = usual_name(name)
     more = len(called) - 1  # words that the usual name has more
@@ -67,7 +67,7 @@ def find_entries(table: str, argv: Words, name: str) -> Iterator[Found]:
                 continue
             at, option = found, argv[found] or ""
         shown = " ".join((name, *(argv[place] or "" for place in places), *filter(None, (option,))))
-        yield Found(entry, name, shown, option, max(at - more, 0))
+        yield FoundEntry(entry, name, shown, option, max(at - more, 0))
 
 
 def _is_word(name: str, given: str, wanted: str) -> bool:

@@ -437,7 +437,7 @@ _SAYS = {
     "docker compose down": "Stops containers, and deletes their volumes or images",
     "podman compose down": "Stops containers, and deletes their volumes or images",
 }
-"""What single lines of the table do."""
+"""The effects of single lines of the table."""
 _OF_DATABASES = dict.fromkeys(
     "rails rake prisma manage.py django-admin alembic flask knex sequelize sequelize-cli typeorm drizzle-kit mikro-orm "
     "artisan ace console mix diesel sqlx sea-orm-cli goose migrate flyway liquibase dbmate atlas wp drush dotnet".split(),

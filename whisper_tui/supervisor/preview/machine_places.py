@@ -21,7 +21,7 @@ MOST_SHOWN = 1000
 """Entries of one directory that is made anew; further ones are not in the view."""
 
 
-class Place(NamedTuple):
+class ShownPlace(NamedTuple):
     """A path outside of the layers, and how a view shows it."""
 
     path: str
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     """True if something is mounted there. It may be a file system that no overlay can show."""
 
 
-def mounted_places(mounts: Collection[str], layers: Collection[str]) -> Iterator[Place]:
+def mounted_places(mounts: Collection[str], layers: Collection[str]) -> Iterator[ShownPlace]:
     """Yield what is mounted outside of the layers: an overlay of the root does not show it."""
     for path in sorted(mounts):
         if path == "/" or _is_in(path, (*layers, *APART)):
@@ -40,12 +40,12 @@ def mounted_places(mounts: Collection[str], layers: Collection[str]) -> Iterator
         with suppress(OSError):
             mode = os.lstat(path).st_mode
             if stat.S_ISDIR(mode):
-                yield Place(path, "overlay", is_mount=True)
+                yield ShownPlace(path, "overlay", is_mount=True)
             elif stat.S_ISREG(mode):
-                yield Place(path, "file", is_mount=True)
+                yield ShownPlace(path, "file", is_mount=True)
 
 
-def places_made_anew(mounts: Collection[str], layers: Collection[str]) -> Iterator[Place]:
+def places_made_anew(mounts: Collection[str], layers: Collection[str]) -> Iterator[ShownPlace]:
     """Yield the entries of a root that is made anew, each directory before what is in it."""
     pending = ["/"]
     while pending:
@@ -59,18 +59,18 @@ def places_made_anew(mounts: Collection[str], layers: Collection[str]) -> Iterat
                         pending.append(place.path)
 
 
-def _made_anew(entry: "os.DirEntry[str]", mounts: Collection[str], layers: Collection[str]) -> Place:
+def _made_anew(entry: "os.DirEntry[str]", mounts: Collection[str], layers: Collection[str]) -> ShownPlace:
     path, mode = entry.path, entry.stat(follow_symlinks=False).st_mode
     if stat.S_ISLNK(mode):
-        return Place(path, "link")
+        return ShownPlace(path, "link")
     if not stat.S_ISDIR(mode):
-        return Place(path, "file" if stat.S_ISREG(mode) else "dead", mode)
+        return ShownPlace(path, "file" if stat.S_ISREG(mode) else "dead", mode)
     is_above = any(mount.startswith(f"{path}/") for mount in mounts)
     if not os.access(path, os.X_OK) and not any(layer.startswith(f"{path}/") for layer in layers):
-        return Place(path, "directory", 0)  # This user cannot look anything up in it, and nor can an overlay.
+        return ShownPlace(path, "directory", 0)  # This user cannot look anything up in it, and nor can an overlay.
     if is_above or _is_in(path, (*layers, *APART)):
-        return Place(path, "directory", stat.S_IMODE(mode))
-    return Place(path, "overlay", is_mount=path in mounts)
+        return ShownPlace(path, "directory", stat.S_IMODE(mode))
+    return ShownPlace(path, "overlay", is_mount=path in mounts)
 
 
 def _is_in(path: str, directories: Collection[str]) -> bool:

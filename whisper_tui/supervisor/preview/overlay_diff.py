@@ -316,7 +316,7 @@ def _was_directory(change: FileChange) -> bool:
 
 
 Alike = tuple[int, ...]
-"""What a file keeps when it is renamed: the first fields of its stamp."""
+"""The first fields of a stamp, which a file keeps when it is renamed."""
 _ALIKE = 5
 
 

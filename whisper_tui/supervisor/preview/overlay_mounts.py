@@ -26,7 +26,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_tree,
     stamp,
 )
-from whisper_tui.supervisor.preview.machine_places import Place, mounted_places, places_made_anew
+from whisper_tui.supervisor.preview.machine_places import ShownPlace, mounted_places, places_made_anew
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS
 from whisper_tui.system import syscalls
 
@@ -294,7 +294,7 @@ def _machine(store: str, mounts: Collection[str], layers: Sequence[str], marks: 
     return root
 
 
-def _show(place: Place, root: str, empty: str, marks: str) -> None:
+def _show(place: ShownPlace, root: str, empty: str, marks: str) -> None:
     target = f"{root}{place.path}"
     if place.kind == "link":
         os.symlink(os.readlink(place.path), target)
@@ -546,7 +546,7 @@ def bwrap_arguments(
             yield from ("--ro-bind", os.path.join(store, "closed"), path)
 
 
-def _shown_by_bwrap(store: str, place: Place) -> Iterator[str]:
+def _shown_by_bwrap(store: str, place: ShownPlace) -> Iterator[str]:
     if place.kind == "link":
         with suppress(OSError):
             yield from ("--symlink", os.readlink(place.path), place.path)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from whisper_tui.agents.agent_tools import Content
-from whisper_tui.agents.done_calls import Different, DoneCall, difference
-from whisper_tui.agents.hook_formats import HookFormat, HookRequest
+from whisper_tui.agents.done_calls import Different, difference
+from whisper_tui.agents.hook_formats import DoneCall, HookFormat, HookRequest
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import (
