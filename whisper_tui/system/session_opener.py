@@ -1,6 +1,5 @@
 """The agent that opens a session, where agents take turns: known by its processes, not by what it says of itself."""
 
-import asyncio
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -15,6 +14,8 @@ COMMANDS = "supervised commands"
 
 async def opener() -> str:
     """Return the agent that the process at the other end belongs to. Empty: this process itself acts."""
+    import asyncio  # light programs import this package, and none of them opens sessions for others
+
     pid = OPENER.get()
     return "" if pid is None else await asyncio.to_thread(agent_of_process, pid)
 

@@ -175,11 +175,13 @@ class PlaceFiles:
 
     def realpath(self, path: str) -> str:
         """Return a path with its links resolved."""
+        if len(path) > LONGEST_PATH:
+            return posixpath.normpath(path)  # No system has such a file, so there is nothing to follow.
         return self._look(path).real
 
     def is_executable(self, path: str) -> bool:
         """True if the user there may execute a file, or search a directory."""
-        return self._look(path).executable
+        return len(path) <= LONGEST_PATH and self._look(path).executable
 
     def names(self, path: str, most: int) -> list[str]:
         """Return at most so many names in a directory."""
