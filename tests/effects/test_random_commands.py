@@ -112,6 +112,9 @@ cp -as "$PWD/a.txt" new; echo x > new
 mv dirlink new; echo x > new/c.txt
 ln -s full new; cd new && rm e.txt
 ln -sfn full dirlink; rm dirlink/e.txt
+cp -r "$PWD" ../new; echo x > ../new/out/z
+cp -r "$PWD" ../new; mv ../new ../two; echo x > ../two/out/z
+tar cf new .; mkdir two; tar xf new -C two; echo x > two/out/z
 rm dirlink; mkdir dirlink; echo x > dirlink/z
 for NAME in 1 2; do ln -s sub new; done
 while read NAME; do ln dirlink new; done < numbers

@@ -77,7 +77,7 @@ def test_processes_of_a_terminal_are_one_agent_and_those_that_left_it_are_anothe
         words = ["bash", "-c", STARTS, "agent", sys.executable, "-c", SAYS]
         with Terminal(words, {**os.environ, "PYTHONPATH": str(ROOT)}, directory):
             deadline = time.monotonic() + 60
-            while {path.name for path in directory.iterdir()} < names:
+            while not names <= {path.name for path in directory.iterdir()}:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
         said.append({name: (directory / name).read_text() for name in names})

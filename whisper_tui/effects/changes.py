@@ -249,7 +249,7 @@ class Changes:
         if found.kind == "directory":
             self._add(target, "fills", only_if=only_if, detail="all that is moved", below=True)
             self.view.note(found.real, "absent")
-            self.view.note(target.real, "directory")
+            self.view.note_unsure(target.real)
             return
         self.write(step, target, content, why="the moved file is not text or is too large", only_if=only_if)
         if found.is_link:

@@ -89,7 +89,7 @@ class FileView:
         named = os.path.join(directory or "/", path)
         plain = os.path.normpath(named)
         try:
-            if self._changed and any(map(self._is_other_link, self._ways(named, follow=follow))):
+            if self._changed and any(map(self._may_be_other_link, self._ways(named, follow=follow))):
                 return None
             real = host_files.realpath(named, directory) if follow else self._parent_resolved(named, directory)
         except (OSError, ValueError):
@@ -106,9 +106,10 @@ class FileView:
             above = host_files.realpath("/" + "/".join(parts[: length - 1]))
             yield os.path.normpath(os.path.join(above, parts[length - 1]))
 
-    def _is_other_link(self, place: str) -> bool:
-        """True if a symbolic link is at a place that the disk does not show as it will be."""
-        if place in self._links:
+    def _may_be_other_link(self, place: str) -> bool:
+        """True if a symbolic link may be at a place that the disk does not show as it will be."""
+        # A tree that was copied, moved or unpacked there may contain links.
+        if place in self._links or any(place.startswith(each) for each in self._unsure):
             return True
         with suppress(OSError):
             return place in self._changed and stat.S_ISLNK(host_files.lstat(place).st_mode)
