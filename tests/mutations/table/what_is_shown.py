@@ -233,7 +233,7 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "effects: links that an earlier command makes",
-        "whisper_tui.effects.file_view.FileView._is_other_link",
+        "whisper_tui.effects.file_view.FileView._may_be_other_link",
         "place in self._links",
         "False",
         (LEFT_OUT,),
