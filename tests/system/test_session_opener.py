@@ -75,7 +75,9 @@ def test_processes_of_a_terminal_are_one_agent_and_those_that_left_it_are_anothe
         directory = tmp_path / str(number)
         directory.mkdir()
         words = ["bash", "-c", STARTS, "agent", sys.executable, "-c", SAYS]
-        with Terminal(words, {**os.environ, "PYTHONPATH": str(ROOT)}, directory):
+        # What bash has quoted, `script` gives to the shell that this variable names.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SHELL": shutil.which("bash") or "bash"}
+        with Terminal(words, environment, directory):
             deadline = time.monotonic() + 60
             while not names <= {path.name for path in directory.iterdir()}:
                 assert time.monotonic() < deadline
