@@ -25,6 +25,8 @@ class GatedShell:
 
     def __init__(self, shell: Shell, *, deadline_s: float = 60) -> None:
         self.shell = shell
+        # The client and its hook have the variable from the user's session, whatever that of the tests is.
+        shell.environment["SHELL"] = "/bin/bash"
         self.cwd_file = shell.instance.root / "cwd"
         self.deadline_s = deadline_s
         self.environment = {**os.environ, "CLAUDE_CODE_SESSION_ID": "agent-1", "SHELL": "/state/gates/claude-bash"}
