@@ -34,6 +34,8 @@ from whisper_tui.system.bpf import (
 from whisper_tui.system.syscalls import AT_FDCWD, RENAME_NOREPLACE, rename
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_SET_FLAGS, _SYNC_WAKE_UP = 0x40082104, 1
+"""Linux 6.6 and later: caller and watcher take turns on one processor, in half the time of waking another one."""
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
@@ -184,6 +186,8 @@ class CallWatcher:
     def __init__(self, listener: int, targets: BlockedTargets, uppers: Mapping[str, str]) -> None:
         """`uppers`: the directories that hold the changes of the view, by those that they cover."""
         self.listener = listener
+        with suppress(OSError):
+            fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
         self._targets = targets
         self._uppers = uppers
 
@@ -253,10 +257,12 @@ class CallWatcher:
         directory, path = _FILE_NAMES[name]
         if name == "openat2" and not struct.unpack("=Q", _memory(pid, arguments[2], 8))[0] & _WRITES:
             return None
-        named = _path(pid, AT_FDCWD if directory is None else arguments[directory], arguments[path])
+        text = os.fsdecode(_text(pid, arguments[path]))
+        start = _start(pid, AT_FDCWD if directory is None else arguments[directory])
         # Nearly all calls end here, and a build opens thousands of files. Names of descriptors are not the same for us.
-        if not named.startswith(("/proc/", "/dev/")) and not stat.S_ISFIFO(os.stat(named).st_mode):
+        if not text.startswith(("/proc/", "/dev/")) and not stat.S_ISFIFO(os.stat(os.path.join(start, text)).st_mode):
             return None
+        named = text if text.startswith("/") else os.path.join(os.readlink(start), text)
         if not stat.S_ISFIFO(os.stat(real := _resolved(pid, named)).st_mode):
             return None
         if real.startswith("/proc/"):
@@ -295,9 +301,11 @@ def _unserved(name: bytes) -> int:
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
-    with open(f"/proc/{pid}/mem", "rb", 0) as file:
-        file.seek(address)
-        return file.read(size)
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, size, address)
+    finally:
+        os.close(fd)
 
 
 def _text(pid: int, address: int) -> bytes:
@@ -319,8 +327,13 @@ def _path(pid: int, directory: int, address: int) -> str:
 
 def _directory(pid: int, directory: int) -> str:
     """Return the directory that a relative path starts from."""
+    return os.readlink(_start(pid, directory))
+
+
+def _start(pid: int, directory: int) -> str:
+    """Return the link to the directory that a relative path starts from."""
     number = ctypes.c_int(directory & 0xFFFFFFFF).value
-    return os.readlink(f"/proc/{pid}/cwd" if number == AT_FDCWD else f"/proc/{pid}/fd/{number}")
+    return f"/proc/{pid}/cwd" if number == AT_FDCWD else f"/proc/{pid}/fd/{number}"
 
 
 def _resolved(pid: int, path: str) -> str:
