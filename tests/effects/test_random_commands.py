@@ -83,6 +83,9 @@ dd if=a.txt of=/dev/stdout of=new
 dd if=a.txt of=~/new
 curl --no-clobber -o b.txt file://$PWD/a.txt
 curl -c link file://$PWD/a.txt
+wget --spider -O new http://127.0.0.1:9/x
+wget --spider -o new http://127.0.0.1:9/x
+wget --spider -q -a a.txt --save-cookies=two http://127.0.0.1:9/x
 printf -v NAME %s a.txt; rm "$NAME"
 echo "${NAME:=new}"; touch "$NAME"
 [[ a.txt =~ (.*) ]]; rm "${BASH_REMATCH}"

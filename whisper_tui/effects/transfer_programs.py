@@ -120,8 +120,6 @@ def _curl_reports(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 
 def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
-    if args.has("spider"):
-        return
     base = args.value("P", "directory-prefix") or "."
     if args.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file", "x", "force-directories"):
         for found in find_targets(step, [base], changes):
@@ -131,7 +129,7 @@ def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
             for found in find_targets(step, [args.value("O", "output-document")], changes):
                 # wget creates the file before it asks the server.
                 changes.write(step, found, None, why="it is downloaded")
-    else:
+    elif not args.has("spider"):
         _downloads(step, args.operands, base, changes)
     if any(word is None or word.startswith("https:") for word in args.operands):
         home = step.environment.get("HOME")
