@@ -6,21 +6,20 @@
 import argparse
 import os
 import re
-import resource
 import shutil
-import signal
 import subprocess
 import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.effects.random_commands import RandomCommands
 from tests.effects.sample_tree import State, look, unstated
+from tests.line_runner import own, run_line, tracer
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.model.effects import Effects
@@ -31,7 +30,6 @@ LONGEST_S = 3.0
 LARGEST = 4 << 20
 """Bytes of the largest file that a line may write."""
 
-NOBODY = 65534
 _TRACED = (
     "open,openat,openat2,creat,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,symlink,symlinkat,link,linkat,"
     "truncate,chmod,fchmod,fchmodat,fchmodat2,chown,lchown,fchown,fchownat,utimensat,utime,utimes,futimesat,mknod,mknodat,"
@@ -90,15 +88,17 @@ class Ground:
         self.root = above / "ground"
         self._trace = above / "trace" / "calls"
         self._traced = traced
-        self._user = NOBODY if os.geteuid() == 0 else None
         self._trace.parent.mkdir()
-        self._own(self._trace.parent)
+        own(self._trace.parent)
         self._archive = BytesIO()
         with tarfile.open(fileobj=self._archive, mode="w") as archive:
             self._build()
             archive.add(self.root, arcname="ground")
         self.before = look(self.root)
         self.certain = 0
+        """Lines whose effects claimed to be complete."""
+        self.killed = 0
+        """Those of them with which nothing was compared, because they did not end in time."""
 
     @classmethod
     @contextmanager
@@ -133,6 +133,7 @@ class Ground:
         try:
             # what a program leaves behind that was killed is not what it would have done
             if not self.run(line):
+                self.killed += 1
                 return None
             after = look(self.root)
             changed = {path for path in self.before.keys() | after.keys() if self._differs(path, after)}
@@ -151,41 +152,8 @@ class Ground:
         words = ["bash", "-c", "--", line]
         self._trace.unlink(missing_ok=True)
         if self._traced and not _TRACERS.search(line):
-            words = [
-                "strace",
-                "-f",
-                "-qq",
-                "-y",
-                "--seccomp-bpf",
-                "-e",
-                f"trace={_traced()}",
-                "-o",
-                str(self._trace),
-                *words,
-            ]
-        started = subprocess.Popen(
-            words,
-            cwd=self.root / "work",
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            user=self._user,
-            group=self._user,
-            extra_groups=None if self._user is None else [],
-            start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST)),  # noqa: PLW1509
-        )
-        ended = False
-        with started:
-            with suppress(subprocess.TimeoutExpired):
-                started.communicate(timeout=LONGEST_S)
-                ended = True
-            with suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                started.communicate(timeout=LONGEST_S)
-        return ended
+            words = [*tracer(_traced_calls(), self._trace, "-y", "--seccomp-bpf"), *words]
+        return run_line(words, self.root / "work", self.environment, LONGEST_S, LARGEST).ended
 
     def _without_other_names(self, wrong: set[str], changed: set[str]) -> set[str]:
         """The paths that are not other names of a file that changed under the name that is stated."""
@@ -226,11 +194,7 @@ class Ground:
         subprocess.run(["gzip", "-nk", "a.txt"], cwd=work, check=True)
         (work / "a.txt.gz").rename(work / "a.gz")
         for path in (self.root, *self.root.rglob("*")):
-            self._own(path)
-
-    def _own(self, path: Path) -> None:
-        if self._user is not None:
-            os.chown(path, self._user, self._user, follow_symlinks=False)
+            own(path)
 
     def _restore(self) -> None:
         self.clear()
@@ -253,7 +217,7 @@ class Ground:
             time.sleep(0.05)  # a process that was killed may still have been writing
 
 
-def _traced() -> str:
+def _traced_calls() -> str:
     # with a question mark, a call that this strace does not know is passed over
     return ",".join("?" + name for name in _TRACED.split(","))
 
@@ -275,25 +239,25 @@ def _changed_by(line: str) -> Iterator[str]:
             yield os.path.normpath(os.path.join(directory or "/", path or ""))
 
 
-def wrong_lines(seed: int, number: int, *, traced: bool = True) -> tuple[list[Wrong], int]:
-    """Look at so many lines. Returns those with wrong effects, and the number of those that claim to be complete."""
-    commands = RandomCommands(seed)
-    with Ground.made(traced=traced) as ground:
-        found = [wrong for _ in range(number) if (wrong := ground.look_at(commands.line())) is not None]
-        return found, ground.certain
-
-
 def main() -> None:
-    """Print the wrong lines of a range of seeds."""
+    """Print the wrong lines of a seed, and how far it is: a run of many lines may be ended at any time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commands", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without-strace", action="store_true")
     options = parser.parse_args()
-    wrong, certain = wrong_lines(options.seed, options.commands, traced=not options.without_strace)
-    for each in wrong:
-        print(repr(each.line), *each.paths, sep="\n    ")
-    print(f"{options.commands:,} lines, {certain:,} claim to be complete, {len(wrong):,} of them wrong")
+    commands, found = RandomCommands(options.seed), 0
+    with Ground.made(traced=not options.without_strace) as ground:
+        for number in range(1, options.commands + 1):
+            if (wrong := ground.look_at(commands.line())) is not None:
+                found += 1
+                print(repr(wrong.line), *wrong.paths, sep="\n    ", flush=True)
+            if number % 100 == 0 or number == options.commands:
+                print(
+                    f"{number:,} lines, {ground.certain:,} claim to be complete: {found:,} are wrong, "
+                    f"{ground.killed:,} did not end in {LONGEST_S:g} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.effects.differential import Ground, wrong_lines
+from tests.effects.differential import Ground
+from tests.effects.random_commands import RandomCommands
 from whisper_tui.model.effects import Effects
 
 LINES = 100
@@ -17,9 +18,11 @@ LINES = 100
 @pytest.mark.one_in(20)
 @pytest.mark.parametrize("seed", range(200))
 def test_every_file_that_a_random_line_changes_is_stated_or_said_to_be_unknown(seed: int) -> None:
-    wrong, certain = wrong_lines(seed, LINES)
-    assert wrong == []
-    assert certain > LINES // 4, "too few of these lines have effects that claim to be complete"
+    commands = RandomCommands(seed)
+    with Ground.made() as ground:
+        wrong = [found for _ in range(LINES) if (found := ground.look_at(commands.line())) is not None]
+        assert wrong == []
+        assert ground.certain > LINES // 4, "too few of these lines have effects that claim to be complete"
 
 
 @pytest.mark.parametrize(

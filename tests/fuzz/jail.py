@@ -1,16 +1,14 @@
 """A jail in which commands of the built-in list run, and in which any side effect leaves a trace."""
 
 import hashlib
-import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.line_runner import own, run_line, tracer
 from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH
 
 CANARY = "CANARY-5f3a-do-not-show"
@@ -58,12 +56,10 @@ class Jail:
         (self.workspace / "sub" / "more").write_text("more\n")
         (self.workspace / "sub" / "link").symlink_to(self.home / "secret")
         self._trace = above / "trace"
-        self._user = 65534 if os.geteuid() == 0 else None
-        if self._user is not None:
-            above.chmod(0o777)
-            for place in (self.workspace, self.home):
-                for path in (place, *place.rglob("*")):  # git refuses a repository that belongs to somebody else
-                    os.chown(path, self._user, self._user, follow_symlinks=False)
+        above.chmod(0o777)
+        for place in (self.workspace, self.home):
+            for path in (place, *place.rglob("*")):  # git refuses a repository that belongs to somebody else
+                own(path)
         self._before = self._picture()
 
     @property
@@ -83,8 +79,7 @@ class Jail:
         """Put a file into the workspace."""
         path = self.workspace / name
         path.write_text(text)
-        if self._user is not None:
-            os.chown(path, self._user, self._user)
+        own(path)
         self._before = self._picture()
 
     def make_repository(self) -> None:
@@ -121,7 +116,7 @@ class Jail:
         """Run a command and say what it did beside looking. Empty: nothing. `helpers`: programs that it may start."""
         words = list(argv)
         if traced:
-            words = ["strace", "-f", "-qq", "-e", f"trace={_TRACED}", "-o", str(self._trace), *words]
+            words = [*tracer(_TRACED, self._trace), *words]
             self._trace.unlink(missing_ok=True)
         variables = environment if environment is not None else self.session
         output = self._run(words, variables)
@@ -133,24 +128,7 @@ class Jail:
         return self._harm_traced(helpers) if traced else ""
 
     def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-        started = subprocess.Popen(
-            words,
-            cwd=self.workspace,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            user=self._user,
-            group=self._user,
-            extra_groups=None if self._user is None else [],
-            start_new_session=True,
-        )
-        with started:
-            try:
-                return started.communicate(timeout=LONGEST_S)[0]
-            except subprocess.TimeoutExpired:
-                os.killpg(started.pid, signal.SIGKILL)  # strace alone would leave behind what it traces
-                return started.communicate()[0]
+        return run_line(words, self.workspace, environment, LONGEST_S).output
 
     def _picture(self) -> str:
         found = hashlib.sha256()
