@@ -6,6 +6,7 @@ A mark is a hard limit that can only be lowered. Standard library only.
 import os
 import resource
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -98,6 +99,34 @@ def children_of(pid: int) -> list[int]:
         return found
     for thread in threads:
         found += map(int, kernel_file(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+class OpenPipe(NamedTuple):
+    """A pipe that a process has open."""
+
+    inode: int
+    reads: bool
+    writes: bool
+
+
+def pipes_of(pid: int) -> list[OpenPipe]:
+    """Return the pipes that a process has open. Empty without /proc, and for a process of another user."""
+    directory = f"/proc/{pid}/fd"
+    found: list[OpenPipe] = []
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return found
+    for name in names:
+        path = f"{directory}/{name}"
+        # It may be closed in this moment.
+        with suppress(OSError):
+            target = os.readlink(path)
+            if target.startswith("pipe:["):
+                # The permissions of the link are those with which the descriptor was opened.
+                mode = os.lstat(path).st_mode
+                found.append(OpenPipe(int(target[6:-1]), bool(mode & stat.S_IRUSR), bool(mode & stat.S_IWUSR)))
     return found
 
 
