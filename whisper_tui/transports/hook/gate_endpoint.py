@@ -3,34 +3,25 @@
 import json
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from whisper_tui.agents.agent_tools import Content
 from whisper_tui.agents.hook_formats import HookAnswer, HookRequest
 from whisper_tui.model.call import Shell
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
-from whisper_tui.model.value import Value
-from whisper_tui.transports.hook.hook_endpoint import REFUSED, HookEndpoint, HookQuestion, first_problem
+from whisper_tui.transports.hook.hook_endpoint import REFUSED, HookEndpoint, HookQuestion, QuestionHello, first_problem
 
 
-class GateHello(Value):
+class GateHello(QuestionHello):
     """The hello of the gate: the command that its client wants to run, and the time to answer."""
 
     door: str = "gate"
     version: int = HELLO_VERSIONS["gate"]
-    client: str
     command: str
     cwd: str
     session: str = ""
     """The client's own id of its session. Empty: the client does not say."""
-    nonce: str
-    """Chosen by the program, so that a repeated request after a lost connection is the same call."""
-    pid: int | None = None
-    environment: dict[str, str] = Field(default_factory=dict)
-    launcher: tuple[str, ...]
-    places: tuple[str, ...] = ()
-    deadline_s: float = Field(default=45.0, gt=0)
 
 
 class GateQuestion(HookQuestion):
@@ -68,9 +59,8 @@ def as_hook(hello: dict[str, Any]) -> dict[str, Any]:
         said = GateHello.model_validate(hello)
     except ValidationError as error:
         raise InvalidRequest(f"the gate's hello is wrong: {first_problem(error)}") from error
-    asked = {"command": said.command, "cwd": said.cwd, "session": said.session}
-    shared = ("client", "nonce", "pid", "environment", "launcher", "places", "deadline_s")
-    return {**{name: getattr(said, name) for name in shared}, "input": json.dumps(asked)}
+    asked = said.model_dump(include={"command", "cwd", "session"})
+    return {**said.model_dump(include=set(QuestionHello.model_fields)), "input": json.dumps(asked)}
 
 
 class GateEndpoint(HookEndpoint):

@@ -74,14 +74,10 @@ MOST_DECISIONS = 1000
 """Calls that are remembered. A client asks at once, if it asks."""
 
 
-class HookHello(Value):
-    """The hello of the hook program: the client, its request, and the time to answer."""
+class QuestionHello(Value):
+    """What the hello of every program says that asks about a call of an agent client."""
 
-    door: str = "hook"
-    version: int = HELLO_VERSIONS["hook"]
     client: str
-    input: str
-    """The hook's input, unchanged."""
     nonce: str
     """Chosen by the program, so that a repeated request after a lost connection is the same call."""
     pid: int | None = None
@@ -92,6 +88,15 @@ class HookHello(Value):
     places: tuple[str, ...] = ()
     """The options that name its directories."""
     deadline_s: float = Field(default=45.0, gt=0)
+
+
+class HookHello(QuestionHello):
+    """The hello of the hook program: the client, its request, and the time to answer."""
+
+    door: str = "hook"
+    version: int = HELLO_VERSIONS["hook"]
+    input: str
+    """The hook's input, unchanged."""
     agent_runs: bool = False
     """True if the agent runs approved commands itself."""
 
