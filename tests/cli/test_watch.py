@@ -8,10 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.agent_process import AgentProcess
+from tests.cli.agent_shell import Shell as AgentShell
+from tests.cli.agent_shell import shell
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
 from tests.tui.scenes import ME, ROOT, Scenario, workday
@@ -23,6 +27,8 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import Risk
 from whisper_tui.system.state_directory import Directories
+
+__all__ = ["shell"]
 
 
 class WatchPlayer:
@@ -202,6 +208,38 @@ def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
         assert said and ">" not in said and "waits for you" not in said
     watch.send_signal(signal.SIGINT)
     assert watch.wait(timeout=60) == 130
+
+
+@outside_only
+def test_watch_prints_what_is_new_once_although_a_session_comes_back_for_each_of_its_calls(shell: AgentShell) -> None:
+    instance = shell.instance
+    shell.supervisor_runs()
+    ask_and_deny(shell, "1", "make before")
+    watch = instance.start("watch", stdin=subprocess.DEVNULL)
+    assert watch.stdout is not None
+    assert watch.stdout.readline() == "Connected. 0 calls waiting, 0 running.\n"
+    said = ""
+    for call_id, command in (("2", "make one"), ("3", "make two")):
+        ask_and_deny(shell, call_id, command)
+        while f"Call {call_id}: " not in said:
+            line = watch.stdout.readline()
+            assert line
+            said += line.partition(" ")[2]
+    whose = "of workspace (claude-code) asks"
+    assert "opened" not in said and said.count("closed") <= 2
+    assert [line for line in said.splitlines() if "asks" in line] == [
+        f"Call 2 {whose}: make one.",
+        f"Call 3 {whose}: make two.",
+    ]
+
+
+def ask_and_deny(shell: AgentShell, call_id: str, command: str) -> None:
+    """Have an agent that was just started, and goes on with a session, ask about a command, and deny it."""
+    with closing(AgentProcess()) as shell.agent:
+        asking = shell.ask(command)
+        shell.instance.until(lambda: shell.instance.seen("list"))
+        assert shell.instance.run("deny", call_id, "--reason", "not now").returncode == 0
+        asking.wait(timeout=90)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.in_memory.supervisor import InMemorySupervisor
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.api import Supervision
@@ -406,3 +407,46 @@ async def test_calls_that_change_while_the_others_are_sent_are_shown_as_they_bec
         await cockpit.until(lambda: cockpit.screen.board.calls.get(last) == supervisor.board.calls[last])
         assert cockpit.screen.board.calls["2"] == supervisor.board.calls["2"]
         assert [*cockpit.screen.board.waiting] == [*supervisor.board.waiting]
+
+
+def opens_slowly(supervisor: InMemorySupervisor) -> asyncio.Event:
+    """Have all of the present be sent, one event after the other, and the end of it once the event is set."""
+    whole, go_on = supervisor.watch, asyncio.Event()
+
+    async def slowly(_packing: str) -> AsyncIterator[tuple[BoardItem, ...]]:
+        async for events in whole(None):
+            for event in events:
+                yield (event,)
+                await asyncio.sleep(0)
+            if not events:
+                await go_on.wait()
+            yield events
+
+    supervisor.watch_board = slowly
+    return go_on
+
+
+async def test_before_all_of_the_present_has_come_the_cockpit_says_that_it_loads() -> None:
+    scenario = workday()
+    go_on = opens_slowly(scenario.supervisor)
+    app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock)
+    async with app.run_test(size=(120, 40)) as pilot:
+        cockpit = Cockpit(app, pilot, scenario)
+        await cockpit.until(lambda: len(cockpit.screen.board.calls) == len(scenario.supervisor.board.calls))
+        await pilot.pause()
+        screen = cockpit.text()
+        assert screen.count("oading…") == 3
+        for false in ("◆", "▶", "No call", "submitted", "Approve"):
+            assert false not in screen, screen
+        go_on.set()
+        await cockpit.sees("◆ 3 waiting", "Approve")
+        assert "oading" not in cockpit.text()
+
+
+async def test_a_search_without_a_match_says_so_and_not_that_there_is_no_call() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.press("slash", *"zzzz")
+        await cockpit.sees("No waiting call matches.", "No call matches", "No call in the list matches.")
+        assert "No agent has submitted" not in cockpit.text()
+        await cockpit.press("escape")
+        await cockpit.sees("Call 7")

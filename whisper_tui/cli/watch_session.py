@@ -23,7 +23,7 @@ from whisper_tui.cli.watch_text import (
     session_name,
     stall_sentences,
 )
-from whisper_tui.model.api import HistoryQuery, Supervision
+from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
@@ -371,22 +371,22 @@ class WatchSession:
 
     async def _tell(self, supervision: Supervision) -> None:
         """Print what happens from now on, after one line about the present state."""
-        newest = await supervision.history(HistoryQuery(limit=1))
+        # A supervisor of the version before does not say when all of the present was sent.
+        marks_present = (await supervision.status()).now is not None
         board = self._answers.board = Board()
-        before = bool(newest)
-        if not before:
-            self._say("Connected. No call yet.")
+        newest: int | None = None
         async for events in supervision.watch(None):
             for event in events:
+                # Before a session that comes back, all that made it is told again.
+                new = newest is not None and event.seq > newest
                 board.apply(event)
-                if before or self._answers.was_said(event):
-                    continue
-                if (line := happened(event, board)) is not None:
+                if new and not self._answers.was_said(event) and (line := happened(event, board)) is not None:
                     self._say(line)
-            if before and newest[0].id in board.calls:
-                before = False
-                self._say(f"Connected. {count(len(board.waiting), 'call')} waiting, {len(board.running)} running.")
-            if not before:
+            if newest is None and not (events and marks_present):
+                self._say(_present(board))
+                newest = board.seq
+            if newest is not None:
+                newest = board.seq
                 self._look()
 
     def _look(self) -> None:
@@ -466,6 +466,12 @@ class WatchSession:
         if self._prompt_timer is not None:
             self._prompt_timer.cancel()
             self._prompt_timer = None
+
+
+def _present(board: Board) -> str:
+    if not board.calls:
+        return "Connected. No call yet."
+    return f"Connected. {count(len(board.waiting), 'call')} waiting, {len(board.running)} running."
 
 
 class _Lines:

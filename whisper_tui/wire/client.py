@@ -353,6 +353,9 @@ class SupervisorClient(Supervision):
                     yield item
         except InvalidRequest:
             # It is older, or packs records in another way, and says so before the first item.
+            if (await self._ask("status")).now is None:
+                # Nor does it say when all of the present was sent.
+                yield ()
             async with aclosing(follow(await self._connection(), "watch", after=None)) as batches:
                 async for events in batches:
                     yield events

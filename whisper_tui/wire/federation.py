@@ -123,12 +123,16 @@ class FederatedHost:
                 # What is missing since the last event follows; nothing that is known is sent again.
                 if self._seq is not None or not marked:
                     self._reached(client)
+                if not marked:
+                    await put(self, ())
                 await self._receive(client, put)
             except NewJournal:
                 raise
             except WhisperError as error:
                 attempt = 0 if self.client is not None else attempt
                 self._lost(await asyncio.to_thread(self._transport.explain, error))
+                if self._seq is None:
+                    await put(self, ())  # All that is known of it, which is nothing.
             finally:
                 self.client = None
                 await client.close()
@@ -154,7 +158,10 @@ class FederatedHost:
                 for start in range(0, len(news), EVENTS_AT_ONCE):
                     await put(self, news[start : start + EVENTS_AT_ONCE])
                 if self._seq is not None or (not events and broken is None):
+                    first = self._seq is None
                     self._seq = max((event.seq for event in news), default=self._seq or 0)
+                    if first:
+                        await put(self, ())
                 if broken is not None:
                     raise Unavailable(f"what the machine {self.name} sends is not sound: {broken[1]}")
                 whole.clear()
@@ -416,7 +423,10 @@ class Federation(Supervision):
         return [host for host in self._hosts.values() if host.client is not None]
 
     async def watch(self, after: int | None = None) -> AsyncIterator[tuple[Event, ...]]:
-        """Yield the events of all machines, numbered anew, endlessly. Raises `NewJournal`."""
+        """Yield the events of all machines, numbered anew, endlessly, and an empty batch after the board of each.
+
+        Raises `NewJournal`.
+        """
         batches: asyncio.Queue[tuple[Event, ...] | WhisperError] = asyncio.Queue(BATCHES_AHEAD)
 
         async def put(host: FederatedHost, events: tuple[Event, ...]) -> None:

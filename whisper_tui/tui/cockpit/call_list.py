@@ -207,6 +207,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.selected: str | None = None
         self.choice: int | None = None
         """The number of the person's choice that selected the call. None: it was selected by itself."""
+        self.loading_calls = True
+        """True until the calls that there are have come from the supervisor."""
         self._choices = 0
         self._marked: Collection[str] = ()
         self.hosts: dict[str, HostState] = {}
@@ -289,7 +291,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._line = self._line_of_selected()
         self._bring_into_view()
         self.refresh(*before, *self._rows_of_selected())
-        self.post_message(CallSelected(call_id, by_hand))
+        # Not through the parents: what one of them posts while it handles a message of its own goes no higher than it.
+        self.screen.post_message(CallSelected(call_id, by_hand))
 
     def show_marks(self, marked: Collection[str]) -> None:
         """Draw a mark before these calls."""
@@ -385,7 +388,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         if found.place is None:
             filtered, searching = bool(self.roster.filter), self.roster.searching
             unreached = [host.name for host in self.hosts.values() if not host.reached]
-            return drawn(self, empty_line(filtered=filtered, searching=searching, unreached=unreached), width)
+            line = empty_line(filtered=filtered, searching=searching, loading=self.loading_calls, unreached=unreached)
+            return drawn(self, line, width)
         return self._row(found.place, found.part, width)
 
     def on_screen(self, y: int) -> ListLine | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -13,7 +13,7 @@ from whisper_tui.present.call_text import card, describe, further_details, headi
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.cockpit.notices import FirstHints
-from whisper_tui.tui.command_definition import available, in_force
+from whisper_tui.tui.command_definition import Keymap, available, in_force
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 from whisper_tui.tui.screens.command_screen import ButtonBar, label
@@ -82,7 +82,9 @@ WIDE_SCREEN = 160
 """Least width of a terminal whose spare room is filled with details."""
 LEAST_ROWS = 4
 """Rows that the call gets in the smallest terminal."""
-NOTHING: Line = (Span("No call yet", "strong"),)
+Nothing = Literal["no-call", "loading", "no-match"]
+"""Why no call is shown: there is none, they are not known yet, or none is what the list is filtered by."""
+HEADINGS: dict[Nothing, str] = {"no-call": "No call yet", "loading": "Loading…", "no-match": "No call matches"}
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,15 @@ def welcome(clients: tuple[tuple[str, str], ...]) -> tuple[Paragraph, ...]:
     )
 
 
+def no_match(keys: Keymap) -> tuple[Paragraph, ...]:
+    """Return the text of a cockpit whose list is filtered by something that no call has."""
+    past = keys.by_id("history").key_name
+    how = "Esc in its field clears the search" + (
+        f"; {past} searches the calls that the list has no more." if past else "."
+    )
+    return (Paragraph((Span("No call in the list matches.", "strong"),)), BLANK, Paragraph((Span(how, "muted"),)))
+
+
 class CallPanel(Vertical):
     """Shows one record at a time, and a welcome while there is none."""
 
@@ -155,7 +166,7 @@ class CallPanel(Vertical):
         super().__init__(id=id)
         self.record: CallRecord | None = None
         """The version of the call on the screen: decisions are about this one (decision 23)."""
-        self._heading: Line = NOTHING
+        self._heading: Line = (Span(HEADINGS["loading"], "strong"),)
         self._hidden: Line = ()
         self._position: Position | None = None
         self.details = False
@@ -194,8 +205,9 @@ class CallPanel(Vertical):
         silent_since: float | None = None,
         queued: str = "",
         away: str = "",
+        nothing: Nothing = "no-call",
     ) -> None:
-        """Show a call as it is now, with other calls of its session. None: there is no call.
+        """Show a call as it is now, with other calls of its session. None: there is no call, because of `nothing`.
 
         `drawn` is the call with its secrets masked, `parts` is what was found out about it; `still` and `silent_since`
         are as for `heading`; `queued`: why it is queued, as a clause; `away`: why nothing new is
@@ -204,12 +216,12 @@ class CallPanel(Vertical):
         # The same call in a newer version keeps its scroll position; another call begins at its top.
         another = record is None or self.record is None or record.id != self.record.id
         self.record = record
-        paragraphs: tuple[Paragraph, ...] = welcome(self.guidance.clients)
+        paragraphs = self._without_call(nothing) if record is None else ()
         spare: tuple[Paragraph, ...] = ()
         if record is not None:
             paragraphs, spare = self._text(drawn or record, session, now, recent, parts)
             self.guidance.hints.about(self, record, offers_rule=bool(parts.offer))
-        self._heading = NOTHING
+        self._heading = (Span(HEADINGS[nothing], "strong"),)
         if record is not None and queued:
             # The reason names the command of another call, which is an agent's text (decision 21).
             self._heading = (*heading(record, now)[:3], Span(", queued: ", "muted"), *said(queued, "waiting"))
@@ -220,6 +232,15 @@ class CallPanel(Vertical):
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
         self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated)
         self._draw_heading()
+
+    def _without_call(self, nothing: Nothing) -> tuple[Paragraph, ...]:
+        match nothing:
+            case "no-call":
+                return welcome(self.guidance.clients)
+            case "no-match":
+                return no_match(in_force(self.app))
+            case "loading":
+                return ()
 
     def _text(
         self,

@@ -56,8 +56,12 @@ def heading_line(
     return fitted((title, Span(" " * spare), Span(number, "muted")), width)
 
 
-def empty_line(*, filtered: bool, searching: bool = False, unreached: Collection[str] = ()) -> Line:
+def empty_line(
+    *, filtered: bool, searching: bool = False, loading: bool = False, unreached: Collection[str] = ()
+) -> Line:
     """Return the line of an empty waiting section. `unreached`: the machines whose calls are not known."""
+    if loading:
+        return (Span("  Loading…", "muted"),)
     if searching:
         return (Span("  Searching…", "muted"),)
     if unreached:

@@ -21,7 +21,7 @@ from whisper_tui.notify.notifier import Notifier
 from whisper_tui.present.words import toast_text
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, select_next, select_next_waiting
-from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance
+from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance, Nothing
 from whisper_tui.tui.cockpit.call_roster import CallRoster
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
 from whisper_tui.tui.cockpit.notices import AlarmNotices, BlockedNotices, RefusedNotices
@@ -224,7 +224,7 @@ class CockpitScreen(KeyedScreen):
         before = self.shown
         self.query_one(ActionBar).has_conversation = bool(conversations(self.board))
         if record is None:
-            self.query_one(CallPanel).show(None, None, self.clock())
+            self.query_one(CallPanel).show(None, None, self.clock(), nothing=self._why_nothing)
         else:
             self.card.draw(record, session, self._roster.beside(record))
         self.query_one(Caption).about(record)
@@ -234,6 +234,12 @@ class CockpitScreen(KeyedScreen):
         self._share_height()
         if _kind(before) != _kind(record):
             self.refresh_bindings()
+
+    @property
+    def _why_nothing(self) -> Nothing:
+        if not self._follower.complete:
+            return "loading"
+        return "no-match" if any(self._roster.totals.values()) else "no-call"
 
     def _stands_still(self, new: dict[str, StallNews]) -> None:
         """Draw the changed set of stalled runs, and notify of those that begin to need input."""
@@ -289,6 +295,7 @@ class CockpitScreen(KeyedScreen):
         # Under a dialog the selection stays: the dialog is about the selected call.
         if self.app.screen is self:
             select_next_waiting(calls, self._roster, before)
+        calls.loading_calls = not self._follower.complete
         calls.changed()
         # Under a flood, most changes are about calls that the panel does not show.
         if self.shown is None or not self._drawn_with(self.shown).isdisjoint(changed):
@@ -331,6 +338,7 @@ class CockpitScreen(KeyedScreen):
         self._roster.narrow(self.query_one(FilterBar).value)
         # The panes still read through the old connection.
         self.query_one(OutputArea).forget()
+        self.query_one(CallList).loading_calls = True
         self.query_one(CallList).show(self._roster, self.query_one(CallList).selected)
         self.refresh_call()
         self.refresh_status()
@@ -364,9 +372,15 @@ class CockpitScreen(KeyedScreen):
         board, need_input = self.board, len(self.run_watch.need_input)
         paused = sum(1 for id_ in board.running if self.run_watch.is_still(board.calls[id_]))
         status.counts(
-            self._roster.totals, connected=self._connected, who=who, hushed=hushed, paused=paused, need_input=need_input
+            self._roster.totals,
+            complete=self._follower.complete,
+            connected=self._connected,
+            who=who,
+            hushed=hushed,
+            paused=paused,
+            need_input=need_input,
         )
-        self.title = f"{self._roster.totals['waiting']} waiting"
+        self.title = f"{self._roster.totals['waiting']} waiting" if self._follower.complete else "loading"
 
 
 def _list_calls(screen: CockpitScreen, board: Board, lines: Lines) -> None:

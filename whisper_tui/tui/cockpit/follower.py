@@ -54,6 +54,8 @@ class BoardFollower:
         """`list_calls` is told at once of waiting calls that make up the board, a few at a time."""
         self.supervision = supervision
         self.board = Board()
+        self.complete = False
+        """True once all of the present is on the board; until then it may show calls as they were."""
         self._post = post
         self._reconnect = reconnect
         self._list_calls = list_calls
@@ -61,7 +63,12 @@ class BoardFollower:
         self._posted_at = float("-inf")
 
     def take_changes(self) -> Lines:
-        """Return and forget the changed calls, in the order of their first change."""
+        """Return and forget the changed calls, in the order of their first change.
+
+        None before the board is complete: half of the events of a call show it as it was, waiting, say.
+        """
+        if not self.complete:
+            return {}
         changed = self.board.calls.lines(self._changed)
         self._changed.clear()
         return changed
@@ -90,7 +97,7 @@ class BoardFollower:
                 attempt = 0
                 break
             # The new connection sends the whole state as events, so an old board would count calls twice.
-            self.board = Board()
+            self.board, self.complete = Board(), False
             self._changed.clear()
             self._post(Connected(self.supervision))
 
@@ -102,6 +109,7 @@ class BoardFollower:
         """Apply a batch in slices of time, so that ten thousand events at once do not block the screen."""
         until = time.perf_counter() + SLICE_S
         packed = False
+        self.complete = self.complete or not items
         for item in items:
             if packed := isinstance(item, PackedCalls):
                 self._add_packed(item)

@@ -1,7 +1,7 @@
 """The lines above and below the calls: connection, problems, notices, versions, and recent decisions."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from rich.text import Text
@@ -51,30 +51,39 @@ class StatusBar(LineView):
         self,
         totals: dict[Section, int],
         *,
+        complete: bool,
         connected: bool,
         who: str,
         hushed: str = "",
         paused: int = 0,
         need_input: int = 0,
     ) -> None:
-        """Draw new numbers. `hushed`: why notifications are off, if they are; `paused`: how many runs are paused."""
-        line: list[Span] = [Span(" whisper_tui ", "strong")]
-        for section, mark, word, role in _WORDS:
-            number = totals[section]
-            if number or section == "waiting":
-                line += [Span("  "), Span(f"{mark} {number:,} {word}", role if number else "muted")]
-            if section == "waiting" and need_input:
-                needs = "needs input" if need_input == 1 else "need input"
-                line += [Span("  "), Span(f"◆ {need_input:,} {needs}", "waiting")]
-            if section == "running" and paused:
-                line.append(Span(f", {'all' if paused == number else f'{paused:,}'} paused", "waiting"))
+        """Draw new numbers, which are not all yet unless `complete`.
+
+        `hushed`: why notifications are off, if they are; `paused`: how many runs are paused.
+        """
+        some = f"  {totals['waiting']:,} waiting so far" if totals["waiting"] else ""
+        loading: Line = (Span(f"  loading…{some}", "muted"),)
+        numbers = tuple(_numbers(totals, paused, need_input)) if complete else loading
         hosts, reached = self.hosts, sum(1 for host in self.hosts if host.reached)
         state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
         if hosts and connected:
             some = (Span(f"○ {reached} of {len(hosts)} machines connected", "bad"),)
             state = (Span(f"● {reached} machines connected", "good"),) if reached == len(hosts) else some
         quiet: Line = (Span(f"{hushed}  ", "behind"),) if hushed else ()
-        self.show(tuple(line), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))
+        self.show((Span(" whisper_tui ", "strong"), *numbers), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))
+
+
+def _numbers(totals: dict[Section, int], paused: int, need_input: int) -> Iterator[Span]:
+    for section, mark, word, role in _WORDS:
+        number = totals[section]
+        if number or section == "waiting":
+            yield from (Span("  "), Span(f"{mark} {number:,} {word}", role if number else "muted"))
+        if section == "waiting" and need_input:
+            needs = "needs input" if need_input == 1 else "need input"
+            yield from (Span("  "), Span(f"◆ {need_input:,} {needs}", "waiting"))
+        if section == "running" and paused:
+            yield Span(f", {'all' if paused == number else f'{paused:,}'} paused", "waiting")
 
 
 class Banner(Static):
