@@ -62,9 +62,9 @@ class StatusBar(LineView):
 
         `hushed`: why notifications are off, if they are; `paused`: how many runs are paused.
         """
-        some = f"  {totals['waiting']:,} waiting so far" if totals["waiting"] else ""
-        loading: Line = (Span(f"  loading…{some}", "muted"),)
-        numbers = tuple(_numbers(totals, paused, need_input)) if complete else loading
+        so_far = f"  {totals['waiting']:,} waiting so far" if totals["waiting"] else ""
+        loading = (Span(f"  loading…{so_far}", "muted"),)
+        numbers: Line = tuple(_numbers(totals, paused, need_input)) if complete else loading
         hosts, reached = self.hosts, sum(1 for host in self.hosts if host.reached)
         state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
         if hosts and connected:
