@@ -61,6 +61,13 @@ PREVIEWS = (
         (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
     ),
     Mutation(
+        "a view has a root of its own",
+        "whisper_tui.supervisor.preview.overlay_mounts._enter",
+        'syscalls.call("pivot_root", b".", b".")\nsyscalls.call("umount2", b".", _DETACH)',
+        'syscalls.call("pivot_root", b".", b"mnt")',
+        (SERVICES + "test_the_root_of_the_machine_is_nowhere_in_a_view",),
+    ),
+    Mutation(
         "layers of a view have no devices",
         "whisper_tui.supervisor.preview.overlay_mounts.build",
         "set_attributes(path, _SET_NODEV, _SET_READ_ONLY)",

@@ -156,6 +156,32 @@ def test_no_service_outside_of_a_view_is_reached_and_each_try_is_named(user: str
     as_user(user, lambda bench: nothing_is_reached(bench, outside(bench), OVERLAY))
 
 
+EVERYWHERE = """
+for above in /.. $(cut -d' ' -f5 /proc/self/mountinfo); do
+    test -e "$above$1/file" || continue
+    echo "found below $above"
+    echo x 1<> "$above$1/fifo"
+done
+"""
+"""Looks for a directory of the machine below each mount, and in what the root of the view may cover."""
+
+
+@needs_overlays
+@pytest.mark.parametrize("user", USERS)
+def test_the_root_of_the_machine_is_nowhere_in_a_view(user: str) -> None:
+    def work(bench: Bench) -> None:
+        bench.files(f"cat > everywhere.sh <<'END'\n{EVERYWHERE}\nEND")
+        place = outside(bench)
+        (place / "file").touch()
+        with services(place) as living:
+            bench.preview(f"bash everywhere.sh '{place}'", OVERLAY)
+            assert living.reached() == []
+        found = [line for line in bench.output.splitlines() if line.startswith("found")]
+        assert found == ["found below /..", "found below /"], bench.output
+
+    as_user(user, work)
+
+
 def test_no_service_outside_of_a_view_by_bubblewrap_is_reached_and_each_try_is_named(bwrap: None) -> None:
     as_user("nobody", lambda bench: nothing_is_reached(bench, outside(bench), BUBBLEWRAP))
 
