@@ -99,6 +99,11 @@ f() { rm c.txt; }; cd sub; f
 for NAME in 1 2; do rm -f c.txt; cd sub; done
 false && cd sub; rm a.txt
 cd sub && true & wait; rm a.txt
+true | { cd sub; touch new; }
+true | (cd sub; touch new)
+true |& (cd sub && ls > new)
+true | if cd sub; then touch new; fi
+true | (PLACE=full; rm -r $PLACE)
 cd sub deep; rm a.txt
 return; rm a.txt
 set -f; touch *
@@ -170,6 +175,7 @@ ln -s full new; ls
 for NAME in 1 2; do cp a.txt new; done
 for NAME in 1 2; do mkdir -p new; cp -r sub new; done
 for NAME in 1 2; do mv a.txt full; done
+true | (cd sub; touch new)
 """
 
 

@@ -231,11 +231,13 @@ class TextWalk:
 
     def _events(self, shell: _Shell, events: Sequence[_Event], depth: int) -> Iterator[Step]:
         before, source = ";", None
+        begins_group = False
         for at, event in enumerate(events):
             if self._count > MOST_STEPS:
                 self.problems.append(f"it contains more than {MOST_STEPS} commands")
                 return
             if event.command is None and event.redirection is None:
+                begins_group = begins_group or event.mark == "(" or event.mark in _OPENS
                 before, source = _structure(shell, event.mark, before, source)
                 if before not in {"", "&&"}:
                     shell.end_chain()
@@ -249,7 +251,8 @@ class TextWalk:
                 made = self._step(shell, event.command, source if piped else None, piped=piped)
                 made = replace(made, unconditional=made.unconditional and before not in {"&&", "||"})
                 yield from self._run(made, depth)
-                alone = piped or after in {"|", "|&", "&"}
+                # Of `a | (b; c)`, b reads the pipe, but what it changes in its shell lasts until c.
+                alone = (piped and not begins_group) or after in {"|", "|&", "&"}
                 certain = shell.depth == 0 and before != "||" and not _goes_to_background(events, at)
                 kept = shell.directory
                 self._moved(shell, made, alone=alone, certain=certain)
@@ -263,7 +266,7 @@ class TextWalk:
                 if certain and not alone and before in {";", "\n"} and not shell.outer and ends:
                     return
                 shell.may_have_ended = shell.may_have_ended or _ends_shell(made)
-                before, source = "", made
+                before, source, begins_group = "", made, False
 
     def _nested(self, shell: _Shell, command: SimpleCommand, depth: int) -> Iterator[Step]:
         made = self._step(shell, command, None, piped=command.piped)

@@ -253,6 +253,13 @@ WHAT_IS_SHOWN = (
         (LEFT_OUT,),
     ),
     Mutation(
+        "effects: a directory that a group behind a pipe changes to",
+        "whisper_tui.effects.text_walk.TextWalk._events",
+        "piped and not begins_group",
+        "piped",
+        (LEFT_OUT + "[true | (cd sub; touch new)]", LEFT_OUT + "[true | { cd sub; touch new; }]"),
+    ),
+    Mutation(
         "effects: a directory behind a part that may fail",
         "whisper_tui.effects.text_walk._Shell.end_chain",
         "any(each != self.directory for each in self.moved_from)",
