@@ -15,6 +15,7 @@ import pytest
 from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.cli.terminal import Terminal
 from tests.cli.test_other_machines import Desk
+from tests.interpreter import PYTHON
 from tests.outside import outside_only
 from tests.ssh_server import loopback_server, needs_sshd
 from whisper_tui.cli import far_output
@@ -44,7 +45,7 @@ class Far:
         program.write_text(evil)
         self._ssh.write_text(
             f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {self._notes}\n"
-            f'case " $* " in *" evil "*) exec {sys.executable} {program} ;; *) {good} ;; esac\n'
+            f'case " $* " in *" evil "*) exec {PYTHON} {program} ;; *) {good} ;; esac\n'
         )
         self._ssh.chmod(self._ssh.stat().st_mode | stat.S_IXUSR)
 
@@ -299,7 +300,7 @@ def test_the_filters_hold_over_a_real_ssh(tmp_path):
     with loopback_server(tmp_path / "sshd", "evil") as ssh:
         program = tmp_path / "far.py"
         program.write_text(says(HOSTILE + "\n"))
-        command = f"{sys.executable} {program} #"
+        command = f"{PYTHON} {program} #"
         desk = Desk(tmp_path / "desk", [], f"[hosts.evil]\ncommand = {json.dumps(command)}\n")
         (desk.root / "ssh_config").write_text(ssh.config.read_text())
         answer = desk.run("show", "evil:7")

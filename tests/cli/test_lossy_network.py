@@ -1,7 +1,7 @@
 """Machines behind a network of 200 ms that loses one packet in five, modelled between ssh and the supervisor."""
 
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from tests.cli.conftest import ANSWER_S, PROGRAM
 from tests.cli.terminal import Terminal
 from tests.cli.test_other_machines import Desk, Machine, pair
 from tests.cli.test_three_machines import Screen
+from tests.interpreter import PYTHON
 from tests.outside import exhaustive_only, outside_only
 
 __all__ = ["pair"]
@@ -25,7 +26,7 @@ exec {python} -S {wire} {delay} {lost} {folder}/$2.stalled sh -c "$3"
 
 def lossy(desk: Desk) -> None:
     """Lead to all machines through such a network."""
-    text = SSH.format(python=sys.executable, wire=WIRE, delay=DELAY_MS, lost=LOST_PERCENT, folder=desk.root)
+    text = SSH.format(python=PYTHON, wire=shlex.quote(str(WIRE)), delay=DELAY_MS, lost=LOST_PERCENT, folder=desk.root)
     (desk.root / "bin" / "ssh").write_text(text)
 
 

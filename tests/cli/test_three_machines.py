@@ -6,6 +6,7 @@ Each machine has a network namespace, an sshd, a home and a supervisor of its ow
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -72,7 +73,9 @@ class FarMachine(Machine):
         super().__init__(root, *server)
         self.space = self.inside[-1]
         self.program = root / "program"
-        self.program.write_text(f'#!/bin/sh\nexec env PYTHONPATH={SOURCE} {" ".join(PROGRAM)} "$@" --home {root}\n')
+        self.program.write_text(
+            f'#!/bin/sh\nexec env PYTHONPATH={shlex.quote(SOURCE)} {shlex.join(PROGRAM)} "$@" --home {root}\n'
+        )
         self.program.chmod(0o755)
 
     @property

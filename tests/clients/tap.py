@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.install import ROOT
+from tests.interpreter import PYTHON
 from whisper_tui.cli import main as whisper_tui
 
 READ = 1 << 16
@@ -28,7 +29,7 @@ sys.exit(main({launcher!r}, {record!r}))
 def write_program(path: Path, launcher: Path, record: Path) -> None:
     """Write the program that a client starts in place of the launcher. It appends its lines to `record`."""
     path.parent.mkdir()
-    path.write_text(PROGRAM.format(python=sys.executable, root=str(ROOT), launcher=str(launcher), record=str(record)))
+    path.write_text(PROGRAM.format(python=PYTHON, root=str(ROOT), launcher=str(launcher), record=str(record)))
     path.chmod(0o700)
 
 

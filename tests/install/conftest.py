@@ -12,6 +12,7 @@ import pytest
 from tests.agent_process import AgentProcess
 from tests.clients.install import versions
 from tests.install.realistic import REALISTIC
+from tests.interpreter import PYTHON
 from whisper_tui.agents.client_files import Change, InstallPlan, InstallRequest, Launch, apply_changes, changes
 from whisper_tui.agents.doctor import examine
 from whisper_tui.agents.findings import DoctorContext, Report
@@ -72,7 +73,7 @@ class Machine:
         """Make a Python script a program."""
         path = (directory or self.bin) / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!{sys.executable}\n{source.read_text()}")
+        path.write_text(f"#!{PYTHON}\n{source.read_text()}")
         path.chmod(0o755)
         return path
 

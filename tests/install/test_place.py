@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def installed(machine: Machine) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["as it is installed", "without directories"])
 def test_the_variables_of_a_project_do_not_move_the_hook(machine: Machine, evil: dict[str, str], how: str) -> None:
-    command = installed(machine) if how == "as it is installed" else f"{' '.join(PROGRAM)} hook claude --deadline 1"
+    command = installed(machine) if how == "as it is installed" else f"{shlex.join(PROGRAM)} hook claude --deadline 1"
     for name, value in evil.items():
         assert "Not approved yet" in ask(machine, command, {name: value}), name
     assert "Not approved yet" in ask(machine, command, evil)

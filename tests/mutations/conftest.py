@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.server import Server, serve
 
-PYTHON = sys.executable
 ROOT = Path(whisper_tui.__file__).parent.parent
 HUMAN = Decider(surface="library", who="tester")
 EVERYTHING_WAITS = Rules(read_only=False)

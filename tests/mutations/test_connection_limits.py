@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.conftest import PYTHON, Field
+from tests.interpreter import PYTHON
+from tests.mutations.conftest import Field
 from tests.outside import outside_only
 from whisper_tui.model.call import SessionHello
 from whisper_tui.system.ancestry import read_process

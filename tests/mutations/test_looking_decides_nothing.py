@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.conftest import PYTHON, Field, a_field
+from tests.interpreter import PYTHON
+from tests.mutations.conftest import Field, a_field
 from tests.mutations.verbs import deciding
 from tests.outside import needs_sandbox, outside_only
 from whisper_tui.policy.rules.rule import Rule, Rules

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.conftest import HUMAN, PYTHON, Field, a_field
+from tests.interpreter import PYTHON
+from tests.mutations.conftest import HUMAN, Field, a_field
 from tests.outside import outside_only
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario

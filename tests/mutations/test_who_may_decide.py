@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.conftest import PYTHON, Field, a_field
+from tests.interpreter import PYTHON
+from tests.mutations.conftest import Field, a_field
 from tests.mutations.intruder import UNSHARE, WAYS
 from tests.mutations.verbs import LOOKING, deciding
 from tests.outside import outside_only

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreter import PYTHON
 from whisper_tui import Approve, in_process
 
 BOTH = """
@@ -54,7 +55,7 @@ def run(request, agent, tmp_path):
 
     async def run_program(program: str):
         (tmp_path / "program.py").write_text(program)
-        line = f"{sys.executable} program.py"
+        line = f"{PYTHON} program.py"
         match request.param:
             case "execute_command":
                 answer = await agent.call(request.param, {"command": sys.executable, "args": ["program.py"]})
@@ -92,7 +93,7 @@ async def test_a_line_of_ten_megabytes_is_one_line(run):
 
 async def exec_command(agent, tmp_path: Path, program: str, **arguments):
     (tmp_path / "program.py").write_text(program)
-    call = {"cmd": f"exec {sys.executable} program.py", "login": False, "shell": "bash", **arguments}
+    call = {"cmd": f"exec {PYTHON} program.py", "login": False, "shell": "bash", **arguments}
     envelope = await agent.call("ExecCommand", call)
     assert envelope["status"] == "success", envelope
     return envelope["result"]

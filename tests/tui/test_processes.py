@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.tui.cockpit import open_cockpit
 from tests.tui.live import HUMAN, live
 from tests.tui.scenes import Scenario, workday
@@ -80,7 +81,7 @@ async def test_a_run_is_measured_with_all_its_processes(tmp_path: Path) -> None:
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
     async with live(tmp_path, size=(200, 50)) as cockpit:
-        call = await cockpit.start(f"{sys.executable} {script} & while :; do sleep 0.01; done")
+        call = await cockpit.start(f"{PYTHON} {script} & while :; do sleep 0.01; done")
         usage = cockpit.screen.query_one(UsageLine)
         await cockpit.until(lambda: usage.sample is not None and usage.sample.processes >= 2 and usage.sample.ports)
         await cockpit.until(lambda: "CPU" in cockpit.text() and "listens on 127.0.0.1:" in cockpit.text())
@@ -296,7 +297,7 @@ async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Pa
     script = tmp_path / "listen.py"
     script.write_text(LISTEN)
     async with live(tmp_path) as cockpit:
-        call = await cockpit.start(f"{sys.executable} {script} > {tmp_path}/port & sleep 0.3")
+        call = await cockpit.start(f"{PYTHON} {script} > {tmp_path}/port & sleep 0.3")
         await cockpit.until(
             lambda: isinstance(cockpit.board(call).state, Ended) and cockpit.board(call).living_background
         )

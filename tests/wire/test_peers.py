@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import whisper_tui
+from tests.interpreter import PYTHON
 from tests.outside import outside_only
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
@@ -284,8 +286,8 @@ async def test_a_supervised_command_cannot_approve(way, server, supervisor, home
     wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
     log = tmp_path / "log"
     root = Path(whisper_tui.__file__).parent.parent
-    path = f"PYTHONPATH={root}"
-    approve = f"{sys.executable} -m whisper_tui approve {wanted} --home {tmp_path}"
+    path = f"PYTHONPATH={shlex.quote(str(root))}"
+    approve = f"{PYTHON} -m whisper_tui approve {wanted} --home {tmp_path}"
     assert home.runtime == tmp_path / "run"
     script = WAYS[way].format(approve=approve, log=log, path=f"{path} PATH={os.environ['PATH']}")
     culprit = await waiting_call(supervisor, tmp_path, "bash", "-c", f"export {path}; {script}")
@@ -331,7 +333,7 @@ open({str(tmp_path / "log")!r}, "wb").write(f.readline())
 async def test_a_supervised_command_may_look_and_ask_for_itself(server, supervisor, home, tmp_path):
     log = tmp_path / "log"
     root = Path(whisper_tui.__file__).parent.parent
-    listing = f"PYTHONPATH={root} {sys.executable} -m whisper_tui list --home {tmp_path} >{log} 2>&1"
+    listing = f"PYTHONPATH={shlex.quote(str(root))} {PYTHON} -m whisper_tui list --home {tmp_path} >{log} 2>&1"
     culprit = await waiting_call(supervisor, tmp_path, "bash", "-c", listing)
     seen = (await supervisor.record(culprit)).seen_digest()
     await supervisor.decide(culprit, Approve(), Decider(surface="library"), seen)
@@ -357,7 +359,7 @@ async def test_a_program_started_by_an_agent_cannot_approve_even_after_the_agent
     wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
     root = Path(whisper_tui.__file__).parent.parent
     script = "read go; setsid sh -c '{approve} >{log} 2>&1' & wait; read again; {approve} >{log}.2 2>&1; read end"
-    approve = f"{sys.executable} -m whisper_tui approve {wanted} --home {tmp_path}"
+    approve = f"{PYTHON} -m whisper_tui approve {wanted} --home {tmp_path}"
     log = tmp_path / "log"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root)}
     agent = await asyncio.create_subprocess_exec(

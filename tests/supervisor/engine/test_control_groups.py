@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.supervisor.engine.conftest import Engine, alive, until, working
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited, Lost, Signalled
@@ -254,7 +255,7 @@ async def test_the_processor_time_of_all_processes_together_is_limited(engine: E
 @needs("memory")
 async def test_a_run_whose_processes_together_have_too_much_memory_is_killed_and_says_so(engine: Engine, base: Path):
     text = "import time; held = bytearray(60 << 20); time.sleep(1000)"
-    line = f"for i in 1 2 3; do {sys.executable} -I -S -c '{text}' & done; wait"
+    line = f"for i in 1 2 3; do {PYTHON} -I -S -c '{text}' & done; wait"
     key = await engine.run(line, limits=Limits(memory_bytes=128 * MIB))
     ending = await engine.ended(key)
     assert ending == Signalled(number=signal.SIGKILL, by_us=False, limit="memory")

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited, Signalled, TimedOut
 from whisper_tui.model.errors import NotRunning
@@ -14,7 +15,7 @@ from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSet
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a child subreaper")
 
-DOUBLE_FORK = f"""{sys.executable} -I -S -c '
+DOUBLE_FORK = f"""{PYTHON} -I -S -c '
 import os, time
 if os.fork() == 0:
     os.setsid()
@@ -192,7 +193,7 @@ while time.time() < deadline:
     time.sleep(0.0005)
 """
     (engine.workspace / "hopper.py").write_text(hopper)
-    key = await engine.start(f"for i in 1 2 3; do {sys.executable} -I -S hopper.py & done; echo go")
+    key = await engine.start(f"for i in 1 2 3; do {PYTHON} -I -S hopper.py & done; echo go")
     await engine.ended(key)
     await engine.background(key, lambda told: bool(told.processes))
     await engine.executor.signal(key, signal.SIGKILL, "tree")

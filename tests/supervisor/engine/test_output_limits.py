@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
@@ -187,7 +188,7 @@ async def test_a_full_disk_stops_no_command_and_hides_no_ending(small_disk: Path
     engine.runs = small_disk / "runs"
     await engine.open()
     try:
-        command = f"{sys.executable} -I -S -c '{COUNTING}' {8 * MIB}; echo done >&2; exit 5"
+        command = f"{PYTHON} -I -S -c '{COUNTING}' {8 * MIB}; echo done >&2; exit 5"
         key = await engine.start(command)
         assert await engine.ended(key) == Exited(code=5)
         await engine.settled(key)

@@ -6,12 +6,12 @@ import os
 import random
 import shutil
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.ssh_server import SshServer, needs_sshd
 from tests.supervisor.engine.conftest import alive, until
 from tests.supervisor.places.conftest import PlaceEngine, end_place
@@ -281,7 +281,7 @@ async def test_a_command_at_a_place_is_no_bridge(engine: PlaceEngine) -> None:
         "s.sendall(bytes.fromhex(sys.argv[2])); print(s.recv(100))"
     )
     frame = encoded({"do": "output", "id": 0}).hex()
-    key = await engine.run(f'exec {sys.executable} -c "{program}" {engine.directory} {frame}')
+    key = await engine.run(f'exec {PYTHON} -c "{program}" {engine.directory} {frame}')
     assert engine.out(key) == b"b''\n" or b"ConnectionResetError" in engine.err(key) or b"BrokenPipe" in engine.err(key)
     assert engine.executor.connection.since == since, "the near end was not thrown out"
 

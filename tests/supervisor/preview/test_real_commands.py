@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.interpreter import PYTHON
 from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
@@ -136,7 +137,7 @@ COMMANDS = (
         "pip",
     ),
     RealCommand("python3 -m compileall -q lib", PACKAGE, ("*.pyc",), "python3"),
-    RealCommand(f"{sys.executable} -m ruff format -q --no-cache .", "printf 'x = {  1:2 }\\n' > a.py"),
+    RealCommand(f"{PYTHON} -m ruff format -q --no-cache .", "printf 'x = {  1:2 }\\n' > a.py"),
 )
 
 
