@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +77,7 @@ class Shell:
         """Ask about a command, have it approved, and return what the agent is given to run."""
         asking = self.ask(command)
         self.approve(self.waiting())
-        return rewritten(finished(asking)).split()
+        return shlex.split(rewritten(finished(asking)))
 
     def approve(self, call_id: str, command: str | None = None, *, cwd: str | None = None) -> None:
         asyncio.run(self._decide(call_id, lambda spec: Approve(edited=_edited(spec, command, cwd))))

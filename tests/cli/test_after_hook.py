@@ -1,6 +1,7 @@
 """The hook after a tool: another command than the approved one is on every surface, and a failure holds nothing up."""
 
 import json
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -34,6 +35,7 @@ def approved(shell: Shell, text: str) -> tuple[bytes, str]:
     return question, rewritten(finished(asking))
 
 
+@pytest.mark.slow
 def test_what_ran_instead_is_in_list_show_history_story_and_export(shell: Shell) -> None:
     question, _ = approved(shell, "echo asked")
     told = ran(shell, question, OTHER)
@@ -60,7 +62,7 @@ def test_a_supervisor_that_is_reached_by_the_slower_way_is_told_too(shell: Shell
 
 def test_the_approved_command_and_an_unknown_call_are_answered_with_nothing(shell: Shell) -> None:
     question, command = approved(shell, "echo asked")
-    assert shell.run(command.split()).stdout == b"asked\n"
+    assert shell.run(shlex.split(command)).stdout == b"asked\n"
     unknown = shell.question("echo never asked")
     for event, text in ((question, command), (unknown, OTHER)):
         told = ran(shell, event, text)

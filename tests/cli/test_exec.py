@@ -73,7 +73,7 @@ def test_a_ticket_of_another_session_runs_nothing(shell: Shell) -> None:
         stranger.stdin.write(json.dumps(content).encode() + b"\n")
         stranger.stdin.flush()
         shell.approve(shell.waiting())
-        ran = shell.run(rewritten(json.loads(stranger.stdout.readline())).split())
+        ran = shell.run(shlex.split(rewritten(json.loads(stranger.stdout.readline()))))
         assert ran.returncode == 126 and b"another session" in ran.stderr
         assert not (workspace / "ran").exists()
     finally:
@@ -174,6 +174,7 @@ def test_exec_exits_with_the_code_of_the_signal_because_opencode_hangs_on_signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+@pytest.mark.few(1)
 def test_a_signal_to_it_is_a_signal_to_the_command(shell: Shell, number: int) -> None:
     name = signal.Signals(number).name.removeprefix("SIG")
     words = shell.approved(f"trap 'echo caught; exit 5' {name}; echo ready; while :; do sleep 0.1; done")
@@ -225,6 +226,7 @@ def test_an_approved_command_does_not_wait_for_servers(shell: Shell) -> None:
         server.communicate(timeout=ANSWER_S)
 
 
+@pytest.mark.slow
 def test_a_command_that_waits_for_memory_says_so_and_a_human_starts_it_anyway(shell: Shell) -> None:
     """No machine has so much memory."""
     (shell.instance.root / "config" / "config.toml").write_text(f"[supervisor]\nmin_memory_bytes = {1 << 60}\n")
@@ -257,7 +259,7 @@ def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
         tool_input = {"command": f"touch s{number}; sleep 1000", "run_in_background": True}
         asking = shell.ask("", tool_input=tool_input)
         shell.approve(shell.waiting())
-        servers.append(shell.start(rewritten(finished(asking)).split()))
+        servers.append(shell.start(shlex.split(rewritten(finished(asking)))))
         shell.instance.until((shell.instance.workspace / f"s{number}").exists)
     assert shell.run(shell.approved("touch x; echo done")).stdout == b"done\n"
     for server in servers:

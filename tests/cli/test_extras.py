@@ -40,7 +40,8 @@ def test_without_a_known_source_the_advice_names_any_checkout(
     monkeypatch: pytest.MonkeyPatch, about: str | None
 ) -> None:
     monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(about))
-    assert how_to_install("web") == f"In a checkout of whisper_tui: {sys.executable} -m pip install '.[web]'"
+    command = shlex.join([sys.executable, "-m", "pip", "install"])
+    assert how_to_install("web") == f"In a checkout of whisper_tui: {command} '.[web]'"
 
 
 def test_a_program_that_is_not_installed_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_an_edited_command_runs_instead_and_the_model_is_told(shell: Shell) -> N
     asking = shell.ask("echo asked")
     shell.approve(shell.waiting(), "echo edited")
     answer = finished(asking)
-    assert shell.run(rewritten(answer).split()).stdout == b"edited\n"
+    assert shell.run(shlex.split(rewritten(answer))).stdout == b"edited\n"
     assert "What ran: echo edited" in answer["hookSpecificOutput"]["additionalContext"]
 
 
@@ -45,7 +45,7 @@ def test_at_its_deadline_the_hook_denies_and_the_same_command_keeps_waiting(shel
     asking = shell.ask("echo late")
     shell.instance.until(lambda: shell.row("1")["agent_gave_up"] is None)
     shell.approve("1")
-    assert shell.run(rewritten(finished(asking)).split()).stdout == b"late\n"
+    assert shell.run(shlex.split(rewritten(finished(asking)))).stdout == b"late\n"
     assert len(shell.instance.rows("history")) == 1
 
 
@@ -55,7 +55,7 @@ def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(sh
     finished(shell.ask("echo late", "--deadline", "1"))
     shell.approve("1")
     assert shell.row("1")["state"] == "held"
-    assert shell.run(rewritten(finished(shell.ask("echo late"))).split()).stdout == b"late\n"
+    assert shell.run(shlex.split(rewritten(finished(shell.ask("echo late"))))).stdout == b"late\n"
 
 
 def test_a_hook_that_the_agent_ends_leaves_its_command_waiting_and_marked(shell: Shell) -> None:
@@ -70,6 +70,7 @@ def test_a_hook_that_the_agent_ends_leaves_its_command_waiting_and_marked(shell:
     assert "it no longer waits: the agent's hook was ended" in shell.instance.run("show", call_id).stdout
 
 
+@pytest.mark.slow
 def test_a_hook_behind_a_shell_ends_with_an_agent_that_leaves_both_behind(shell: Shell) -> None:
     agent = AgentProcess()
     line = shlex.join((*PROGRAM, "hook", "claude", "--home", str(shell.instance.root)))
@@ -98,7 +99,7 @@ def test_a_hook_waits_over_the_death_of_the_supervisor(shell: Shell) -> None:
     shell.instance.kill_supervisor(signal.SIGKILL)
     shell.instance.until(lambda: shell.row(call_id)["state"] == "waiting")
     shell.approve(call_id)
-    assert shell.run(rewritten(finished(asking)).split()).stdout == b"survived\n"
+    assert shell.run(shlex.split(rewritten(finished(asking)))).stdout == b"survived\n"
     assert len(shell.instance.rows("history")) == 1
 
 
@@ -109,6 +110,7 @@ def test_two_hooks_of_one_call_are_one_call(shell: Shell) -> None:
     assert len(shell.instance.rows("history")) == 1
 
 
+@pytest.mark.slow
 def test_an_id_that_names_another_command_is_another_call(shell: Shell) -> None:
     """Local model servers number the calls of each answer from 0."""
     first = shell.ask("echo first", tool_use_id="call_0")
@@ -126,7 +128,7 @@ def test_an_id_that_names_another_command_is_another_call(shell: Shell) -> None:
 def test_an_id_that_comes_back_with_the_same_command_is_asked_again_once_that_has_run(shell: Shell) -> None:
     first = shell.ask("echo again", tool_use_id="call_0")
     shell.approve(shell.waiting())
-    assert shell.run(rewritten(finished(first)).split()).stdout == b"again\n"
+    assert shell.run(shlex.split(rewritten(finished(first)))).stdout == b"again\n"
     second = shell.ask("echo again", tool_use_id="call_0")
     assert shell.waiting() == "2"
     shell.deny("2", "once is enough")
@@ -134,7 +136,7 @@ def test_an_id_that_comes_back_with_the_same_command_is_asked_again_once_that_ha
     third = shell.ask("echo again", tool_use_id="call_0")
     assert shell.waiting() == "3"
     shell.approve("3")
-    assert shell.run(rewritten(finished(third)).split()).stdout == b"again\n"
+    assert shell.run(shlex.split(rewritten(finished(third)))).stdout == b"again\n"
 
 
 def test_a_canary_is_denied_with_nobody_asked(shell: Shell) -> None:

@@ -83,9 +83,9 @@ def test_a_server_survives_its_terminal_and_is_idle(running: Callable[..., Termi
 
 
 BECOMES_EXEC = """
-import json, os, subprocess, sys
+import json, os, shlex, subprocess, sys
 asked = subprocess.run(sys.argv[2:], input=sys.argv[1].encode(), capture_output=True, check=True)
-words = json.loads(asked.stdout)["hookSpecificOutput"]["updatedInput"]["command"].split()
+words = shlex.split(json.loads(asked.stdout)["hookSpecificOutput"]["updatedInput"]["command"])
 os.execvp(words[0], words)
 """
 """An agent that asks its hook, and becomes what it is given to run: the very process whose terminal is watched."""

@@ -1,6 +1,7 @@
 """`show --told`: what an agent was told, beside what its hook and its shell really printed."""
 
 import json
+import shlex
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_a_command_of_a_shell_has_the_output_the_note_and_the_exit_code_that_its
     asking = shell.ask("printf out; echo wrong >&2; exit 3")
     shell.approve(shell.waiting(), "printf 'out\\n'; echo wrong >&2; exit 7")
     answered = finished(asking)
-    ran = shell.run(answered["hookSpecificOutput"]["updatedInput"]["command"].split())
+    ran = shell.run(shlex.split(answered["hookSpecificOutput"]["updatedInput"]["command"]))
     assert parts(shell.instance, "1") == {
         "note with the approval": answered["hookSpecificOutput"]["additionalContext"],
         "standard output": ran.stdout.decode(),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from contextlib import suppress
 
 from tests.crash.field import AGAIN_S, PROGRAM, Field
@@ -16,7 +17,7 @@ async def with_a_hook(field: Field) -> None:
         command = await _asked(field, work)
         if command is None:
             continue
-        process = await field.start("exec", *command.split(), stdin=asyncio.subprocess.DEVNULL)
+        process = await field.start("exec", *shlex.split(command), stdin=asyncio.subprocess.DEVNULL)
         out, _ = await process.communicate()
         field.forget("exec", process)
         if process.pid in field.killed_at:

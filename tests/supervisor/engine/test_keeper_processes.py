@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.supervisor.engine.conftest import Engine, until
+from tests.supervisor.engine.conftest import Engine, alive, until
 from whisper_tui.model.ending import Exited
 from whisper_tui.supervisor.keeper.run_control import Timers
 from whisper_tui.supervisor.runs.executor import NeverRan
@@ -50,10 +50,15 @@ def test_the_walk_finds_children_in_other_sessions(family):
 def descriptors(pid: int) -> list[str]:
     """What the descriptors of a process stand for."""
     found = []
-    with suppress(FileNotFoundError):
+    try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with suppress(FileNotFoundError):
                 found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    except FileNotFoundError:
+        pass
+    except PermissionError:
+        # What is left of a process that has just ended is for root alone to see.
+        assert not alive(pid)
     return found
 
 
