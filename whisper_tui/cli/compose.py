@@ -88,8 +88,11 @@ class MaskedLines(logging.Formatter):
 
 PR_SET_DUMPABLE = 4
 
-REST_S = 2.0
-"""Seconds of rest after which the MCP endpoint is loaded, unless an agent connects before."""
+REST_S = 10.0
+"""Seconds of rest after which the MCP endpoint is loaded, unless an agent connects before.
+
+Loading it takes as much of a processor as starting the supervisor. Most of the short-lived ones, which a subcommand
+starts, never need it."""
 MOST_AT_REST = 0.05
 """The share of a processor that the supervisor uses at most while it counts as at rest."""
 
