@@ -36,8 +36,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("CLAUDE_PID", None)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one of n cases of each test marked `one_in(n)`, unless all of them or single cases are asked for."""
+    """Mark all but n cases of each test marked `few(n)` slow, and keep one of n of those marked `one_in(n)`.
+
+    Where all cases of the latter, or single ones, are asked for, they are all kept.
+    """
+    _mark_slow_cases(items)
     if EXHAUSTIVE or any("::" in argument for argument in config.args):
         return
     seen: Counter[str] = Counter()
@@ -54,6 +59,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def _mark_slow_cases(items: list[pytest.Item]) -> None:
+    """Mark the cases of tests marked `few(n)` slow, but for n of them from all over the list."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") is not None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in cases.values():
+        mark = each[0].get_closest_marker("few")
+        assert mark is not None
+        kept = {number * len(each) // mark.args[0] for number in range(mark.args[0])}
+        for number, item in enumerate(each):
+            if number not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

@@ -89,6 +89,7 @@ def echoed(instance: Instance, word: str, call_id: str) -> None:
 
 
 @pytest.mark.parametrize("left", ["no journal", "an empty one"])
+@pytest.mark.few(1)
 def test_after_the_journal_was_lost_no_number_of_a_call_comes_again(instance, left):
     assert instance.run("restart").returncode == 0
     echoed(instance, "first", "1")

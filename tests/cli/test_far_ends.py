@@ -83,6 +83,7 @@ def says(text: str, *, also: str = "") -> str:
         "logs evil:7 --stream err",
     ],
 )
+@pytest.mark.few(3)
 def test_no_escape_of_a_far_machine_reaches_our_streams(far, words):
     far.is_(evil=says(HOSTILE + "\n"))
     answer = far.desk.run(*words.split())
@@ -95,6 +96,7 @@ def test_no_escape_of_a_far_machine_reaches_our_streams(far, words):
 
 
 @pytest.mark.parametrize("words", ["show evil:7", "logs evil:7", "list --host evil", "list --json --host evil"])
+@pytest.mark.few(1)
 def test_no_escape_of_a_far_machine_reaches_our_terminal(far, words):
     far.is_(evil=says(json.dumps([HOSTILE], ensure_ascii=False) + "\n" if "--json" in words else HOSTILE + "\n"))
     program = [*PROGRAM, *words.split(), "--home", str(far.desk.root)]
@@ -126,6 +128,7 @@ ENDLESS = "import os\nwhile True: os.write({stream}, b'[' * 65536)\n"
 
 @pytest.mark.parametrize("words", ["list --host all", "history --host all", "list --json --host evil"])
 @pytest.mark.parametrize("stream", [1, 2])
+@pytest.mark.few(1)
 def test_an_endless_answer_is_ended_and_its_machine_named(far, words, stream, monkeypatch):
     far.is_(evil=ENDLESS.format(stream=stream), good="date +%s")
     process = far.desk.start(*words.split(), stdin=-3)
@@ -175,6 +178,7 @@ def test_the_answers_of_all_machines_are_bounded_together():
         ("3", "export --format jsonl --host all"),
     ],
 )
+@pytest.mark.few(3)
 def test_an_answer_that_is_no_json_is_named_and_not_handed_on(far, sent, words):
     far.is_(evil=f"print({sent!r})\nprint(1)" if "all" in words else f"print({sent!r})", good="echo '[]'; date +%s")
     answer = far.desk.run(*words.split())
@@ -224,6 +228,7 @@ def test_what_a_user_types_at_a_terminal_there_can_be_taken_back():
     assert text.feed(b"\b\x1b[2J") == "␈␛[2J"
 
 
+@pytest.mark.slow
 def test_a_machine_without_whisper_tui_is_named_with_what_to_do(far):
     far.is_(evil="import sys\nprint('whisper-tui: 1: exec: whisper-tui: not found', file=sys.stderr)\nsys.exit(127)\n")
     for words in ("list --host evil", "list --host all", "show evil:7", "list --json --host evil"):
@@ -232,6 +237,7 @@ def test_a_machine_without_whisper_tui_is_named_with_what_to_do(far):
         assert "machine evil has no whisper-tui" in answer.stderr and "whisper-tui bring evil" in answer.stderr, words
 
 
+@pytest.mark.slow
 def test_ssh_neither_asks_a_script_nor_waits_for_a_silent_machine(far):
     far.is_(evil="pass")
     for words in ("list --host evil", "approve evil:7", "logs -f evil:7", "list --host all", "bring evil --yes"):
@@ -287,6 +293,7 @@ MARK = "whisper-tui bring: "
         ("os.write(2, b'\\x1b[2Jno\\n'); os._exit(3)", "so nothing was installed: ␛[2Jno"),
     ],
 )
+@pytest.mark.few(1)
 def test_bring_survives_every_answer(far, sent, said):
     far.is_(evil=f"import os, sys\n{sent}\n")
     answer = far.desk.run("bring", "evil", "--yes")

@@ -67,6 +67,7 @@ def test_the_next_command_runs_and_is_shown_in_the_directory_to_which_the_last_o
         pytest.param("\udcff", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.few(1)
 def test_a_cd_into_a_directory_of_any_name_carries_over(claude: Claude, name: str) -> None:
     (claude.workspace / "in").mkdir()
     (claude.workspace / "in" / name).mkdir()

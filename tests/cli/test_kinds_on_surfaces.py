@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -98,10 +98,15 @@ def lines_of(kind: str, waiting: Waiting, text: str) -> str:
     return "\n".join(rows)
 
 
+@pytest.fixture(scope="module")
+def listed(waiting: Waiting) -> str:
+    return waiting.prints("list")
+
+
 @pytest.mark.parametrize("kind", ASKED)
-def test_a_waiting_call_of_each_kind_is_named_in_the_list_and_shown(waiting: Waiting, kind: str) -> None:
+def test_a_waiting_call_of_each_kind_is_named_in_the_list_and_shown(waiting: Waiting, listed: str, kind: str) -> None:
     named = KINDS[kind][1]
-    assert named in (row := lines_of(kind, waiting, waiting.prints("list")))
+    assert named in (row := lines_of(kind, waiting, listed))
     assert '{"' not in row
     assert named in waiting.prints("show", waiting.ids[kind])
     assert waiting.instance.rows("show", waiting.ids[kind])["id"] == waiting.ids[kind]
@@ -123,17 +128,37 @@ def ended(waiting: Waiting) -> Waiting:
     return waiting
 
 
+class Recorded(NamedTuple):
+    """What is printed of all ended calls at once."""
+
+    history: str
+    lines: dict[str, Any]
+    """What JSON lines say of a call, by its number."""
+    reports: dict[str, str]
+    """The part of a report about a call, by its number."""
+
+
+@pytest.fixture(scope="module")
+def recorded(ended: Waiting) -> Recorded:
+    calls = ended.ids.values()
+    lines = (json.loads(line) for line in ended.prints("export", "--format", "jsonl", *calls).splitlines())
+    report = ended.prints("export", "--format", "markdown", *calls)
+    parts = (part.partition(":") for part in report.split("\n### Call ")[1:])
+    return Recorded(
+        ended.prints("history"), {line["id"]: line for line in lines}, {number: text for number, _, text in parts}
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_ended_call_of_each_kind_is_named_in_every_record(ended: Waiting, kind: str) -> None:
+def test_an_ended_call_of_each_kind_is_named_in_every_record(ended: Waiting, recorded: Recorded, kind: str) -> None:
     named, call_id = KINDS[kind][1], ended.ids[kind]
-    assert named in (row := lines_of(kind, ended, ended.prints("history")))
+    assert named in (row := lines_of(kind, ended, recorded.history))
     assert '{"' not in row
     assert named in ended.prints("show", call_id)
     told = ended.prints("show", "--told", call_id)
     assert "not today" in told or kind == RECORDED
-    (line,) = ended.prints("export", "--format", "jsonl", call_id).splitlines()
-    assert json.loads(line)["id"] == call_id
-    assert named.replace("“", "").split()[-1].rstrip("”") in ended.prints("export", "--format", "markdown", call_id)
+    assert call_id in recorded.lines
+    assert named.replace("“", "").split()[-1].rstrip("”") in recorded.reports[call_id]
 
 
 def test_a_story_tells_every_kind(ended: Waiting) -> None:

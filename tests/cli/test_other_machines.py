@@ -185,6 +185,7 @@ def two_hours_ahead(desk: Desk, name: str) -> None:
     ssh.write_text(ssh.read_text().replace("shift 2\n", f'[ "$2" = {name} ] && PATH={clock.parent}:$PATH\nshift 2\n'))
 
 
+@pytest.mark.slow
 def test_the_history_of_all_machines_is_one_list_in_the_order_of_our_time(pair):
     gpu1, gpu2, desk = pair
     for machine, command in ((gpu1, "echo first"), (gpu2, "echo second"), (gpu1, "echo third")):
@@ -204,6 +205,7 @@ def test_the_history_of_all_machines_is_one_list_in_the_order_of_our_time(pair):
     assert 7000 < rows[1]["submitted_at"] - rows[2]["submitted_at"] < 7300
 
 
+@pytest.mark.slow
 def test_calls_of_several_machines_are_exported_into_one_file_at_the_desk(pair):
     gpu1, gpu2, desk = pair
     for machine in (gpu1, gpu2):
@@ -223,6 +225,7 @@ def test_calls_of_several_machines_are_exported_into_one_file_at_the_desk(pair):
     assert (recording.returncode, "is of one call" in recording.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_rules_of_another_machine_are_changed_there(pair):
     gpu1, gpu2, desk = pair
     added = desk.run("rules", "add", "allow", "touch", "--host", "gpu1", "--sandbox", "off")

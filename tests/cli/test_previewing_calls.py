@@ -92,6 +92,7 @@ def test_an_undoable_run_is_real_and_can_be_taken_back(instance: Instance, files
     assert (files / "new" / "b.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_severe_command_can_be_taken_back_by_default_and_that_can_be_left_out(
     instance: Instance, files: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_severe_command_can_be_taken_back_by_default_and_that_can_be_left_out(
     assert "1 calls" in instance.run("prune", "--dry-run").stdout
 
 
+@pytest.mark.slow
 def test_an_edited_command_is_previewed_and_approved_as_previewed(instance: Instance, files: Path) -> None:
     shown = instance.run("preview", "1", "--command", "rm a.txt; echo shorter")
     if "cannot be previewed here" in shown.stdout:
@@ -136,6 +138,7 @@ def test_a_preview_can_be_dropped(instance: Instance, files: Path) -> None:
     assert (files / "a.txt").exists()
 
 
+@pytest.mark.slow
 def test_the_doctor_says_how_commands_are_previewed_or_why_not(instance: Instance) -> None:
     examined = instance.run("doctor", "gemini")
     told = json.loads(instance.run("doctor", "gemini", "--json").stdout)

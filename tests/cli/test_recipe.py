@@ -67,6 +67,7 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("client", REQUESTS)
+@pytest.mark.few(1)
 def test_the_program_of_the_recipe_asks_in_every_format(shell: Shell, tmp_path: Path, client: str) -> None:
     text = json.dumps(REQUESTS[client]).replace("PLACE", str(shell.instance.workspace))
     process = asking(shell, tmp_path, text)
@@ -76,6 +77,7 @@ def test_the_program_of_the_recipe_asks_in_every_format(shell: Shell, tmp_path: 
     assert ended(process) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_program_of_the_recipe_denies_with_the_reason_and_takes_no_change(shell: Shell, tmp_path: Path) -> None:
     text = json.dumps(REQUESTS["amp"])
     process = asking(shell, tmp_path, text)

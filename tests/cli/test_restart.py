@@ -160,6 +160,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 @pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
 @outside_only
 @pytest.mark.parametrize("mark", ["mark_agent", "mark_supervised"])
+@pytest.mark.few(1)
 def test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that_was_stopped(instance, mark):
     instance.run("restart")
     instance.run("stop")

@@ -168,6 +168,7 @@ def test_only_a_supervisor_that_runs_explains_a_command_at_a_place(instance: Ins
     assert "Only the supervisor can ask a place" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_supervisor_what_a_rule_moves_to_a_place_is_unknown(instance: Instance) -> None:
     rules = instance.root / "moved.toml"
     rules.write_text('[[allow]]\nname = "there"\nprefix = ["ls"]\nrun_at = "gpu1"\nsandbox = false\n')

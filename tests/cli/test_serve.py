@@ -113,6 +113,7 @@ async def test_no_more_cockpits_are_served_than_a_bound(instance: Instance) -> N
             assert (answer.status, await answer.text()) == (503, "8 cockpits are open already: close one.\n")
 
 
+@pytest.mark.slow
 async def test_a_supervisor_of_another_user_is_not_used(served: Served) -> None:
     base = f"http://{served.host}"
     for path in ("/", "/nonsense/", f"/{served.token[:-1]}/", f"/{served.token}x/", "/nonsense/static/js/textual.js"):
@@ -208,6 +209,7 @@ async def test_a_cockpit_does_not_outlive_the_server_of_its_page(instance: Insta
         await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in cockpits))
 
 
+@pytest.mark.slow
 async def test_silent_connections_do_not_keep_other_clients_out(served: Served) -> None:
     host, port = served.host.split(":")
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(MOST_CONNECTIONS + 20)]

@@ -175,6 +175,7 @@ def test_without_standard_input_each_says_what_it_lacks_or_does_without(settled:
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["list", "--help"], []], ids=str)
 @pytest.mark.parametrize("streams", [">&-", ">/dev/full"])
+@pytest.mark.few(2)
 def test_help_and_version_that_cannot_be_printed_are_no_success(
     settled: Instance, words: list[str], streams: str
 ) -> None:

@@ -94,6 +94,7 @@ def test_no_supervisor_is_started_to_show_tools(instance: Instance):
         ("read_file", {"path": "../outside.txt"}, '"the plan"'),
     ],
 )
+@pytest.mark.few(1)
 def test_any_tool_can_be_called_from_a_shell_and_waits_for_a_human(instance: Instance, tool, arguments, shown):
     (instance.workspace.parent / "outside.txt").write_text("the plan")
     process = instance.call(tool, **arguments)
@@ -102,6 +103,7 @@ def test_any_tool_can_be_called_from_a_shell_and_waits_for_a_human(instance: Ins
     assert shown in out, err
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_user_shape_the_tools(instance: Instance):
     settings = "[tools]\nwhole_line = true\n"
     (instance.root / "config" / "config.toml").write_text(settings)

@@ -87,6 +87,7 @@ def test_an_approved_edit_is_allowed_as_it_was_asked(shell: Shell, makefile: Pat
     assert (shell.row("1")["state"], shell.row("1")["ending"]) == ("ended", "handed_over")
 
 
+@pytest.mark.slow
 def test_an_approval_of_files_covers_later_edits_of_them_and_is_listed(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     call = shell.waiting()
@@ -121,6 +122,7 @@ def test_the_rule_of_an_approval_is_saved_for_the_workspace(shell: Shell, makefi
     finished(asking)
 
 
+@pytest.mark.slow
 def test_an_approval_that_is_not_about_the_call_is_refused(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     call = shell.waiting()

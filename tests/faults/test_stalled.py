@@ -4,6 +4,8 @@ import asyncio
 import json
 import socket
 
+import pytest
+
 from tests.faults.instance import PATIENCE_S, Instance
 from tests.outside import outside_only
 from whisper_tui.model.protocol_version import VERSION
@@ -22,6 +24,7 @@ def stalled(instance: Instance, *requests: dict[str, object]) -> socket.socket:
 
 
 @outside_only
+@pytest.mark.slow
 async def test_clients_that_stall_hold_up_nobody_else(instance: Instance) -> None:
     record = await instance.run("touch ran; seq 1 200000")
     reads = [

@@ -76,6 +76,7 @@ def test_without_anybody_to_ask_nothing_is_written(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("line", "code"), [("y", 0), ("n", 1), ("", 1)])
+@pytest.mark.few(1)
 def test_on_a_terminal_it_asks_first(machine: Machine, line: str, code: int) -> None:
     ended, out = answered(machine, line, "install", "gemini")
     assert ended == code

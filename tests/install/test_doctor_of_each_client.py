@@ -55,6 +55,7 @@ def test_a_client_that_asks_a_second_time_is_reported(machine: Machine, client: 
         ("kilo", ".config/kilo/kilo.jsonc"),
     ],
 )
+@pytest.mark.few(2)
 def test_a_server_that_an_earlier_version_wrote_is_reported_beside_the_hook(
     machine: Machine, client: str, file: str
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_hook_of_a_project_that_copilot_does_not_trust_is_reported(machine: Ma
 
 @pytest.mark.parametrize("name", ["settings.json", "hooks/other.json"])
 @pytest.mark.parametrize("grouped", [False, True], ids=["alone", "in a group"])
+@pytest.mark.few(1)
 def test_a_second_hook_of_copilot_is_found_wherever_it_reads_hooks(machine: Machine, name: str, grouped: bool) -> None:
     machine.install("copilot")
     handler = {

@@ -500,6 +500,7 @@ def test_with_the_server_no_hook_repeats_its_instructions(machine: Machine, clie
 
 
 @pytest.mark.parametrize("client", SETTINGS)
+@pytest.mark.few(1)
 def test_the_doctor_says_if_the_model_is_told_twice_or_not_at_all(machine: Machine, client: str) -> None:
     machine.install(client, mcp=False)
     settings = machine.said(SETTINGS[client])

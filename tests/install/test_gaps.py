@@ -71,6 +71,7 @@ def test_other_clients_have_no_hooks(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.few(2)
 def test_in_the_users_own_directory_one_hook_is_one_hook(machine: Machine, client: str) -> None:
     machine.install(client)
     machine.project = machine.home

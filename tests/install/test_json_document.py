@@ -133,6 +133,7 @@ json_values = st.recursive(
 
 
 @given(json_values, st.sampled_from([None, 0, 1, 2, 4, "\t"]), st.booleans())
+@pytest.mark.slow
 def test_every_json_is_read_as_the_standard_library_reads_it(value: object, indent: object, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)  # type: ignore[arg-type]
     assert read_json(text, comments=False).value == value

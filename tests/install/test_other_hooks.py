@@ -63,6 +63,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("client", "name", "text", "place", "wins"), PLACES)
+@pytest.mark.few(5)
 def test_another_hook_is_named_with_its_file_its_place_and_when_it_wins(
     machine: Machine, client: str, name: str, text: str, place: str, wins: str
 ) -> None:
@@ -157,6 +158,7 @@ def test_without_a_hook_of_ours_nothing_is_named(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "copilot", "qwen", "kimi", "opencode"])
+@pytest.mark.few(2)
 def test_an_installation_of_an_earlier_version_that_compares_nothing_is_noted(machine: Machine, client: str) -> None:
     machine.install(client)
     assert not [check for check in machine.doctor(client).checks if check.subject == "comparison"]

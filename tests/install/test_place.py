@@ -95,6 +95,7 @@ ALLOWING = "import sys\ndef main():\n    print('{}')\n    sys.exit(0)\n"
 
 
 @pytest.mark.parametrize("path", ["lib", "."])
+@pytest.mark.few(1)
 def test_code_of_a_project_does_not_answer_for_the_hook(machine: Machine, path: str) -> None:
     for package in ("whisper_tui", "whisper_tui/cli"):
         (machine.project / "lib" / package).mkdir(parents=True)
@@ -108,6 +109,7 @@ def test_code_of_a_project_does_not_answer_for_the_hook(machine: Machine, path: 
         whisper(machine, "stop", "--end-runs")
 
 
+@pytest.mark.slow
 def test_modules_of_a_workspace_are_not_imported_by_what_people_start(machine: Machine) -> None:
     for module in ("queue", "secrets", "platform", "socket", "json", "argparse", "sqlite3", "asyncio"):
         (machine.project / f"{module}.py").write_text("raise SystemExit('code of the project')\n")
@@ -172,6 +174,7 @@ def test_a_path_of_python_replaces_a_hook_that_an_earlier_version_wrote(machine:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.few(2)
 def test_what_an_earlier_version_wrote_is_named_and_replaced(machine: Machine, client: str) -> None:
     new = machine.launch
     machine.launch = Launch(new.program[-1:], new.home)
@@ -194,6 +197,7 @@ def test_a_hook_without_its_directories_is_reported(machine: Machine) -> None:
     assert "does not name the directories" in said(report, "place", CheckState.BAD)
 
 
+@pytest.mark.slow
 def test_exec_needs_no_directories_on_its_command_line_in_the_usual_instance(
     machine: Machine, evil: dict[str, str]
 ) -> None:

@@ -53,6 +53,7 @@ def start(
         ("kilo", ["kilo", "--pure"], {}, "--pure"),
     ],
 )
+@pytest.mark.few(3)
 def test_a_client_that_runs_without_its_hook_is_named(
     machine: Machine,
     started: list[subprocess.Popen[str]],
@@ -89,6 +90,7 @@ def test_a_session_of_the_same_client_tells_of_it(machine: Machine, started: lis
         (["claude"], {"CLAUDE_CODE_SIMPLE": "0"}),
     ],
 )
+@pytest.mark.few(2)
 def test_a_client_with_its_hook_or_of_another_home_is_not_named(
     machine: Machine, started: list[subprocess.Popen[str]], words: list[str], variables: dict[str, str]
 ) -> None:

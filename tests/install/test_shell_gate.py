@@ -104,6 +104,7 @@ def test_the_doctor_proves_the_gate_with_a_canary(machine: Machine, client: str)
 
 @EACH
 @pytest.mark.parametrize("broken", ["removed", "opened", "unreachable"])
+@pytest.mark.few(2)
 def test_a_gate_that_does_not_stop_the_canary_is_reported(machine: Machine, client: str, broken: str) -> None:
     machine.install(client)
     (gate,) = gates(machine)

@@ -112,6 +112,7 @@ async def test_a_cockpit_that_is_opened_later_says_that_there_were_some():
 
 @outside_only
 @pytest.mark.parametrize("words", [("restart",), ("supervise", "--replace")], ids=" ".join)
+@pytest.mark.few(1)
 async def test_a_restart_from_inside_a_supervised_command_is_taken_down(field: Field, words: tuple[str, ...]):
     replace = [PYTHON, "-m", "whisper_tui", *words, "--home", str(field.root)]
     culprit = await field.ask("env", "-u", "WHISPER_TUI", f"PYTHONPATH={field.environment['PYTHONPATH']}", *replace)

@@ -77,6 +77,7 @@ def can_unshare() -> bool:
 
 @linux_only
 @pytest.mark.parametrize("way", sorted(set(WAYS) - KEEPER_WAYS - {"in new namespaces"}))
+@pytest.mark.few(2)
 async def test_no_verb_is_obeyed_from_what_a_connected_agent_has_started(way, field):
     wanted, words, answers = await intrusion(field, way)
     agent = await asyncio.create_subprocess_exec(
@@ -133,6 +134,7 @@ FILE_VERBS = (
 
 @linux_only
 @pytest.mark.parametrize("instance", [".", "fresh"])
+@pytest.mark.few(1)
 async def test_no_verb_that_writes_the_users_rules_is_obeyed_from_inside_a_supervised_command(field, instance):
     """In the instance of its supervisor, and in one that has never had any."""
     (field.root / "settings.json").write_text('{"permissions": {"allow": ["Bash(rm:*)"]}}')

@@ -360,6 +360,7 @@ def test_listed_calls_are_found_by_their_tickets_also_when_most_have_gone() -> N
     assert len(listed._blocks) == 5
 
 
+@pytest.mark.slow
 async def test_a_cockpit_that_is_sent_packed_calls_shows_and_finds_what_events_would_have_shown() -> None:
     texts = []
     for as_events in (False, True):

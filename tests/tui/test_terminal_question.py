@@ -208,6 +208,7 @@ class AskedTerminal:
         pytest.param(b"ab" + LIGHT + b"c" + FENCE + b"\x1b[A", False, ["a", "b", "c", "up"], id="typed ahead"),
     ],
 )
+@pytest.mark.few(2)
 def test_a_terminal_that_answers(tmp_path: Path, answer: bytes, dark: bool | None, keys: list[str]) -> None:
     terminal = AskedTerminal(tmp_path, wait_s=BOUND_S)
     terminal.wait_for(QUESTION)
@@ -225,6 +226,7 @@ def test_a_terminal_that_answers(tmp_path: Path, answer: bytes, dark: bool | Non
         pytest.param(b"x" + LIGHT, False, id="late, without the fence"),
     ],
 )
+@pytest.mark.few(1)
 def test_a_terminal_that_does_not_answer_in_time_decides_nothing(tmp_path: Path, late: bytes, done: bool) -> None:
     terminal = AskedTerminal(tmp_path, wait_s=0.01)
     terminal.wait_for(STARTED)

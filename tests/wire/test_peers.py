@@ -282,6 +282,7 @@ WAYS = {
 
 @outside_only
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.few(3)
 async def test_a_supervised_command_cannot_approve(way, server, supervisor, home, tmp_path):
     wanted = await waiting_call(supervisor, tmp_path, "touch", "owned")
     log = tmp_path / "log"

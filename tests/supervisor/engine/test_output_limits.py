@@ -84,6 +84,7 @@ async def test_the_smallest_limit_holds(engine: Engine):
     assert read[-1].next_offset == MIB
 
 
+@pytest.mark.slow
 async def test_a_reader_never_gets_bytes_of_another_place_while_the_ring_turns(engine: Engine):
     key = await engine.start(counting(48 * MIB), max_output_bytes=MIB)
     reads, jumps, offset = 0, 0, 0

@@ -214,6 +214,7 @@ async def test_an_agent_behind_ssh_asks_here_and_its_command_runs_there(tmp_path
         assert await said(answer) == "Output: 1 unset\n\nExit Code: 3"
 
 
+@pytest.mark.slow
 async def test_a_cut_while_a_call_waits_loses_and_repeats_nothing(bench: AgentsBench, agent: AgentThere) -> None:
     answer = agent.run("echo once >> ran; cat ran")
     await bench.only_call("waiting")
@@ -239,6 +240,7 @@ async def test_a_cut_while_a_command_runs_starts_no_second_one(bench: AgentsBenc
     assert len(bench.supervisor.board.calls) == 1
 
 
+@pytest.mark.slow
 async def test_a_restarted_supervisor_goes_on_with_the_session(bench: AgentsBench, agent: AgentThere) -> None:
     answer = agent.run("echo once >> ran; cat ran")
     await bench.only_call("waiting")
@@ -249,6 +251,7 @@ async def test_a_restarted_supervisor_goes_on_with_the_session(bench: AgentsBenc
     assert len(bench.supervisor.board.calls) == len(bench.supervisor.board.sessions) == 1
 
 
+@pytest.mark.slow
 async def test_the_session_of_an_agent_that_does_not_come_back_is_closed(
     bench: AgentsBench, agent: AgentThere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +300,7 @@ async def test_an_agent_that_ends_closes_its_session(bench: AgentsBench, agent: 
     await until(lambda: bench.placed.states()[0].agents == 0)
 
 
+@pytest.mark.slow
 async def test_much_output_comes_whole(bench: AgentsBench, agent: AgentThere) -> None:
     answer = agent.run("head -c 3000000 /dev/zero | tr '\\0' x")
     await bench.only_call("waiting")
@@ -349,6 +353,7 @@ async def test_an_agent_that_writes_without_end_is_refused(bench: AgentsBench) -
     assert sent < 3 * LONGEST_REQUEST
 
 
+@pytest.mark.slow
 async def test_no_operation_is_carried_out_over_mcp(bench: AgentsBench, agent: AgentThere) -> None:
     agent.run("true")
     await bench.only_call("waiting")
@@ -432,6 +437,7 @@ SEEN = ProcessSeen(pid=7, parent=0, start="1")
 
 
 @pytest.mark.parametrize("line", [None, (), (replace(SEEN, foreign=True),)], ids=["unseen", "empty", "foreign"])
+@pytest.mark.few(1)
 async def test_who_is_not_known_counts_as_a_supervised_command(
     bench: AgentsBench, line: tuple[ProcessSeen, ...] | None
 ) -> None:

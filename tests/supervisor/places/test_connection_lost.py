@@ -55,6 +55,7 @@ async def test_input_arrives_exactly_once_over_broken_connections(engine: PlaceE
     assert engine.out(key).split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.slow
 async def test_input_goes_on_if_the_connection_is_lost_after_each_of_its_pieces_and_at_its_end(
     engine: PlaceEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ async def test_input_goes_on_if_the_connection_is_lost_after_each_of_its_pieces_
     assert engine.out(key).split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.slow
 async def test_input_is_doubtful_once_the_host_process_that_counted_it_is_gone(engine: PlaceEngine) -> None:
     key = await engine.start("sleep 1000", accepts_input=True)
     await engine.spawned(key)
@@ -98,6 +100,7 @@ async def test_input_is_doubtful_once_the_host_process_that_counted_it_is_gone(e
     await engine.settled(key)
 
 
+@pytest.mark.slow
 async def test_a_place_made_anew_has_lost_what_ran_there_and_does_not_run_it_again(engine: PlaceEngine) -> None:
     key = await engine.start("echo started >> started; sleep 1000")
     process = (await engine.spawned(key)).process
@@ -116,6 +119,7 @@ async def test_a_place_made_anew_has_lost_what_ran_there_and_does_not_run_it_aga
     assert (engine.workspace / "started").read_text() == "started\n"
 
 
+@pytest.mark.slow
 async def test_an_attempt_without_any_trace_may_have_run_if_the_machine_there_restarted(engine: PlaceEngine) -> None:
     key = await engine.run("true")
     await until(lambda: not engine.attempt_there(key).exists())
@@ -166,6 +170,7 @@ async def test_a_killed_keeper_is_noticed_there(engine: PlaceEngine) -> None:
     await engine.settled(key)
 
 
+@pytest.mark.slow
 async def test_a_second_near_end_takes_the_place_over_and_the_first_takes_it_back(
     engine: PlaceEngine, tmp_path: Path
 ) -> None:
@@ -188,6 +193,7 @@ async def test_a_second_near_end_takes_the_place_over_and_the_first_takes_it_bac
     assert engine.out(key) == b"done\n" and len(engine.host_pids()) == 1
 
 
+@pytest.mark.slow
 async def test_a_host_process_of_another_version_becomes_one_of_this_and_keeps_its_runs(
     engine: PlaceEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +292,7 @@ async def test_a_command_at_a_place_is_no_bridge(engine: PlaceEngine) -> None:
     assert engine.executor.connection.since == since, "the near end was not thrown out"
 
 
+@pytest.mark.slow
 async def test_a_directory_there_that_others_can_read_is_not_used(engine: PlaceEngine) -> None:
     directory = engine.directory
     directory.chmod(0o755)
@@ -297,6 +304,7 @@ async def test_a_directory_there_that_others_can_read_is_not_used(engine: PlaceE
     await engine.reached()
 
 
+@pytest.mark.slow
 async def test_an_archive_there_that_is_not_ours_is_replaced_and_never_run(engine: PlaceEngine) -> None:
     mine = packages.far_package()
     await engine.close()

@@ -110,6 +110,7 @@ def test_a_file_that_was_cut_off_ends_the_connection_and_adds_no_bytes(tmp_path:
     assert os.read(pipe, 100) == b"x" * 10
 
 
+@pytest.mark.slow
 async def test_long_output_is_exact_over_killed_bridges_and_hosts(engine: PlaceEngine) -> None:
     source = engine.workspace / "source"
     source.write_bytes(random.Random(6).randbytes(24_000_000))

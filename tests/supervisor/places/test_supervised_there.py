@@ -111,6 +111,7 @@ async def test_a_call_waits_for_a_place_that_is_away_and_says_why(placed: Placed
     assert isinstance(record.state, Ended) and await placed.out(call_id) == b"there\n"
 
 
+@pytest.mark.slow
 async def test_what_nobody_could_look_at_there_is_asked_again_once_it_is_known(placed: PlacedBench) -> None:
     placed.gate.unlink()
     await placed.restart()
@@ -125,6 +126,7 @@ async def test_what_nobody_could_look_at_there_is_asked_again_once_it_is_known(p
     assert b"there" in await placed.out(call_id)
 
 
+@pytest.mark.slow
 async def test_its_environment_is_that_of_a_login_there_and_not_the_agents(placed: PlacedBench) -> None:
     await placed.reached()
     session = await placed.session(environment={"AGENTS_OWN": "secret", "PATH": "/agents/own"})
@@ -137,6 +139,7 @@ async def test_its_environment_is_that_of_a_login_there_and_not_the_agents(place
     assert "AGENTS_OWN" not in said and said["PATH"] != "/agents/own"
 
 
+@pytest.mark.slow
 async def test_a_run_goes_on_while_its_supervisor_is_restarted(placed: PlacedBench) -> None:
     await placed.reached()
     call_id = await placed.asked("echo before; until test -e go; do sleep 0.02; done; echo after; exit 6")

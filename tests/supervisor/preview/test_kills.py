@@ -27,6 +27,7 @@ MORE = [(start, 3) for start in range(3)] if EXHAUSTIVE else [(2, 7)]
 @pytest.mark.parametrize(("first", "every"), [SOME, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE)])
 @pytest.mark.parametrize("other", [None, pytest.param("/dev/shm", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
+@pytest.mark.few(1)
 def test_killed_before_a_changing_call(kill, other, first, every):
     assert kills.kill_each(kill, other, first, every) >= 2
 

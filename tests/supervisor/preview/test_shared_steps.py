@@ -103,6 +103,8 @@ def test_changes_of_all_kinds_are_made_in_their_order():
 
 
 @pytest.mark.parametrize("runs", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.slow
 def test_random_sequences_are_applied_and_undone_exactly(runs):
     assert random_runs.failures(runs) == []
 
@@ -135,6 +137,7 @@ def test_later_work_is_found_before_an_undo(scene):
     ("direction", "job"),
     [("apply", "check"), ("apply", "keep"), ("apply", "step"), ("undo", "check"), ("undo", "step")],
 )
+@pytest.mark.few(3)
 def test_the_part_of_a_second_process_that_is_killed_is_done_here(scene, monkeypatch, direction, job):
     if direction == "undo":
         apply(scene.store)
@@ -261,6 +264,7 @@ def test_an_error_of_the_second_process_says_what_it_would_say_here(scene, monke
 
 @pytest.mark.parametrize("kill", [kills.kill_apply, kills.kill_undo])
 @pytest.mark.parametrize("calls", [3, 9, 20])
+@pytest.mark.few(3)
 def test_what_two_processes_began_is_finished_when_the_first_is_killed(scene, kill, calls):
     assert kill(scene, calls)
 

@@ -227,6 +227,7 @@ async def test_the_editor_is_shown_which_tool_call_waits_for_the_human(place):
     assert {update["toolCallId"] for update in editor.updates} == {"t"}
 
 
+@pytest.mark.slow
 async def test_only_the_newest_output_is_kept_and_cut_between_two_characters(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -236,6 +237,7 @@ async def test_only_the_newest_output_is_kept_and_cut_between_two_characters(pla
     assert output["output"] == "\u00f6" and output["truncated"] is True
 
 
+@pytest.mark.slow
 async def test_a_whole_line_as_the_program_is_read_by_a_shell(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -331,6 +333,7 @@ async def test_a_file_that_changes_while_a_write_of_it_waits_is_kept(place):
     assert "look again" in answer["error"]["message"] and file.read_text() == "human"
 
 
+@pytest.mark.slow
 async def test_a_file_is_read_without_a_question(place):
     (place.workspace / "a.txt").write_text("1\n2\n3\n4\n")
     os.mkfifo(place.workspace / "fifo")
@@ -454,6 +457,7 @@ async def test_a_cancelled_turn_withdraws_what_waits_and_answers_the_question(pl
         ("late", "does not speak version 1"),
     ],
 )
+@pytest.mark.few(1)
 async def test_an_agent_whose_commands_are_not_seen_is_refused_at_the_start(place, name, said):
     async with place.editor(name=name) as editor:
         answer = await editor.open(place.workspace)
@@ -510,6 +514,7 @@ async def test_the_agent_is_told_that_everything_is_served_and_all_else_passes_u
         "starting up\u2026",
     ],
 )
+@pytest.mark.few(1)
 async def test_a_line_in_which_the_editor_could_find_a_command_does_not_reach_it(place, line):
     async with place.editor() as editor:
         await editor.open(place.workspace)
@@ -550,6 +555,7 @@ async def test_agent_and_commands_end_with_the_editor(place, end):
             await place.call(lambda row, i=call_id, e=ending: row["id"] == i and row["ending"] == e, "history")
 
 
+@pytest.mark.slow
 async def test_the_editor_is_told_by_the_end_when_the_agent_dies(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)

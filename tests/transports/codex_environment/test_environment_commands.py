@@ -45,6 +45,7 @@ async def test_a_denial_is_output_with_the_reason_and_exit_code_126(place):
     assert not (place.workspace / "ran").exists()
 
 
+@pytest.mark.slow
 async def test_an_edited_command_runs_in_its_place_and_the_model_is_told(place):
     async with place.codex() as codex:
         await codex.start("p", "touch ran")
@@ -55,6 +56,7 @@ async def test_an_edited_command_runs_in_its_place_and_the_model_is_told(place):
     assert not (place.workspace / "ran").exists()
 
 
+@pytest.mark.slow
 async def test_the_text_of_bash_is_judged_as_for_the_hook_and_another_program_by_its_words(place):
     rules = place.home / "config" / "rules.toml"
     rules.write_text('read_only = false\n[[allow]]\nname = "echo"\nprefix = ["echo"]\n')
@@ -98,6 +100,7 @@ async def test_typed_input_is_asked_about_and_may_be_changed_or_denied(place):
         assert "yes" in codex.output("p", "pty") and "no" not in codex.output("p")
 
 
+@pytest.mark.slow
 async def test_input_that_the_approval_of_the_command_covers_is_not_asked_about(place):
     async with place.codex("--input", "covered") as codex:
         await codex.start("p", "cat", tty=True)
@@ -113,6 +116,7 @@ async def test_input_that_the_approval_of_the_command_covers_is_not_asked_about(
         assert unknown["result"] == {"status": "unknownProcess"}
 
 
+@pytest.mark.slow
 async def test_signals_and_the_end_reach_the_command_and_a_read_tells_its_true_state(place):
     async with place.codex() as codex:
         await codex.start("p", "trap 'echo interrupted' INT; echo ready; while :; do sleep 0.05; done")
@@ -130,6 +134,7 @@ async def test_signals_and_the_end_reach_the_command_and_a_read_tells_its_true_s
         assert (await codex.ask("process/terminate", processId="p"))["result"] == {"running": False}
 
 
+@pytest.mark.slow
 async def test_a_command_that_waits_is_withdrawn_when_codex_ends_it(place):
     async with place.codex() as codex:
         request = await codex.start("p", "touch ran")
@@ -170,9 +175,8 @@ async def test_an_unknown_session_is_not_resumed(place):
     assert not (place.workspace / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "said"),
-    [
+async def test_an_unknown_or_impossible_request_is_answered_with_an_error_and_does_nothing(place):
+    requests: list[tuple[str, dict[str, Any], str]] = [
         ("process/spawn", {"argv": ["touch", "ran"]}, "does not know process/spawn"),
         ("whisper/run", {"argv": ["touch", "ran"], "root": None}, "does not know whisper/run"),
         ("http/request", {"url": "http://127.0.0.1:9"}, "does not know http/request"),
@@ -193,15 +197,15 @@ async def test_an_unknown_session_is_not_resumed(place):
             {"processId": "p", "argv": ["touch", "whisper-tui-canary-0123456789"], "cwd": "file:///"},
             "the gate is live (canary whisper-tui-canary-0123456789)",
         ),
-    ],
-)
-async def test_an_unknown_or_impossible_request_is_answered_with_an_error_and_does_nothing(place, method, params, said):
+    ]
     async with place.codex() as codex:
-        answer = await codex.ask(method, **params)
-        assert said in answer["error"]["message"]
+        for method, params, said in requests:
+            answer = await codex.ask(method, **params)
+            assert said in answer["error"]["message"], (method, params)
         assert await place.rows("history") == []
 
 
+@pytest.mark.slow
 async def test_a_sub_agent_is_named_and_has_the_session_of_its_agent(place):
     async with place.codex() as codex:
         own = {"threadId": "thread-2", "toolCallId": "c"}
@@ -217,6 +221,7 @@ async def test_a_sub_agent_is_named_and_has_the_session_of_its_agent(place):
         await place.run("deny", other["id"])
 
 
+@pytest.mark.slow
 async def test_commands_have_the_variables_that_the_policy_of_codex_leaves_them(place):
     policy = {"inherit": "core", "ignoreDefaultExcludes": False, "exclude": ["LANG*"], "set": {"SET": "1"}}
     async with place.codex() as codex:
@@ -269,6 +274,8 @@ async def test_memory_is_bounded_for_a_codex_that_does_not_read(place):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.slow
 async def test_commands_continue_under_the_next_supervisor_and_no_output_is_repeated(place, number):
     os.mkfifo(place.workspace / "fifo")
     async with place.codex() as codex:
@@ -300,6 +307,7 @@ async def test_commands_continue_under_the_next_supervisor_and_no_output_is_repe
     assert [row["id"] for row in await place.rows("history")] == ["3", "2", "1"]
 
 
+@pytest.mark.slow
 async def test_no_program_takes_over_the_process_of_another_one(place):
     async with place.codex() as codex, place.codex() as other:
         request = await codex.start("p", "sleep 100", tty=True)
