@@ -1,8 +1,11 @@
 """`whisper-tui history verify` as people run it."""
 
 import json
+import re
 import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +54,49 @@ def test_an_invalid_end_and_a_missing_journal_are_reported(instance):
     assert instance.run("history", "verify", "--head", "nonsense").returncode in {2, 3}
     assert "There is no journal" in instance.run("history", "verify").stderr
     assert instance.run("history", "--head", "1:00").returncode == 2
+
+
+PLACES = ("events", "page of an index", "header")
+NOT_FOR_PEOPLE = re.compile(r"pydantic|ValidationError|defect|type=|Extra inputs|sqlite3\.")
+
+
+def damage(journal: Path, place: str) -> None:
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_by_call'").fetchone()
+        (body,) = db.execute("SELECT body FROM events WHERE body LIKE '%\"decided\"%' AND call_id = 1").fetchone()
+    data = bytearray(journal.read_bytes())
+    at = {"events": data.index(body.encode()) + 40, "page of an index": (page - 1) * size, "header": 2}[place]
+    data[at] ^= 1
+    journal.write_bytes(data)
+
+
+@pytest.mark.slow
+@outside_only
+@pytest.mark.parametrize("place", PLACES)
+def test_of_a_damaged_journal_the_rest_is_used_or_the_message_says_what_to_do(instance, place):
+    assert instance.run("restart").returncode == 0
+    first, _ = (instance.call("execute_command", command="printf", args=[word]) for word in ("one", "two"))
+    assert instance.run("approve", "1").returncode == 0
+    first.communicate(timeout=90)
+    assert instance.run("stop").returncode == 0
+    journal = instance.root / "state" / "journal.sqlite"
+    damage(journal, place)
+    words = [("restart",), ("list",), ("history",), ("show", "2"), ("show", "1"), ("export", "--format", "jsonl")]
+    said = {each: instance.run(*each) for each in (*words, ("status",), ("approve", "2"), ("history", "verify"))}
+    assert not NOT_FOR_PEOPLE.search("".join(done.stdout + done.stderr for done in said.values()))
+    checked = said["history", "verify"]
+    assert checked.returncode == 1 and "unchanged" not in checked.stdout and str(journal) in checked.stderr
+    if place == "events":
+        assert all(said[each].returncode == 0 for each in words)
+        assert "printf two" in said["list",].stdout and "printf one" in said["history",].stdout
+        assert "cannot be read: the file is damaged" in said["status",].stdout
+        assert said["approve", "2"].returncode == 0
+        instance.until(lambda: instance.rows("show", "2")["exit_code"] == 0)
+    else:
+        refused = said["restart",]
+        assert refused.returncode != 0
+        assert f"journal {journal} is damaged" in refused.stderr and "Put a backup in its place" in refused.stderr
+        shutil.move(journal, instance.root / "damaged.sqlite")
+        assert instance.run("restart").returncode == 0

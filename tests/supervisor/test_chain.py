@@ -116,5 +116,26 @@ def test_a_missing_or_unreadable_journal_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no journal"):
         check_file(tmp_path / "journal.sqlite")
     (tmp_path / "journal.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(Unavailable, match="cannot be read"):
-        check_file(tmp_path / "journal.sqlite")
+    assert "is damaged: file is not a database" in (check_file(tmp_path / "journal.sqlite").problem or "")
+
+
+def test_each_of_several_changes_is_named_and_what_is_as_it_was_is_counted(path: Path) -> None:
+    tamper(path, "UPDATE events SET body = body || ' ' WHERE seq IN (3, 9)")
+    tamper(path, "UPDATE events SET link = zeroblob(32) WHERE seq = 15", "DELETE FROM events WHERE seq = 20")
+    verdict = check_file(path)
+    for problem in ("event 3 was changed", "event 9 was changed", "event 15 was changed", "event 20 was taken out"):
+        assert problem in (verdict.problem or "")
+    assert (verdict.problem or "").count("event") == 4
+    assert verdict.events == len(FACTS) - 5
+
+
+def test_damage_of_the_pages_around_the_events_is_named(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_by_call'").fetchone()
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    assert "pages of the file are damaged" in (check_file(path).problem or "")

@@ -33,5 +33,5 @@ def test_writes_continue_during_a_checkpoint(tmp_path: Path) -> None:
         journal.append([submitted(number)], durable=number % 10 == 0)
     journal.close()
     again = Journal(tmp_path / "journal.sqlite")
-    assert [int(event.call.id) for event in again.events_after(0, 5 * EVERY)] == list(range(1, 3 * EVERY + 1))
+    assert [int(event.call.id) for event in again.events_after(0, 5 * EVERY)[0]] == list(range(1, 3 * EVERY + 1))
     again.close()

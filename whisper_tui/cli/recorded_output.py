@@ -11,7 +11,7 @@ from typing import Literal
 
 from whisper_tui.cli.output_format import print_json
 from whisper_tui.cli.standard_streams import STDERR, STDOUT, data_on
-from whisper_tui.cli.subcommand import DONE, REFUSED
+from whisper_tui.cli.subcommand import DONE, REFUSED, complain
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.run import Stream, output_turns
 from whisper_tui.model.text import replace_hidden, show_characters, visible
@@ -181,6 +181,8 @@ def verify(home: Directories, noted: str | None, *, as_json: bool) -> int:
     if outputs is not None:
         sys.stdout.write(_compared(outputs.checked, outputs.gone, len(outputs.changed)))
     if problem is not None:
+        if verdict.problem is not None:
+            sys.stdout.write(f"{count(verdict.events, 'event')} of {path} can be read, and are as they were written\n")
         sys.stderr.write(f"whisper-tui: {path}: {visible(problem)}\n")
         return REFUSED
     if end is not None:
@@ -220,9 +222,13 @@ def notices(home: Directories, about: Literal["refused", "rules"], limit: int, *
     from whisper_tui.model.event import EVENT, AttemptRefused, RulesChanged
     from whisper_tui.present.security_text import refused_sentence, rules_sentence
 
-    told = []
+    told, unread = [], 0
     for body in _bodies(Path(home.state) / "journal.sqlite", KINDS[about]):
-        event = EVENT.validate_json(body)
+        try:
+            event = EVENT.validate_json(body)
+        except ValueError:  # Damaged: `verify` names it.
+            unread += 1
+            continue
         if isinstance(event, AttemptRefused):
             sentence: str | None = refused_sentence(event)
         else:
@@ -231,6 +237,8 @@ def notices(home: Directories, about: Literal["refused", "rules"], limit: int, *
             told.append((event, sentence))
         if len(told) >= limit:
             break
+    if unread:
+        complain(f"{count(unread, 'event')} cannot be read: the journal is damaged. See whisper-tui history verify")
     if as_json:
         print_json([event.model_dump(mode="json") for event, _ in told])
         return DONE

@@ -105,6 +105,7 @@ class Parts:
         if not self.store.journal.ended_cleanly:
             # Whoever can kill the supervisor can also write its journal (decision 11).
             self.queue.doubt_approvals()
+            self.store.journal.note_damage()
         for call_id in tuple(self.store.board.unjudged):
             self.queue.judge_waiting(self.store.call(call_id))
         self.queue.denials.apply_all()

@@ -19,7 +19,7 @@ from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
-from whisper_tui.model.errors import Refused, Unavailable
+from whisper_tui.model.errors import Refused, Unavailable, UnknownCall
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
@@ -155,7 +155,9 @@ class Queries:
         found = await journal.find_beside(query) if takes_long else journal.find(query)
         records: list[CallRecord] = []
         for number, call_id in enumerate(found, start=1):
-            records.append(self._store.call(call_id))
+            # A call whose first event is damaged cannot be shown. `verify` names it.
+            with suppress(UnknownCall):
+                records.append(self._store.call(call_id))
             # Records that the board has forgotten are read from the journal and replayed.
             if number % READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -357,7 +359,7 @@ class StatusReport:
             home=self.home,
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
-            problem=self.store.health.problem or self.executor.problem,
+            problem=self.store.health.problem or self.executor.problem or self.store.journal.damage.sentence(),
             busy=any_reason.words_for_agents() if any_reason else "",
             queue=queue,
             agents=len(connected),

@@ -38,8 +38,7 @@ from whisper_tui.model.state import (
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
-from whisper_tui.supervisor.journal.journal import Journal
-from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.journal.store import open_store
 from whisper_tui.supervisor.parts import assemble
 from whisper_tui.supervisor.places.place_settings import Placement, PlaceSettings
 from whisper_tui.supervisor.queries import Queries
@@ -92,7 +91,7 @@ class Supervisor:
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
         (state := Path(home.state)).mkdir(mode=0o700, parents=True, exist_ok=True)
-        store = self._store = Store(Journal(state / "journal.sqlite"))
+        store = self._store = open_store(state / "journal.sqlite")
         self._clock, self.rule_trust, self.presences = clock, RuleTrust(store, clock), CockpitPresences()
         parts = self._parts = assemble(
             *(store, executor, home),

@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation
 DENIALS = "tests/supervisor/test_session_denials.py::"
 CHOOSING = "tests/supervisor/places/test_choosing_places.py::"
 ENGINE = "tests/supervisor/engine/test_local_executor.py::"
+DAMAGED = "tests/supervisor/test_damaged_journal.py::"
 EVALUATE = "tests/policy/test_evaluate.py::"
 PLACES = "tests/policy/test_rules_at_places.py::"
 SANDBOX = "tests/supervisor/engine/test_sandbox.py::"
@@ -47,6 +48,27 @@ WHAT_IS_ALLOWED = (
         "self.board.denials.update(past.denials)",
         "pass",
         (DENIALS + "test_a_session_that_the_board_has_forgotten_has_its_denials_again",),
+    ),
+    Mutation(
+        "events that are not as they were written",
+        "whisper_tui.supervisor.journal.damage.Damage._is_as_written",
+        "is_proven(near, seq)",
+        "True",
+        (DAMAGED + "test_an_event_that_was_changed_to_another_one_is_not_believed",),
+    ),
+    Mutation(
+        "approvals after a damage of the journal",
+        "whisper_tui.supervisor.journal.journal.Journal.ended_cleanly",
+        "not self.damage.new",
+        "True",
+        (DAMAGED + "test_approvals_are_asked_about_once_after_a_damage_and_not_at_every_start",),
+    ),
+    Mutation(
+        "rules whose trust cannot be read",
+        "whisper_tui.supervisor.journal.journal.Journal.rules",
+        "self.damage.is_readable(seq)",
+        "True",
+        (DAMAGED + "test_a_file_of_rules_whose_trust_cannot_be_read_is_not_a_new_one",),
     ),
     Mutation(
         "what is always asked",

@@ -154,8 +154,8 @@ WHAT_IS_SHOWN = (
     Mutation(
         "the chain of the journal",
         "whisper_tui.supervisor.journal.sqlite_file.check",
-        "stored != previous",
-        "False",
+        "stored in made",
+        "True",
         ("tests/supervisor/test_chain.py::test_a_change_is_found_and_named",),
     ),
     Mutation(

@@ -33,6 +33,7 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
     Event,
     Finished,
     Granted,
@@ -191,7 +192,7 @@ class ApprovalQueue:
             self._record(again)
 
     def doubt_approvals(self) -> None:
-        """After a kill of the supervisor: ask again about approved calls that have not started, and drop all grants."""
+        """After a kill: ask again about approved calls that have not started, and drop all that was granted."""
         board = self._store.board
         for call_id in (*board.held, *board.queued):
             again = self.judge.judge_after_kill(board.calls[call_id])
@@ -201,6 +202,9 @@ class ApprovalQueue:
         for grant in tuple(board.grants.values()):
             if not grant_is_over(grant, self._clock()):
                 self.revoke(grant.id, by)
+        for session in tuple(board.sessions.values()):
+            if session.edits == "allow":
+                self._record(EditModeSet(at=self._clock(), session_id=session.id, mode="rules", by=by))
 
     def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""

@@ -17,11 +17,11 @@ from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
-    EVENT,
     AttemptRefused,
     CallEvent,
     DenialAdded,
     DenialLifted,
+    EditModeSet,
     Event,
     Finished,
     Granted,
@@ -40,6 +40,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
+from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
 from whisper_tui.supervisor.keeper import run_files
@@ -113,8 +114,19 @@ class Journal:
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
         self._read_numbers()
-        self.ended_cleanly = self._take_end()
-        """True if the last supervisor stopped by itself and nothing was added since."""
+        self._is_as_left = self._take_end()
+        self.damage = Damage(path, self._rows)
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """True if the last supervisor stopped by itself, nothing was added since, and what was read is as written."""
+        return self._is_as_left and not self.damage.new
+
+    def note_damage(self) -> None:
+        """Note the events that cannot be read: what follows from that is written, and the next start asks nobody."""
+        with suppress(sqlite3.Error), self._db:
+            rows = [(name,) for name in self.damage.names()]
+            self._db.executemany("INSERT OR IGNORE INTO counters (name, value) VALUES (?, 1)", rows)
 
     def _take_end(self) -> bool:
         """Compare the note of a clean end with the journal, and remove it until this supervisor ends cleanly itself."""
@@ -187,24 +199,29 @@ class Journal:
         query = "SELECT id FROM calls WHERE session_id = ? AND key = ?"
         return next((str(row[0]) for row in self._rows(query, session_id, key)), None)
 
-    def events_after(self, seq: int, limit: int) -> tuple[Event, ...]:
-        """At most `limit` events that follow the one with that number, and fewer where they are large."""
-        query = "SELECT body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-        found, size = list[Event](), 0
-        for (body,) in self._rows(query, seq, limit):
-            found.append(EVENT.validate_json(body))
-            size += len(body)
+    def events_after(self, seq: int, limit: int) -> tuple[tuple[Event, ...], int]:
+        """At most `limit` events that follow the one with that number, fewer where they are large, and the last number.
+
+        Without any event, what follows that last number cannot be read.
+        """
+        query = f"SELECT {COLUMNS}, length(e.body) FROM {SOURCE} WHERE e.seq > ? ORDER BY e.seq LIMIT ?"  # noqa: S608
+        rows, size = list[tuple[Any, ...]](), 0
+        for *row, length in self._rows(query, seq, limit):
+            rows.append(tuple(row))
+            size += length or 0
             # A watcher that is far behind must not make the supervisor hold all of it in memory (decision 15).
             if size > LARGEST_BATCH:
                 break
-        return tuple(found)
+        return tuple(self.damage.read(rows)), rows[-1][0] if rows else self.last_seq
 
     def events_of_call(self, call_id: str) -> tuple[Event, ...]:
         """Events of one call; empty if there is no such call."""
         # Ids come from the command line; SQLite's integers have 63 bits.
         if not call_id.isascii() or not call_id.isdecimal() or len(call_id) > 18:
             return ()
-        return tuple(self._events("call_id", (int(call_id),)))
+        found = self._events("call_id", (int(call_id),))
+        # A damaged index may lead to the events of another call.
+        return tuple(each for each in found if _call_of(each) == int(call_id))
 
     def events_of_calls(self, call_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
         """Events of these calls, in batches."""
@@ -220,20 +237,27 @@ class Journal:
 
     def pause(self) -> tuple[Event, ...]:
         """The event of the pause in force; empty if there is none."""
-        query = "SELECT body FROM events WHERE seq = (SELECT value FROM counters WHERE name = 'paused')"
-        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
+        since = self._number("SELECT value FROM counters WHERE name = 'paused'")
+        if not since or self.damage.is_readable(since):
+            return tuple(self._select("e.seq = ?", since))
+        # A pause that cannot be read is one: nothing starts until a human ends it.
+        return (Paused(seq=since, at=self.damage.time_before(since), by=BY_JOURNAL),)
 
     def refused(self, newest: int) -> tuple[Event, ...]:
         """The newest refused attempts to decide, oldest first."""
-        query = "SELECT body FROM events WHERE seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?) ORDER BY seq"
-        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query, newest))
+        return tuple(self._select("e.seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?)", newest))
 
     def rules(self) -> tuple[Event, ...]:
         """The newest fact about each file of rules."""
-        query = (
-            "SELECT body FROM events WHERE seq IN (SELECT value FROM counters WHERE name LIKE 'rules %') ORDER BY seq"
-        )
-        return tuple(EVENT.validate_json(body) for (body,) in self._rows(query))
+        found = list[Event]()
+        for name, seq in list(self._rows("SELECT name, value FROM counters WHERE name LIKE 'rules %' ORDER BY value")):
+            if self.damage.is_readable(seq):
+                found += self._select("e.seq = ?", seq)
+            else:
+                # Nothing is trusted that a human may not have agreed to (decision 10).
+                at, path = self.damage.time_before(seq), name.removeprefix("rules ")
+                found.append(RulesChanged(seq=seq, at=at, path=path, entries=(), trusted=(), by=BY_JOURNAL))
+        return tuple(found)
 
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
@@ -301,15 +325,16 @@ class Journal:
         return event.ending.kind in {"denied", "withdrawn"}
 
     def _events(self, column: str, ids: Sequence[object]) -> Iterator[Event]:
-        marks = ",".join("?" * len(ids))
-        query = f"SELECT body FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
-        for (body,) in list(self._rows(query, *ids)):
-            yield EVENT.validate_json(body)
+        yield from self._select(f"e.{column} IN ({','.join('?' * len(ids))})", *ids)
+
+    def _select(self, where: str, *values: object) -> list[Event]:
+        query = f"SELECT {COLUMNS} FROM {SOURCE} WHERE {where} ORDER BY e.seq"  # noqa: S608
+        return self.damage.read(list(self._rows(query, *values)))
 
     def _batches(self, column: str, ids: Sequence[object]) -> Iterator[tuple[Event, ...]]:
         """The same in batches, of which one at a time is in memory."""
         marks = ",".join("?" * len(ids))
-        query = f"SELECT seq, length(body) FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
+        query = f"SELECT seq, ifnull(length(body), 0) FROM events WHERE {column} IN ({marks}) ORDER BY seq"  # noqa: S608
         for numbers in _in_batches(list(self._rows(query, *ids))):
             yield tuple(self._events("seq", numbers))
 
@@ -375,7 +400,7 @@ def _session_of(event: Event) -> str | None:
             return denial.session_id
         case GrantUsed() | GrantRevoked() | DenialLifted():
             return event.session_id
-        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed():
+        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed() | EditModeSet():
             return event.session_id
         case _:
             return None

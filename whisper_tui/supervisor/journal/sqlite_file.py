@@ -1,6 +1,7 @@
 """The SQLite file of the journal: its hash chain (decision 2), opening, migration and checkpoints, and its errors."""
 
 import hashlib
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -45,46 +46,74 @@ class ChainCheck(NamedTuple):
     head: Head | None
     """The end of the chain. None: there are no events."""
     events: int
-    """Number of events that were checked."""
+    """Number of events that are as they were written."""
     problem: str | None
-    """The first problem, in a sentence. None: the chain is intact."""
+    """What was changed, taken out or cannot be read, as a clause. None: the chain is intact."""
 
 
 def link(previous: bytes, seq: int, body: str) -> bytes:
     """Return the link of an event: SHA-256 over the link before it, its number and its text."""
-    return hashlib.sha256(previous + seq.to_bytes(8, "big") + body.encode("utf-8", "surrogatepass")).digest()
+    return link_of(previous, seq, body.encode("utf-8", "surrogatepass"))
 
 
-Row = tuple[int, str, bytes | None]
-"""Number, text and link of an event."""
+def link_of(previous: bytes, seq: int, body: bytes) -> bytes:
+    """Return the link of an event whose text is given as the file holds it."""
+    return hashlib.sha256(previous + seq.to_bytes(8, "big", signed=seq < 0) + body).digest()
+
+
+Row = tuple[int, int | None, bytes | None, bytes | None]
+"""Number, call, text and link of an event."""
+
+MOST_PROBLEMS = 10
+"""Problems that a check names."""
 
 
 def check(rows: Iterable[Row], noted: Head | None = None) -> ChainCheck:
-    """Check the chain over all events, oldest first."""
-    previous, expected, events = START, 1, 0
+    """Check the chain over all events, oldest first. One that was changed hides none of those after it."""
+    ends, expected, events = [START], 1, 0
     head: Head | None = None
-    for seq, body, stored in rows:
-        if seq != expected:
-            return ChainCheck(head, events, f"{_missing(expected, seq - 1)} taken out of the journal")
-        previous = link(previous, seq, body)
-        if stored != previous:
-            return ChainCheck(head, events, f"event {seq} was changed, or something before it: {_about(body)}")
-        events, expected, head = events + 1, seq + 1, Head(seq, previous)
-        # A journal that was rewritten as a whole has an intact chain; only a head that was noted elsewhere exposes it.
-        if noted is not None and noted.seq == seq and noted.link != previous:
-            return ChainCheck(head, events, f"the journal up to event {seq} is another one than was noted")
-    if noted is not None and (head is None or head.seq < noted.seq):
-        ends = head.seq if head else 0
-        return ChainCheck(head, events, f"the journal was noted up to event {noted.seq} and ends at {ends}")
-    return ChainCheck(head, events, None)
+    problems = list[str]()
+    try:
+        for seq, call_id, body, stored in rows:
+            if seq != expected:
+                problems.append(f"{_missing(expected, seq - 1)} taken out of the journal")
+            made = [link_of(end, seq, body or b"") for end in ends]
+            if stored in made:
+                events, ends = events + 1, [stored]
+            else:
+                if seq == expected:
+                    problems.append(f"event {seq} was changed{_of_call(call_id)}: {_about(body)}")
+                # The next one says which of them is right: the changed part may be the link alone.
+                ends = [stored, *made] if isinstance(stored, bytes) else made
+            expected, head = seq + 1, Head(seq, ends[0])
+            # A journal that was rewritten as a whole has an intact chain; only a head noted elsewhere exposes it.
+            if noted is not None and noted.seq == seq and noted.link not in ends:
+                problems.append(f"the journal up to event {seq} is another one than was noted")
+    except Unavailable as error:
+        problems.append(f"the events from {expected} on cannot be read ({error.message})")
+    else:
+        if noted is not None and (head is None or head.seq < noted.seq):
+            ends_at = head.seq if head else 0
+            problems.append(f"the journal was noted up to event {noted.seq} and ends at {ends_at}")
+    return ChainCheck(head, events, _listed(problems))
+
+
+def _listed(problems: list[str]) -> str | None:
+    left = len(problems) - MOST_PROBLEMS
+    return "; ".join([*problems[:MOST_PROBLEMS], *([f"and {left:,} more"] if left > 0 else [])]) or None
 
 
 def _missing(first: int, last: int) -> str:
-    return f"event {first} was" if first == last else f"the events {first} to {last} were"
+    return f"event {first} was" if first >= last else f"the events {first} to {last} were"
 
 
-def _about(body: str) -> str:
-    return body if len(body) <= 200 else body[:200] + "…"
+def _of_call(call_id: object) -> str:
+    return f", of call {call_id}" if isinstance(call_id, int) else ""
+
+
+def _about(body: bytes | None) -> str:
+    text = (body or b"").decode(errors="replace")
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 EVERY = 200
@@ -168,6 +197,8 @@ CREATE TABLE IF NOT EXISTS waiting (
 );
 """
 
+_TABLE_NAMES = re.findall(r"TABLE IF NOT EXISTS (\w+)", _TABLES)
+
 _ADVICE = {
     sqlite3.SQLITE_FULL: "Make room on the disk",
     sqlite3.SQLITE_BUSY: "Wait for the program that has locked it, such as a backup or an sqlite3 shell, or end it",
@@ -175,10 +206,13 @@ _ADVICE = {
     sqlite3.SQLITE_READONLY: "Make the file and its file system writable",
     sqlite3.SQLITE_IOERR: "Look for errors of the disk in the log of the system, and make room on it",
     sqlite3.SQLITE_CANTOPEN: "Check its permissions, the free disk space and the limit of open files",
-    sqlite3.SQLITE_CORRUPT: "Move it away: a new one is made. whisper-tui history verify tells what can still be read",
 }
 """Hints by SQLite's primary result code."""
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""Codes for a file that is not as it was written. All statements are right, so an error in one is one of the file."""
 _PRIMARY = 0xFF
+NEWEST_PLAUSIBLE = 9999
+"""The newest format that a program may ever have. Another number is a damaged one."""
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -186,6 +220,8 @@ def open_file(path: Path) -> sqlite3.Connection:
     try:
         path.touch(mode=0o600, exist_ok=True)
         db = sqlite3.connect(path, isolation_level=None, timeout=OPENING_S)
+        # A damaged text must cost its row alone.
+        db.text_factory = _text
         # WAL: searches read in other threads and processes while facts are written.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
@@ -193,6 +229,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         # SQLite's own checkpoints run inside a commit, on the event loop.
         db.execute(f"PRAGMA wal_autocheckpoint = {LATEST_PAGES}")
         _check_format(db, path)
+        _check_tables(db, path)
         columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
         if columns and "link" not in columns:
             _add_links(db)
@@ -212,19 +249,35 @@ def open_read_only(path: Path, *, timeout_s: float = OPENING_S) -> sqlite3.Conne
 
 def read_rows(path: Path, query: str, *values: object) -> Iterator[Any]:
     """Yield the rows of a query, from a journal that nothing is written to. Raises `Unavailable`."""
-    if not path.exists():
-        raise Unavailable(f"there is no journal {path}", hint="Choose another --home")
+    _check_there(path)
     try:
         with closing(open_read_only(path, timeout_s=REPORT_S)) as db:
+            db.text_factory = _text
             yield from db.execute(query, values)
     except sqlite3.Error as error:
         raise not_read(path, error) from error
 
 
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        raise Unavailable(f"there is no journal {path}", hint="Choose another --home")
+
+
 def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
-    """Check the hash chain of the journal in a file. Raises `Unavailable`."""
+    """Check the hash chain of the journal in a file, and its pages. Raises `Unavailable` if there is none."""
+    _check_there(path)
     # Read-only: a check must not change what it checks, nor migrate an old format.
-    return check(read_rows(path, "SELECT seq, body, link FROM events ORDER BY seq"), noted)
+    found = check(read_rows(path, "SELECT seq, call_id, CAST(body AS BLOB), link FROM events ORDER BY seq"), noted)
+    # The events alone are in the chain. Pages that lead to them, or hold what is found by them, may be damaged as well.
+    try:
+        pages = [str(row[0]) for row in read_rows(path, f"PRAGMA integrity_check({MOST_PROBLEMS})")]
+    except Unavailable as error:
+        pages = [error.message]
+    if pages == ["ok"]:
+        return found
+    problems = [] if found.problem is None else [found.problem]
+    words = " ".join("; ".join(pages).split())
+    return found._replace(problem="; ".join([*problems, f"pages of the file are damaged (SQLite says: {words})"]))
 
 
 def check_format(path: Path) -> None:
@@ -248,17 +301,50 @@ def not_written(path: Path, error: sqlite3.Error) -> JournalFailed:
             hint="Nothing was done. See what whisper-tui history verify says, then whisper-tui restart: running "
             "commands continue, and approved calls that have not started are asked about again",
         )
+    if is_damage(path, error):
+        about = damaged(path, str(error))
+        return JournalFailed(about.message, hint=f"Nothing was done. {about.hint}")
     message = f"the journal {path} cannot be written: {error}"
     return JournalFailed(message, hint=f"Nothing was done. {_advice(error)}, then try again")
 
 
 def not_read(path: Path, error: sqlite3.Error) -> Unavailable:
     """Return the error of a failed read."""
+    if is_damage(path, error):
+        return damaged(path, str(error))
     return Unavailable(f"the journal {path} cannot be read: {error}", hint=f"{_advice(error)}, then try again")
+
+
+def damaged(path: Path, why: str) -> BadStateDirectory:
+    """Return the error of a file that is not as it was written."""
+    return BadStateDirectory(
+        f"the journal {path} is damaged: {why}",
+        hint="whisper-tui history verify names what can still be read. Put a backup in its place, or move it away: "
+        "then whisper-tui restart makes a new one, and running commands continue",
+    )
+
+
+def is_damage(path: Path, error: Exception) -> bool:
+    """True if an error comes from a file that is not as it was written."""
+    return isinstance(error, sqlite3.Error) and (_primary(error) in _DAMAGED or _has_other_header(path))
+
+
+def _has_other_header(path: Path) -> bool:
+    """True if the first bytes of a file are not those of a database, which SQLite reports as a file without rights."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(24)
+    except OSError:
+        return False
+    if not header:
+        return False
+    return not header.startswith(b"SQLite format 3\0") or header[18:20] not in {b"\1\1", b"\2\2"}
 
 
 def _check_format(db: sqlite3.Connection, path: Path) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
+    if not 0 <= version <= NEWEST_PLAUSIBLE:
+        raise damaged(path, f"it names the format {version}, which no version of whisper_tui has")
     if version > FORMAT:
         raise BadStateDirectory(
             f"the journal {path} has format {version}, of a newer whisper_tui; this one reads {FORMAT}",
@@ -266,7 +352,21 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
+def _check_tables(db: sqlite3.Connection, path: Path) -> None:
+    """Raise `BadStateDirectory` if a table is missing, which would be made anew, and empty."""
+    if db.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+        there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if missing := sorted(set(_TABLE_NAMES) - there):
+            raise damaged(path, f"the table {missing[0]} is missing")
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
 def _not_opened(path: Path, error: Exception) -> BadStateDirectory:
+    if is_damage(path, error):
+        return damaged(path, str(error))
     message = f"the journal {path} cannot be opened: {error}"
     return BadStateDirectory(message, hint=f"{_advice(error)}, or give another directory with --home")
 

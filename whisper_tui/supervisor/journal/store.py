@@ -1,15 +1,17 @@
 """The store: writes each event to the journal, then applies it to the board, then tells watchers and waiters."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, groupby, islice
+from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.board import REFUSED_KEPT, Board, advance
 from whisper_tui.model.call import Session
-from whisper_tui.model.errors import InvalidRequest, JournalFailed, Unavailable, UnknownCall
+from whisper_tui.model.errors import BrokenHistory, InvalidRequest, JournalFailed, Unavailable, UnknownCall
 from whisper_tui.model.event import (
     CallEvent,
     Decided,
@@ -33,6 +35,9 @@ from whisper_tui.model.packed_calls import PACKED_AT_ONCE, BoardItem, PackedCall
 from whisper_tui.model.state import CallRecord, Unjudged
 from whisper_tui.supervisor.health import Health
 from whisper_tui.supervisor.journal.journal import Journal
+from whisper_tui.supervisor.journal.sqlite_file import damaged
+
+_log = logging.getLogger(__name__)
 
 MOST_RECENT = 4096
 """Limit of recent events in memory; a watcher that is further behind reads the journal."""
@@ -365,7 +370,12 @@ class Store:
     def call(self, call_id: str) -> CallRecord:
         """Return any call of the journal. Raises `UnknownCall`."""
         known = self.board.calls.get(call_id)
-        return known if known is not None else replay(call_id, self.journal.events_of_call(call_id))
+        if known is not None:
+            return known
+        events = self.journal.events_of_call(call_id)
+        if not events and (why := self.journal.damage.why_unknown(call_id)):
+            raise UnknownCall(why, hint="whisper-tui history verify names what is damaged")
+        return replay(call_id, events)
 
     def session(self, session_id: str) -> Session | None:
         """Return any session of the journal."""
@@ -423,10 +433,13 @@ class Store:
         while not self._closed:
             # Taken before looking: a fact that arrives in between sets this very event.
             news = self._news
-            if events := self._after(after):
-                after = events[0][-1].seq
+            events, reached = self._after(after)
+            if events:
+                after = reached
                 await self.flushed()
                 yield events.pop()
+            elif reached > after:
+                after = reached
             else:
                 await news.wait()
 
@@ -436,13 +449,14 @@ class Store:
         self._news.set()
         self.journal.close()
 
-    def _after(self, seq: int) -> list[tuple[Event, ...]]:
-        """Return the next batch; empty if there is no newer event."""
+    def _after(self, seq: int) -> tuple[list[tuple[Event, ...]], int]:
+        """Return the next batch, if there is a newer event that can be read, and the number up to which it goes."""
         behind = self.journal.last_seq - seq
         if behind <= 0:
-            return []
+            return [], seq
         recent = self._recent.newest(behind, BATCH)
-        return [self._with_old_sessions(self.journal.events_after(seq, BATCH) if recent is None else recent)]
+        batch, reached = self.journal.events_after(seq, BATCH) if recent is None else (recent, recent[-1].seq)
+        return [self._with_old_sessions(batch)] if batch else [], reached
 
     def _with_old_sessions(self, batch: tuple[Event, ...]) -> tuple[Event, ...]:
         """Before a session that comes back, what made it: it may be older than all that a watcher was told."""
@@ -471,6 +485,16 @@ class Store:
 
     def _call_events(self, calls: Iterable[str], limit: int) -> Iterator[tuple[Event, ...]]:
         yield from filter(None, map(partial(_up_to, limit), self.journal.events_of_calls(calls)))
+
+
+def open_store(path: Path) -> Store:
+    """Open the journal in a file and the board that follows from it. Raises `BadStateDirectory`."""
+    try:
+        return Store(Journal(path))
+    except (BrokenHistory, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        # Damage beside the events can make anything of a number, a type or an order.
+        _log.exception("the journal %s contradicts itself", path)
+        raise damaged(path, "what it says contradicts itself") from error
 
 
 def _up_to(limit: int, batch: tuple[Event, ...]) -> tuple[Event, ...]:
