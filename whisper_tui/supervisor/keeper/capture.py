@@ -319,6 +319,8 @@ CHUNKS_IN_A_ROW = 16
 """How many chunks are read from a terminal before anything else gets its turn."""
 ALONE_S = COALESCE_S
 """Seconds for which a pipe is read before timers get their turn."""
+HELD = 1 << 20
+"""Bytes that a pipe or a terminal holds at most, as long as no administrator allows more."""
 QUIET_S = 0.02
 """Seconds of silence after which a terminal counts as empty: the kernel delivers its bytes shortly after the write."""
 
@@ -417,11 +419,13 @@ class Capture:
             self._sizes.note(rows, columns, self.totals[0])
 
     def drain(self, seconds: float) -> None:
-        """Store all bytes that have been written so far. It takes at most so many seconds."""
+        """Store all bytes that have been written so far. What a process goes on writing is read for so many seconds."""
         deadline = time.monotonic() + seconds
         self.resume()
         for source in list(self._sources.values()):
-            while not source.paused and time.monotonic() < deadline:
+            # On a busy machine the time may be over before the first byte was read.
+            least = source.file.total + HELD
+            while not source.paused and (source.file.total < least or time.monotonic() < deadline):
                 if source.fd not in self._sources or self.pump(source.fd):
                     continue
                 if not source.is_terminal or source.paused or not _is_readable(source.fd):
