@@ -118,6 +118,9 @@ ln -s full new; rm new/e.txt
 ln -s ../outside new; echo x > new/file
 ln -s a.txt new; echo x > new
 ln dirlink new; echo x > new/c.txt
+cp --parents ../outside/file sub
+cp --parents ../outside/file dirlink
+mkdir -p new; ln -s ../full new/sub; cp --parents sub/c.txt new
 cp -P dirlink new; echo x > new/c.txt
 cp -as "$PWD/a.txt" new; echo x > new
 mv dirlink new; echo x > new/c.txt
@@ -163,6 +166,7 @@ shred -n1 link
 patch -b -p1 < change.patch
 dd if=a.txt of=/dev/stdout of=new
 cp b.txt /proc/self/cwd/new
+cp --parents sub/deep/d.txt dirlink
 echo x > /dev/stderr
 echo x | tee /dev/stderr
 ls > /dev/stdout 2> /dev/fd/2

@@ -106,7 +106,7 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
         if origin is None or origin.kind == "absent":
             continue
         if args.has("parents"):
-            changes.fill(step, target, detail=f"with a copy of {origin.path} and the directories above it")
+            _copy_with_parents(step, changes, origin, _Goal(target, source or "", inside))
         elif origin.kind == "directory":
             if args.has("r", "R", "recursive", "a", "archive"):
                 _copy_tree(step, args, changes, origin, _Goal(target, source or "", inside))
@@ -127,6 +127,14 @@ class _Goal(NamedTuple):
     """The origin as it is named: a target directory gets its last part."""
     inside: bool
     """True if the copy goes into the target."""
+
+
+def _copy_with_parents(step: Step, changes: Changes, origin: Found, goal: _Goal) -> None:
+    # Behind `..` or a link, the copy is somewhere else than in the target.
+    copy = changes.find(step, f"{goal.target.path}/{goal.source}")
+    if copy is not None and not copy.real.startswith(f"{goal.target.real}/"):
+        changes.unknown(step, "files", f"the directories above {goal.source} lead out of the target")
+    changes.fill(step, goal.target, detail=f"with a copy of {origin.path} and the directories above it")
 
 
 def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
