@@ -21,6 +21,7 @@ from whisper_tui.system.processes import children_of
 COMMANDS = 40
 """In one round. Each round has a directory of its own here, so another host process there."""
 ROUND_S = 240.0
+"""Seconds for the faults of a round, and again for what is left after them."""
 
 
 class NearEnd(Restarted):
@@ -137,12 +138,15 @@ async def one_round(directory: Path, server: SshServer, chance: random.Random, m
         while near.running and sum(faults.made.values()) < most and time.monotonic() < deadline:
             await asyncio.sleep(chance.uniform(0.02, 0.4))
             await faults.make(near)
-        async with asyncio.timeout(ROUND_S):
-            while near.running:
-                await asyncio.sleep(0.05)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ROUND_S):
+                while near.running:
+                    await asyncio.sleep(0.05)
         with suppress(FileNotFoundError):
             faults.made["connection cut"] += (near.plan.directory / "cuts").stat().st_size
         log = (near.plan.directory / "log").read_text()
+        left = cases.keys() - {path.name for path in near.plan.ended.iterdir()}
+        assert not near.running, f"after {faults.made} these calls have not ended: {left}\n{log[-3000:]}"
         assert near.process is not None and near.process.returncode == 0, log[-3000:]
         for call, (_, text, end) in cases.items():
             check_case(near, call, text, end)

@@ -15,7 +15,7 @@ from tests.interpreter import PYTHON
 from tests.ssh_server import SshServer, needs_sshd
 from tests.supervisor.engine.conftest import alive, until
 from tests.supervisor.places.conftest import PlaceEngine, end_place
-from tests.supervisor.places.faults import one_round
+from tests.supervisor.places.faults import ROUND_S, one_round
 from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.supervisor.places import far_package as packages
@@ -240,7 +240,7 @@ def test_names_of_attempts_are_no_paths() -> None:
 
 @needs_sshd
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(2 * ROUND_S + 60)
 async def test_commands_behind_ssh_run_once_and_exactly_whatever_is_killed_and_cut(
     tmp_path: Path, ssh_server: SshServer
 ) -> None:
