@@ -104,7 +104,13 @@ def test_a_severe_command_can_be_taken_back_by_default_and_that_can_be_left_out(
         instance.until(lambda call_id=call_id: instance.rows("show", call_id)["settled"])
         undone = instance.run("undo", call_id, "--yes")
         assert undone.returncode == (1 if more else 0), undone.stderr
-    assert "nothing of what it changed was kept" in undone.stderr
+    assert "its approval left that out" in undone.stderr
+    kept, left_out = (instance.run("show", call_id).stdout for call_id in ("2", "3"))
+    assert "2 deleted, +0 −1: build/x" in kept
+    assert "not kept: its approval left that out" in left_out
+    assert instance.rows("show", "2")["changed"]["counts"]["deleted"] == 2
+    story = instance.run("story", instance.rows("show", "2")["session"]).stdout
+    assert "2 deleted, +0 −1: build/x, 1 more (kept)" in story and "changes not kept: its approval" in story
     assert not (files / "build").exists()
     assert "1 calls" in instance.run("prune", "--dry-run").stdout
 

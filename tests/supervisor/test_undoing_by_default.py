@@ -1,22 +1,28 @@
-"""What commands with severe risks change can be taken back, with real keepers; no command is kept from working."""
+"""What commands with severe risks change can be taken back, with real keepers; what cannot be kept does not run."""
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.test_previews import LiveBench
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.state import CallRecord, Claim, Ended, Waiting
 from whisper_tui.model.verdict import UndoPlan
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey
+from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
 
 @pytest.fixture
@@ -34,6 +40,19 @@ async def run(live: LiveBench, text: str, **approval: object) -> CallRecord:
     """Approve a command, and return its record when it is over."""
     call_id = await live.asked(text)
     await live.decide(call_id, Approve.model_validate(approval))
+    return await live.over(call_id)
+
+
+async def run_with_ticket(live: LiveBench, text: str, sent: bytes, claim: Claim) -> CallRecord:
+    """Approve a command that its agent's shell starts, with input from a pipe or a file, and wait for its end."""
+    spec = CommandSpec(command=Shell(text=text), cwd=str(live.workspace))
+    request = CallRequest(session_id=await live.session(), tool="Bash", arguments={}, spec=spec, ticket="secret")
+    call_id = await live.supervisor.submit(request)
+    await live.approve(call_id)
+    await live.supervisor.claim(call_id, "secret", claim)
+    await live.supervisor.started(call_id)
+    if claim.stdin:
+        await live.supervisor.write_stdin(call_id, sent, eof=True)
     return await live.over(call_id)
 
 
@@ -93,13 +112,53 @@ async def test_nothing_is_kept_of_commands_without_a_severe_risk_or_without_chan
     assert verdict is not None and verdict.undo is None
 
 
-async def test_a_command_whose_files_are_not_known_runs_and_says_that_nothing_is_kept(live: LiveBench) -> None:
-    record = await run(live, "find . -name '*.o' -delete; rm -rf nothing")
+async def asked_again(live: LiveBench, call_id: str) -> str:
+    """Wait until a call waits again, and return the reason."""
+    record = await live.until(call_id, lambda record: isinstance(record.state, Waiting) and record.decision is None)
+    assert isinstance(record.state, Waiting) and record.state.returned_because is not None
+    return record.state.returned_because
+
+
+UNKNOWN_FILES = "find . -name '*.o' -delete; rm -rf nothing"
+
+
+async def test_a_command_whose_files_are_not_known_does_not_run_and_waits_again(live: LiveBench) -> None:
+    before, call_id = live.files(), await live.asked(UNKNOWN_FILES)
+    await live.approve(call_id)
+    assert "directories named *.o" in await asked_again(live, call_id)
+    verdict = (await live.record(call_id)).verdict
+    assert verdict is not None and verdict.undo is not None and verdict.undo.how == "none"
+    assert live.files() == before and not (Path(live.home.state) / "runs" / "keeping" / f"{call_id}.1").exists()
+    await live.approve(call_id)
+    record = await live.over(call_id)
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
     assert "build/x.o" not in live.files()
-    assert not record.undoable and "directories named *.o" in record.state.unkept
+    assert not record.undoable and "directories named *.o" in record.not_kept_because
     with pytest.raises(Refused, match="directories named"):
         await take_back(live, record)
+
+
+async def test_a_command_of_a_rule_runs_without_an_undo_and_says_so(live: LiveBench) -> None:
+    await live.restart(Rules(allow=(Rule(name="clean", text=UNKNOWN_FILES, sandbox=False),)))
+    record = await live.over(await live.asked(UNKNOWN_FILES))
+    assert "build/x.o" not in live.files()
+    assert not record.undoable and "directories named *.o" in record.not_kept_because
+
+
+async def test_an_ended_call_says_what_it_changed_and_if_that_is_kept(live: LiveBench) -> None:
+    kept = await run(live, "truncate -s 0 notes.txt; rm -rf build")
+    assert isinstance(kept.state, Ended) and kept.state.changed is not None
+    changed = kept.state.changed
+    assert (changed.counts.changed, changed.counts.deleted, changed.added, changed.removed) == (1, 2, 0, 2)
+    assert changed.paths == (f"{live.workspace}/build/x.o", f"{live.workspace}/notes.txt")
+    plain = await run(live, "echo two > notes.txt")
+    assert isinstance(plain.state, Ended) and plain.state.changed is None
+    assert plain.not_kept_because == "it ran without a way back"
+    left_out = await run(live, "rm -rf notes.txt", undoable=False)
+    assert left_out.not_kept_because == "its approval left that out"
+    never = await live.asked("echo one > notes.txt")
+    await live.deny(never, "no")
+    assert (await live.over(never)).not_kept_because == ""
 
 
 async def test_an_approval_can_leave_it_out(live: LiveBench) -> None:
@@ -151,22 +210,113 @@ async def test_git_runs_in_a_view_and_its_changes_can_be_taken_back(live: LiveBe
     assert (live.workspace / "notes.txt").read_text() == "work\n" and (live.workspace / "build" / "x.o").exists()
 
 
-async def test_a_view_that_cannot_become_real_is_replaced_by_a_plain_run(live: LiveBench) -> None:
+async def test_a_git_command_with_input_runs_in_a_view_all_the_same(live: LiveBench) -> None:
     repository(live)
-    changes = live.supervisor._parts.pool.previews.changes
+    (live.workspace / "notes.txt").write_text("work\n")
+    claim = Claim(by="one", stdin=True)
+    record = await run_with_ticket(live, "git reset -q --hard; cat", b"from a pipe\n", claim)
+    assert record.keeps == "view" and record.undoable
+    assert await live.output(record.id) == b"from a pipe\n"
+    await take_back(live, record)
+    assert (live.workspace / "notes.txt").read_text() == "work\n"
+
+
+async def test_the_agents_shell_follows_a_git_command_that_ran_in_a_view(live: LiveBench) -> None:
+    repository(live)
+    (live.workspace / "notes.txt").write_text("work\n")
+    record = await run_with_ticket(live, "git reset -q --hard; cd build", b"", Claim(by="one", follows=True))
+    assert record.keeps == "view"
+    last = LocalExecutor(Path(live.home.state) / "runs").last_directory(RunKey(record.id, 1))
+    assert last == str(live.workspace / "build")
+
+
+def disturb(live: LiveBench, times: int) -> None:
+    """Have somebody write a file while the first of the next runs in a view become real."""
+    changes, left = live.supervisor._parts.pool.previews.changes, iter(range(times))
     apply = changes._apply
 
     def disturbed(directory: str) -> None:
-        (live.workspace / "notes.txt").write_text("somebody else\n")
+        if next(left, None) is not None:
+            (live.workspace / "notes.txt").write_text("somebody else\n")
         apply(directory)
 
     changes._apply = disturbed  # type: ignore[method-assign]
     (live.workspace / "notes.txt").write_text("work\n")
-    record = await run(live, "git checkout -q -- notes.txt && echo done")
+
+
+CHECKOUT = "git checkout -q -- notes.txt && echo done"
+
+
+async def test_a_view_that_cannot_become_real_changes_nothing_and_the_call_waits_again(live: LiveBench) -> None:
+    repository(live)
+    disturb(live, 1)
+    call_id = await live.asked(CHECKOUT)
+    await live.approve(call_id)
+    reason = await asked_again(live, call_id)
+    assert "it has changed nothing yet" in reason and "notes.txt changed while it ran" in reason
+    assert (live.workspace / "notes.txt").read_text() == "somebody else\n"
+    await live.approve(call_id)
+    record = await live.over(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0) and record.keeps == "view"
+    assert (live.workspace / "notes.txt").read_text() == "one\n"
+    await take_back(live, record)
+    assert (live.workspace / "notes.txt").read_text() == "somebody else\n"
+
+
+async def test_a_command_with_input_that_cannot_become_real_says_so_and_is_not_repeated(live: LiveBench) -> None:
+    repository(live)
+    disturb(live, 1)
+    record = await run_with_ticket(live, f"cat; {CHECKOUT}", b"once\n", Claim(by="one", stdin=True))
+    assert isinstance(record.state, Ended) and "notes.txt changed while it ran" in record.state.discarded
+    assert record.attempts == 1 and (live.workspace / "notes.txt").read_text() == "somebody else\n"
+
+
+async def test_a_view_of_a_rule_that_cannot_become_real_is_replaced_by_a_plain_run(live: LiveBench) -> None:
+    repository(live)
+    await live.restart(Rules(allow=(Rule(name="checkout", text=CHECKOUT, sandbox=False, undo=True),)))
+    disturb(live, 1)
+    record = await live.over(await live.asked(CHECKOUT))
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
     assert (live.workspace / "notes.txt").read_text() == "one\n"
     assert await live.output(record.id) == b"done\n"
     assert record.keeps == "" and not record.undoable and "changed while it ran" in record.state.unkept
+
+
+async def test_where_no_view_can_be_made_the_card_says_so_before_the_approval(live: LiveBench) -> None:
+    repository(live)
+    await live.supervisor.close()
+    await live.open(previews="none")
+    async with asyncio.timeout(10):
+        while live.supervisor._parts.pool.previews.support is None:
+            await asyncio.sleep(0.01)
+    verdict = (await live.record(await live.asked("git reset --hard"))).verdict
+    assert verdict is not None and verdict.undo is not None and verdict.undo.how == "none"
+    assert "no view of the files can be made here" in verdict.undo.why
+
+
+@pytest.mark.parametrize("approval", [{}, {"undoable": True}])
+async def test_a_call_for_which_no_view_can_be_made_waits_again_and_then_runs_without_one(
+    live: LiveBench, approval: dict[str, bool]
+) -> None:
+    repository(live)
+    (live.workspace / "notes.txt").write_text("work\n")
+    call_id = await live.asked("git reset -q --hard; echo done")
+    # Where its changes would be kept there is something else.
+    blocking = Path(live.home.state) / "runs" / "blocked"
+    orders = live.supervisor._parts.pool._orders
+    view = orders._view
+
+    def unmade(*words: Any) -> PreviewOptions:
+        return replace(view(*words), roots=(str(blocking / "nowhere"),), ways=("bubblewrap",))
+
+    orders._view = unmade  # type: ignore[method-assign]
+    await live.decide(call_id, Approve.model_validate(approval))
+    assert "its changes cannot be kept" in await asked_again(live, call_id)
+    assert (live.workspace / "notes.txt").read_text() == "work\n"
+    await live.approve(call_id)
+    record = await live.over(call_id)
+    assert await live.output(record.id) == b"done\n" and (live.workspace / "notes.txt").read_text() == "one\n"
+    assert not record.undoable and "Commands cannot run reversibly here" in record.not_kept_because
 
 
 async def test_a_call_says_when_what_was_kept_of_it_is_gone(live: LiveBench) -> None:

@@ -21,7 +21,7 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
-from whisper_tui.present.preview_text import outcome_text, undo_text
+from whisper_tui.present.preview_text import changed_text, outcome_text, undo_text
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]",
@@ -213,8 +213,10 @@ def _changes(record: CallRecord) -> Iterator[str]:
         yield f"Previewed {_time(preview.started_at)} by {by}: {in_code(outcome_text(preview.report))}"
     if record.applies:
         yield "Applied from its preview: it did not run again"
-    if isinstance(record.state, Ended) and record.state.unkept:
-        yield f"Its changes cannot be taken back: {in_code(record.state.unkept)}"
+    if isinstance(record.state, Ended) and record.state.changed is not None:
+        yield f"Changed: {in_code(changed_text(record.state.changed, record.spec.cwd))}"
+    if record.not_kept_because:
+        yield f"Its changes were not kept: {in_code(record.not_kept_because)}"
     for undo in (*record.earlier_undos, *filter(None, (record.undo,))):
         yield f"Its changes: {in_code(undo_text(undo, _time(undo.at)))}"
 

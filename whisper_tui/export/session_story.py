@@ -19,7 +19,7 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.command_text import call_line
-from whisper_tui.present.preview_text import undo_text
+from whisper_tui.present.preview_text import changed_text, undo_text
 from whisper_tui.present.security_text import alarm_sentence
 from whisper_tui.present.tool_text import short_path
 
@@ -123,6 +123,7 @@ class SessionStory:
             "decided_by": _by(record.decided_by),
             "reverted_by": _by(record.reverted_by),
             "applied_preview": record.applies,
+            **_changes(record),
             "undos": [undo_text(undo, _clock(undo.at)) for undo in (*record.earlier_undos, *_last(record))],
             "edited_by_human": record.edited,
             "alarm": alarm_sentence(record) or None,
@@ -216,6 +217,18 @@ def _last(record: CallRecord) -> tuple[Undo, ...]:
     return () if record.undo is None else (record.undo,)
 
 
+def _changes(record: CallRecord) -> Row:
+    """What a run has changed, and if that was kept."""
+    state = record.state
+    changed = state.changed if isinstance(state, Ended) else None
+    return {
+        "changed": None if changed is None else changed.model_dump(mode="json"),
+        "shown_changes": "" if changed is None else changed_text(changed, record.spec.cwd),
+        "undoable": record.undoable and isinstance(state, Ended),
+        "not_undoable_because": record.not_kept_because or None,
+    }
+
+
 def _clock(at: float) -> str:
     return f"at {time.strftime('%H:%M:%S', time.localtime(at))}"
 
@@ -235,6 +248,10 @@ def _told(row: Row) -> Iterator[str]:
     yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}{gone}]"
     if row["alarm"]:
         yield f"{'':17}! {row['alarm']}"
+    if row["shown_changes"]:
+        yield f"{'':17}{row['shown_changes']} (kept)"
+    if row["not_undoable_because"]:
+        yield f"{'':17}changes not kept: {visible(row['not_undoable_because'])}"
     moved_away = {file["moved_from"] for file in files}
     for file in files:
         # The line of the move names both places.

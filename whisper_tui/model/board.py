@@ -161,7 +161,7 @@ def _judged(record: CallRecord, event: Judged) -> CallRecord:
     """Return the record with a verdict. Only *ask* changes its state."""
     change: dict[str, object] = {"verdict": event.verdict, "resolved": event.resolved}
     # The decision follows as a fact of its own, in the same transaction.
-    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued | Starting):
+    if event.verdict.kind != "ask" or not isinstance(record.state, Unjudged | Held | Queued | Starting | Running):
         return _with(record, record.state, **change)
     if isinstance(record.state, Unjudged):
         return _with(record, Waiting(since=event.at), **change)
@@ -170,7 +170,7 @@ def _judged(record: CallRecord, event: Judged) -> CallRecord:
         returned_because=event.verdict.reason,
         edited_before=record.spec if record.edited else None,
     )
-    return _with(record, back, decision=None, decided_by=None, decided_at=None, **change)
+    return _with(record, back, decision=None, decided_by=None, decided_at=None, keeps="", **change)
 
 
 def _ended(record: CallRecord, event: Finished) -> Ended:
@@ -186,6 +186,7 @@ def _ended(record: CallRecord, event: Finished) -> Ended:
         blocked=event.blocked,
         discarded=event.discarded,
         unkept=event.unkept,
+        changed=event.changed,
     )
 
 

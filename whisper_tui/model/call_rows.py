@@ -145,10 +145,12 @@ def _asked(record: CallRecord) -> Row | None:
 
 
 def _changes(record: CallRecord) -> Row:
-    """The preview of a call, and what has been done with its changes."""
+    """The preview of a call, what it changed, and what has been done with that."""
+    ended = record.state if isinstance(record.state, Ended) else None
     return {
         "preview": _preview_row(record),
         "applied": record.applies,
+        "changed": None if ended is None or ended.changed is None else ended.changed.model_dump(mode="json"),
         "undoable": record.undoable,
         "not_undoable_because": _not_undoable(record),
         "undos": [each.model_dump(mode="json") for each in (*record.earlier_undos, *filter(None, (record.undo,)))],
@@ -178,7 +180,7 @@ def _preview_row(record: CallRecord) -> Row | None:
 def _not_undoable(record: CallRecord) -> str | None:
     """The reason why the changes of a call are not kept although that was wanted, as a clause. None: there is none."""
     if isinstance(record.state, Ended):
-        return record.state.unkept or None
+        return record.not_kept_because or None
     plan = record.verdict.undo if record.verdict is not None else None
     return plan.why or None if plan is not None else None
 

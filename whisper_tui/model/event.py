@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -9,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from whisper_tui.model.call import ClientInfo, CommandSpec, EditMode, Session, ToolCall
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.ending import Ending
-from whisper_tui.model.preview import KeepsChanges, PreviewReport, UndoDirection
+from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewReport, UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -204,6 +205,8 @@ class Finished(Fact):
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
     unkept: str = ""
     """Why its changes cannot be taken back although they should have been kept, as a clause."""
+    changed: ChangedFiles | None = Field(default=None, exclude_if=not_)
+    """What it changed, where that is kept. None: it is not known."""
 
 
 class PreviewStarted(Fact):

@@ -119,6 +119,17 @@ class ChangeCounts(Value):
         return self.created + self.changed + self.deleted + self.attributes
 
 
+class ChangedFiles(Value):
+    """The changes of a run that has ended, in short, as `git diff --stat` would tell them."""
+
+    counts: ChangeCounts = ChangeCounts()
+    added: Count | None = None
+    """Lines of text that were added. None: they were not counted, because there are too many, or not all are text."""
+    removed: Count | None = None
+    paths: tuple[str, ...] = ()
+    """Absolute paths of the first files, as examples."""
+
+
 class BlockedAccess(Value):
     """Something outside of its view that a command tried to reach."""
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Ending, Exited, FailedToStart, Signalled
-from whisper_tui.model.preview import KeepsChanges, Preview, Undo
+from whisper_tui.model.preview import ChangedFiles, KeepsChanges, Preview, Undo
 from whisper_tui.model.run import (
     NO_LIMITS,
     BackgroundProcess,
@@ -27,6 +27,8 @@ from whisper_tui.model.verdict import Resolved, Verdict
 
 MOST_UNDOS = 20
 """Undos and redos of one call that its record keeps; the journal has all of them."""
+NO_UNDO_WANTED = "it ran without a way back"
+"""Why nothing is kept of most commands: nobody has asked for it."""
 _STILL = (signal.SIGSTOP, signal.SIGCONT)
 
 
@@ -124,6 +126,8 @@ class Ended(Value):
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
     unkept: str = ""
     """Why its changes cannot be taken back although they should have been kept, as a clause."""
+    changed: ChangedFiles | None = Field(default=None, exclude_if=not_)
+    """What it changed, where that is kept. None: it is not known."""
 
 
 class ShellReport(Value):
@@ -260,6 +264,21 @@ class CallRecord(Value):
         if isinstance(self.state, Ended) and self.state.unkept:
             return False
         return self.applies or bool(self.keeps) or self.asked_undoable
+
+    @property
+    def not_kept_because(self) -> str:
+        """Why the changes of its run cannot be taken back, as a clause. Empty: they can, or nothing was to be kept."""
+        state, plan = self.state, self.verdict.undo if self.verdict is not None else None
+        ran = isinstance(state, Ended) and state.attempt is not None and not isinstance(state.ending, FailedToStart)
+        if not isinstance(state, Ended) or not ran or self.undoable or self.function is not None:
+            return ""
+        if state.unkept:
+            return state.unkept
+        if isinstance(self.decision, Approve) and self.decision.undoable is False:
+            return "its approval left that out"
+        if plan is not None:
+            return plan.why or "it ran in a sandbox"
+        return NO_UNDO_WANTED if self.decided_by_human else ""
 
     @property
     def asked_undoable(self) -> bool:

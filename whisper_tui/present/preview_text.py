@@ -9,6 +9,7 @@ from whisper_tui.model.preview import (
     BlockedAccess,
     ChangeAction,
     ChangeCounts,
+    ChangedFiles,
     Preview,
     PreviewChange,
     PreviewReport,
@@ -78,6 +79,16 @@ def counts_text(counts: ChangeCounts) -> str:
         (counts.attributes, "with other attributes"),
     )
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "no file is changed"
+
+
+def changed_text(changed: ChangedFiles, root: str) -> str:
+    """Return what a run has changed, like `git diff --stat`: `1 changed, +3 −1: app.py`."""
+    lines = () if not changed.added and not changed.removed else (f"+{changed.added:,} −{changed.removed:,}",)
+    named = [visible(short_path(path, root)) for path in changed.paths]
+    left = changed.counts.all - len(named)
+    if named and left > 0:
+        named.append(f"{left:,} more")
+    return ", ".join((counts_text(changed.counts), *lines)) + (f": {', '.join(named)}" if named else "")
 
 
 def findings_text(report: PreviewReport) -> str:
@@ -261,11 +272,19 @@ def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = F
     return Paragraph(tuple(line), margin=(Span(" "),))
 
 
-def undo_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
-    """Return how the changes of a waiting call could be taken back, or why they could not. Empty: nobody asked."""
+def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
+    """Return how the changes of a waiting call could be taken back, or why they could not.
+
+    `key` runs it so that they can. Empty: there is nothing to take back.
+    """
     plan = record.verdict.undo if record.verdict is not None else None
-    if plan is None or not isinstance(record.state, Waiting):
+    if not isinstance(record.state, Waiting) or record.verdict is None or record.function is not None:
         return ()
+    if plan is None:
+        if not key or not record.verdict.risks or record.spec.place:
+            return ()
+        offer = Span("not kept by itself", "muted"), Span(f"   {key} ", "strong"), Span("runs it reversibly", "muted")
+        return (labelled("Undo", offer),)
     if plan.how == "none":
         return (labelled("Undo", (Span("its changes cannot be taken back: ", "waiting"), *said(plan.why))),)
     words = "its changes can be taken back: "
@@ -297,23 +316,27 @@ def outcome_text(report: PreviewReport) -> str:
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
-    """Return what became of the changes of an ended call whose changes were kept; `key` takes them back.
+    """Return what became of the changes of an ended call, kept or not; `key` takes them back.
 
-    Empty: they were not kept.
+    Empty: it changed nothing, as far as anybody knows.
     """
     if not isinstance(record.state, Ended):
         return ()
-    if record.state.unkept:
-        why = said(f"  cannot be taken back: {record.state.unkept}", "waiting")
+    if record.not_kept_because:
+        why = said(f"  not kept: {record.not_kept_because}", "waiting")
         return (BLANK, Paragraph((Span("Changes", "label"), *why), margin=(Span(" "),)))
     if not record.undoable:
         return ()
     if record.state.discarded:
         return (_warning(f"Its changes did not become real: {visible(record.state.discarded)}."),)
-    source = "the files that it named were kept" if record.keeps == "copies" else "kept since it ended"
-    if record.applies:
-        counts = counts_text(record.preview.report.counts) if record.preview and record.preview.report else ""
-        source = ", ".join(filter(None, (counts, "applied from its preview, without running again")))
+    changed = record.state.changed
+    if changed is None and record.applies and record.preview is not None and record.preview.report is not None:
+        # So earlier versions have recorded it.
+        changed = ChangedFiles(counts=record.preview.report.counts)
+    # The list of the changed files follows.
+    counts = changed_text(changed.model_copy(update={"paths": ()}), "") if changed is not None else ""
+    kept = "applied from its preview, without running again" if record.applies else "kept"
+    source = ", ".join(filter(None, (counts, kept)))
     line: Line = (Span("Changes", "label"), Span(f"  {source}", "muted"))
     undo = record.undo
     word = "taken back" if undo is None or undo.direction == "undo" else "redone"

@@ -211,6 +211,7 @@ def _pool(
         decide=queue.decide,
         probe=lambda: preview_support(str(home.state), home_of_user(), settings.previews),
     )
+    queue.judge.view_problem = previews.view_problem
     return Pool(
         store=store,
         executor=executor,

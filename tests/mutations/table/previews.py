@@ -521,6 +521,23 @@ PREVIEWS = (
         (IMAGES + "test_an_interrupted_look_at_the_changes_is_finished",),
     ),
     Mutation(
+        "a command whose promised undo cannot be kept does not run",
+        "whisper_tui.supervisor.runs.kept_changes.KeptChanges._start_kept",
+        "why and record.decided_by_human",
+        "False",
+        (
+            "tests/supervisor/test_undoing_by_default.py::"
+            "test_a_command_whose_files_are_not_known_does_not_run_and_waits_again",
+        ),
+    ),
+    Mutation(
+        "a command in a view finds the end of its input",
+        "whisper_tui.supervisor.preview.preview_process.Host.__init__",
+        "order.input >= 0",
+        "False",
+        ("tests/supervisor/test_undoing_by_default.py::test_a_git_command_with_input_runs_in_a_view_all_the_same",),
+    ),
+    Mutation(
         "an undo during which the supervisor was killed is finished",
         "whisper_tui.supervisor.runs.kept_changes.KeptChanges.open",
         "self._tasks.start(self._finish_undo(marked.name))",

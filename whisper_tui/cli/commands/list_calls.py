@@ -460,11 +460,11 @@ def _own_shell(own: Row) -> Iterator[tuple[str, str]]:
 
 def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what is known of the preview of a call, and what was done with its changes since."""
-    if not (row["preview"] or row["undos"] or row["not_undoable_because"]):
+    if not (row["preview"] or row["undos"] or row["not_undoable_because"] or row["undoable"]):
         return
     # The words need the model, which takes long to load, and most calls have none of this.
-    from whisper_tui.model.preview import PreviewReport, Undo
-    from whisper_tui.present.preview_text import outcome_text, undo_text
+    from whisper_tui.model.preview import ChangedFiles, PreviewReport, Undo
+    from whisper_tui.present.preview_text import changed_text, outcome_text, undo_text
 
     if preview := row["preview"]:
         report = preview["report"]
@@ -473,8 +473,13 @@ def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "preview", f"{preview['state']}{edited}, by {preview['by']['who']}: {found}"
     if row["applied"]:
         yield "changes", "applied from the preview; it did not run again"
+    if changed := row.get("changed"):
+        yield "changes", changed_text(ChangedFiles.model_validate(changed), row["spec"]["cwd"])
+    if row["state"] == "ended" and row["undoable"] and not row["taken_back"]:
+        yield "undo", f"its changes were kept; whisper-tui undo {row['id']} takes them back"
     if row["not_undoable_because"]:
-        yield "changes", f"cannot be taken back: {row['not_undoable_because']}"
+        word = "not kept" if row["state"] == "ended" else "cannot be taken back"
+        yield "changes", f"{word}: {row['not_undoable_because']}"
     for undo in row["undos"]:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(undo["at"]))
         yield "changes", undo_text(Undo.model_validate(undo), at)

@@ -19,7 +19,7 @@ from whisper_tui.model.decision import Grant, SessionDenial, beginnings
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import OwnShell, Resolved, Verdict
+from whisper_tui.model.verdict import OwnShell, Resolved, UndoPlan, Verdict
 from whisper_tui.policy.evaluate import evaluate, undo_plan
 from whisper_tui.policy.rules.matching import place_by_rule, reaches
 from whisper_tui.policy.rules.rule import Rule, Rules, UndoneBy, stricter
@@ -124,6 +124,8 @@ class Judge:
         """
         self.placement = placement or Placement()
         self._undo: UndoneBy = undo
+        self.view_problem: Callable[[], str] = lambda: ""
+        """Returns why no command can run in a view of the files here, as a clause. Empty: one can, as far as known."""
         self._board = board
         self._environments = environments
         self._rules = rules
@@ -275,6 +277,9 @@ class Judge:
             return verdict, resolved
         # The last of all: the code of scripts counts as well.
         plan = undo_plan(replace(question, resolved=resolved), rules, verdict, self._undo)
+        if plan is not None and plan.how == "view" and (problem := self.view_problem()):
+            # Before the approval: who was promised an undo would be asked a second time.
+            plan = UndoPlan(how="none", why=f"no view of the files can be made here: {problem}")
         return verdict.model_copy(update={"undo": plan}), resolved
 
     def _root(self, session: Session | None, spec: CommandSpec) -> str:

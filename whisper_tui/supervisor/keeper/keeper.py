@@ -130,7 +130,9 @@ class Keeper:
             if self._spec.get("tells_directory"):
                 asked = self._last_directory = spawn.last_directory(environment)
                 environment, actions = asked.environment, [*actions, *asked.actions]
-            pid, listener = spawn.spawn(self._spec, environment, actions, self._group, self._sandboxes)
+            pid, listener = spawn.spawn(
+                self._spec, environment, actions, self._group, self._sandboxes, target=ours.target
+            )
         finally:
             # posix_spawn cannot set a working directory, so the keeper changed its own for the moment of the start.
             os.chdir("/")

@@ -168,8 +168,10 @@ def spawn(
     files: list[tuple[Any, ...]],
     group: RunCgroup,
     sandboxes: Sandboxes,
+    *,
+    target: int = -1,
 ) -> tuple[int, int]:
-    """Start the command in a session of its own. `files`: file actions for posix_spawn.
+    """Start the command in a session of its own. `files`: file actions for posix_spawn; `target`: our end of its input.
 
     Returns the leader's pid and the descriptor of its sandbox's notifications, or -1 if it has no sandbox.
     """
@@ -182,7 +184,7 @@ def spawn(
         raise _no_sandbox(program, sandboxes.support.problem)
     limits = limits_of(order)
     if order.get("preview") is not None:
-        return _start_preview(order, program, environment, files, sandboxes), -1
+        return _start_preview(order, program, environment, files, sandboxes, target=target), -1
     try:
         if limits is not None:
             restrict = sandboxes.restriction(profile) if profile is not None else None
@@ -207,6 +209,8 @@ def _start_preview(
     environment: dict[str, str],
     files: list[tuple[Any, ...]],
     sandboxes: Sandboxes,
+    *,
+    target: int,
 ) -> int:
     """Start the command in a view of the files. Returns the pid of the process that ends as the command does."""
     # Loaded for previews alone: keepers of other runs stay small.
@@ -217,7 +221,7 @@ def _start_preview(
     command = PreviewedCommand(program, order["argv"], environment, files, limits)
     options, cwd = order["preview"], order["real_cwd"] or order["cwd"]
     try:
-        start = preview_process.PreviewStart(options["store"], options, cwd, terminal, command)
+        start = preview_process.PreviewStart(options["store"], options, cwd, terminal, command, target)
         return preview_ways.start(start, sandboxes)
     except overlay_mounts.NoPreview as problem:
         what = "run reversibly" if options["network"] else "be previewed"

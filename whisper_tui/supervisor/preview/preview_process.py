@@ -77,6 +77,8 @@ class PreviewStart(NamedTuple):
     terminal: str | None
     """The device of its terminal. None: it has none."""
     command: PreviewedCommand
+    input: int = -1
+    """The keeper's end of its input. -1: it has none."""
 
 
 def start(order: PreviewStart) -> int:
@@ -164,6 +166,9 @@ class Host:
         self._options = order.options
         self._connection = connection
         self._began_at = time.monotonic()
+        if order.input >= 0:
+            # While any process holds it open, the command never finds the end of its input.
+            os.close(order.input)
         # Opened before there are namespaces: root's view hides the store, and is read-only around it.
         self._store_fd = os.open(order.store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 

@@ -16,10 +16,9 @@ from whisper_tui.model.call import FileVersions
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import BackgroundSeen, Finished, Judged, Settled, Spawned, UndoEnded, UndoStarted
-from whisper_tui.model.preview import KeepsChanges, PreviewPage, UndoDirection
+from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewPage, UndoDirection
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
-from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.policy.view import may_change_directory
+from whisper_tui.model.verdict import Resolved, UndoPlan, Verdict
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview import pre_images, transition
@@ -128,8 +127,10 @@ class KeptChanges:
         self._own = own
         self._real: dict[RunKey, str] = {}
         """The attempts whose changes are real; the reason, if they were discarded instead."""
+        self._changed: dict[RunKey, ChangedFiles] = {}
+        """What the attempts have changed whose end is about to be recorded."""
         self._plain: dict[str, str] = {}
-        """Calls that did not run in a view, and now run without one, with the reason."""
+        """Calls of rules that could not run in a view, and now run without one, with the reason."""
         self._starting: dict[str, asyncio.Task[None]] = {}
         """The starts for which files are just being kept, by call."""
         self._turns: dict[str, asyncio.Lock] = {}
@@ -180,7 +181,7 @@ class KeptChanges:
         attempt = record.attempt if record.undoable and record.attempt is not None else previewed
         found = None if attempt is None else self.store_in(self.directory(RunKey(record.id, attempt)))
         if isinstance(record.state, Ended) and not record.undoable:
-            why = record.state.unkept or "nothing of what it changed was kept"
+            why = record.not_kept_because or "nothing of what it changed was kept"
             raise Refused(f"call {record.id} cannot be undone: {why}", hint=f"whisper-tui show {record.id}")
         if isinstance(record.state, Ended) and (found is None or not found.exists):
             message = f"call {record.id} cannot be taken back any more: what was kept of its changes was removed"
@@ -199,7 +200,7 @@ class KeptChanges:
             return "view"
         if decision.undoable is False or plan is None or plan.how == "none":
             return ""
-        return "" if plan.how == "view" and _needs_real_files(record, decision) else plan.how
+        return "" if plan.how == "view" and decision.sandbox is not None else plan.how
 
     def start_kept(
         self,
@@ -227,15 +228,21 @@ class KeptChanges:
         key = RunKey(record.id, record.attempt or 1)
         place = str(self._runs / KEEPING / f"{key.call_id}.{key.attempt}")
 
-        def keep() -> None:
+        def keep() -> str:
             remove_tree(place)
             try:
                 pre_images.keep(place, roots(record))
             except (NotKept, OSError) as error:
                 _write_unkept(place, str(error))
+                return str(error)
+            return ""
 
         async with self._turn(record.id):
-            await asyncio.to_thread(keep)
+            why = await asyncio.to_thread(keep)
+            if why and record.decided_by_human:
+                await asyncio.to_thread(remove_tree, place)
+                self._without_undo(record, why)
+                return
             await start(record)
             # The directory of an attempt is made with its order.
             await asyncio.to_thread(_move_in, place, self.directory(key))
@@ -270,21 +277,27 @@ class KeptChanges:
         if not isinstance(fact, Finished) or record is None or record.attempt is None:
             return fact
         key = RunKey(record.id, record.attempt)
-        discarded, unkept = self.discarded(key), self.unkept(key)
-        return fact.model_copy(update={"discarded": discarded, "unkept": unkept}) if discarded or unkept else fact
+        found = {"discarded": self.discarded(key), "unkept": self.unkept(key), "changed": self._changed.pop(key, None)}
+        return fact.model_copy(update=found) if any(found.values()) else fact
 
     def runs_plainly(self, call_id: str) -> bool:
         """True if a call that was to run in a view of the files has to run without one."""
         return call_id in self._plain
 
-    def run_plainly(self, record: CallRecord, why: str) -> bool:
-        """Note that a run in a view changed nothing and is replaced by one without. False: a human asked for a view."""
-        if record.keeps != "view" or record.asked_undoable:
+    def not_started(self, record: CallRecord, why: str) -> bool:
+        """Note that a command could not be started in a view. True: that is not its end.
+
+        A human who was promised an undo is asked again. What a rule lets run, runs without a view.
+        """
+        if record.keeps != "view" and not record.asked_undoable:
             # There is nothing to be made real before it is over.
             self._real.setdefault(RunKey(record.id, record.attempt or 1), "")
             return False
+        if record.decided_by_human:
+            self._without_undo(record, why)
+            return True
         self._plain[record.id] = why
-        return True
+        return False
 
     def become_real(self, record: CallRecord, key: RunKey) -> bool:
         """True if the changes of a run are to become real before its end is recorded."""
@@ -305,31 +318,54 @@ class KeptChanges:
                 else:
                     await asyncio.to_thread(self._apply, self.directory(key))
             self._real[key] = ""
+            if (changed := await asyncio.to_thread(self._summary, record, key)) is not None:
+                self._changed[key] = changed
         except Conflict as conflict:
             if record.applies:
-                self._ask_again(record, conflict.paths)
+                self._ask_again(record, f"nothing was applied: {named_paths(conflict.paths)} changed since the preview")
                 return
-            self._real[key] = f"{named_paths(conflict.paths)} changed while it ran"
-            if self.run_plainly(record, self._real[key]):
+            why = f"{named_paths(conflict.paths)} changed while it ran"
+            # What a command has read of its input is gone, and what it has reached by the network has happened.
+            can_run_again = record.keeps == "view" and not record.takes_input and not record.asked_undoable
+            if can_run_again:
                 await asyncio.to_thread(remove_tree, self.directory(key))
+            if can_run_again and record.decided_by_human:
+                self._ask_again(record, f"it has changed nothing yet: {why}")
+                return
+            self._real[key] = why
+            if can_run_again:
+                self._plain[record.id] = why
         except (OSError, ValueError, PreviewTooLarge, TransitionFailed) as error:
             _log.warning("the changes of call %s could not be made real: %s", record.id, error)
             self._real[key] = f"they could not be written: {error}"
         await self._executor.attach(key)
+
+    def _summary(self, record: CallRecord, key: RunKey) -> ChangedFiles | None:
+        """Return what an attempt has changed. None: nothing is kept of it."""
+        store = self.store_in(self.directory(key))
+        try:
+            return store.summary(self.workspace(record)) if store.exists else None
+        except (OSError, ValueError) as error:
+            _log.warning("the changes of call %s cannot be counted: %s", record.id, error)
+            return None
 
     def _apply(self, directory: str) -> None:
         if Path(directory).exists():
             read_changes(directory)
             transition.apply(directory)
 
-    def _ask_again(self, record: CallRecord, paths: Sequence[str]) -> None:
-        """Put a call back into the queue, because files have changed since its preview."""
-        reason = f"nothing was applied: {named_paths(paths)} changed since the preview"
+    def _without_undo(self, record: CallRecord, why: str) -> None:
+        """Put a call back into the queue whose changes cannot be kept, although its human was promised that."""
+        reason, plan = f"it did not run: its changes cannot be kept: {why}", UndoPlan(how="none", why=why)
+        self._ask_again(record, reason, undo=plan)
+
+    def _ask_again(self, record: CallRecord, reason: str, **changes: object) -> None:
+        """Put a call back into the queue. `changes`: of its verdict."""
         before = record.verdict or Verdict(kind="ask", reason=reason)
         judged = Judged(
             at=self._clock(),
             call_id=record.id,
-            verdict=before.model_copy(update={"kind": "ask", "reason": reason}),
+            verdict=before.model_copy(update={"kind": "ask", "reason": reason, **changes}),
             resolved=record.resolved or Resolved(cwd=record.spec.cwd),
         )
         self._store.retry_until_journaled(lambda: self._requeue(record, judged))
@@ -390,13 +426,6 @@ class KeptChanges:
 
     def _turn(self, call_id: str) -> asyncio.Lock:
         return self._turns.setdefault(call_id, asyncio.Lock())
-
-
-def _needs_real_files(record: CallRecord, decision: Approve) -> bool:
-    """True if a command would behave differently in a view of the files, as far as only its approval shows that."""
-    claim = record.claim
-    follows = claim is not None and (claim.stdin or (claim.follows and may_change_directory(record.spec.command)))
-    return decision.sandbox is not None or follows
 
 
 def _write_unkept(directory: str, why: str) -> None:

@@ -5,12 +5,13 @@ import json
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from whisper_tui.effects.changes import printable
+from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
@@ -22,6 +23,7 @@ from whisper_tui.model.preview import (
     BlockedAccess,
     ChangeAction,
     ChangeCounts,
+    ChangedFiles,
     ChangedKind,
     PreviewChange,
     PreviewPage,
@@ -46,6 +48,8 @@ MOST_NAMED = 3
 """Paths that are named as an example of many."""
 MOST_COMPARED = 2 << 20
 """Bytes of files on one page that are compared with deleted ones, to tell what was moved."""
+MOST_COUNTED, COUNTING_S = 100, 0.2
+"""Files of which the changed lines are counted, and seconds after which they are counted in blocks only."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
@@ -57,6 +61,7 @@ _ACTIONS: dict[str, ChangeAction] = {
     change_records.ATTRIBUTES: "attributes",
     change_records.LINK: "links",
 }
+_NO_FILE = Stamp(0, 0, 0, 0, 0, 0, 0, 0)
 _EDITS: dict[ChangeAction, EditAction] = {"creates": "creates", "links": "creates", "deletes": "deletes"}
 
 
@@ -160,6 +165,34 @@ class PreviewStore:
             outside=outside,
             flagged=flagged,
         )
+
+    def summary(self, workspace: str) -> ChangedFiles:
+        """Return its changes in short."""
+        files = [row for row in self.rows if not (row.after or row.before or _NO_FILE).is_directory]
+        lines = self._lines(files)
+        return ChangedFiles(
+            counts=self.counts(workspace),
+            added=None if lines is None else lines[0],
+            removed=None if lines is None else lines[1],
+            paths=tuple(printable(row.path) for row in (files or self.rows)[:MOST_NAMED]),
+        )
+
+    def _lines(self, files: Sequence[ChangedPath]) -> tuple[int, int] | None:
+        """Return how many lines were added and removed. None: that takes too long, or not all are text."""
+        changed = [row for row in files if row.action not in {"attributes", "links"}]
+        sizes = [each.size for row in changed for each in (row.before, row.after) if each is not None]
+        if len(changed) > MOST_COUNTED or sum(sizes) > MOST_COMPARED:
+            return None
+        late_at, added, removed = time.monotonic() + COUNTING_S, 0, 0
+        for row in changed:
+            old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
+            if old.unknown or new.unknown:
+                return None
+            diff, _ = diff_of(old.data or b"", new.data or b"", lambda: time.monotonic() > late_at)
+            if diff is None:
+                return None
+            added, removed = added + diff.added, removed + diff.removed
+        return added, removed
 
     def _shown(self, number: int, row: ChangedPath, workspace: str, moved_from: str) -> PreviewChange:
         change = self.plan.changes[row.change]

@@ -19,7 +19,7 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
 from whisper_tui.model.event import PreviewDropped, PreviewEnded, PreviewStarted
-from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupport
+from whisper_tui.model.preview import EXACT_WAYS, PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
@@ -122,6 +122,13 @@ class Previews:
         """How commands can be previewed. None: that is being found out, from now on at the latest."""
         probing = self._begin_probe()
         return probing.result() if probing.done() and not probing.cancelled() else None
+
+    def view_problem(self) -> str:
+        """Return why no command can run in a view of the files, as a clause. Empty: one can, as far as is known."""
+        support = self.support
+        if support is None or any(way in EXACT_WAYS for way in support.ways):
+            return ""
+        return "; ".join(support.reasons) or "neither namespaces and overlayfs nor bubblewrap are in use"
 
     def _begin_probe(self) -> "asyncio.Task[PreviewSupport]":
         # Once for each supervisor, and not before somebody asks: most never need it.
@@ -237,7 +244,7 @@ class Previews:
     def _plainly(self, report: Report) -> Report:
         """Return the end of a run in a view that changed nothing as that of an attempt that never ran.
 
-        Then the next attempt runs without a view: undo is an addition, and must not keep a command from working.
+        Then the next attempt runs without a view: a rule has let it run, and nobody was promised an undo.
         """
         record = self._store.board.calls.get(report.key.call_id)
         is_current = record is not None and record.attempt == report.key.attempt and record.keeps == "view"
@@ -255,8 +262,7 @@ class Previews:
             self._on_preview(record, report)
             return True
         if isinstance(report, HasEnded) and isinstance(report.ending, FailedToStart) and record.attempt == key.attempt:
-            self.changes.run_plainly(record, report.ending.message.rstrip("."))
-            return False
+            return self.changes.not_started(record, report.ending.message.rstrip("."))
         if not isinstance(report, HasEnded | HasSettled) or not self.changes.become_real(record, key):
             return False
         if isinstance(report, HasEnded) and key not in self._applying:

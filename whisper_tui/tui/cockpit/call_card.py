@@ -364,7 +364,8 @@ class CallCard:
         return away_text(place) if place is not None and not place.reached and runs else ""
 
     def _keys(self) -> dict[str, str]:
-        return {id_: self._key_of(id_) for id_ in ("apply-preview", "approve", "preview", "revert-edit")}
+        named = ("apply-preview", "approve", "approve-undoable", "preview", "revert-edit")
+        return {id_: self._key_of(id_) for id_ in named}
 
     def _key_of(self, command_id: str) -> str:
         return in_force(self._cockpit.screen.app).by_id(command_id).key_name

@@ -94,7 +94,7 @@ class PreviewFacts:
         """
         version = version_of(record, mask=mask)
         if version is None:
-            return ChangeText(undo_paragraphs(record))
+            return ChangeText(undo_paragraphs(record, keys.get("approve-undoable", "")))
         now = self._cockpit.clock()
         preview = record.preview
         if isinstance(record.state, Ended):
@@ -193,9 +193,10 @@ def version_of(record: CallRecord, *, mask: bool) -> Version | None:
     if isinstance(record.state, Ended):
         undo = record.undo
         stage = f"ended {undo.direction} {undo.at} {undo.done} {undo.problem}" if undo is not None else "ended"
-        if record.state.unkept:
+        if not record.undoable:
             stage = "unkept"
-        return (record.id, record.state.attempt or 0, stage, mask) if record.undoable or record.state.unkept else None
+        known = record.undoable or record.not_kept_because
+        return (record.id, record.state.attempt or 0, stage, mask) if known else None
     if preview is None or preview.dropped or not isinstance(record.state, Waiting):
         return None
     return record.id, preview.attempt, "running" if preview.report is None else "over", mask
