@@ -34,6 +34,7 @@ from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system import processes, syscalls
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
+from whisper_tui.wire.light_client import check_not_newer
 from whisper_tui.wire.peers import descends, starter_words, why_supervised_here
 from whisper_tui.wire.rendezvous import release
 from whisper_tui.wire.server import Endpoint, Server, keep_listening, serve
@@ -114,8 +115,9 @@ def supervise(
     configuration = load(home)
     prepare(home)
     if stop_other is not None:
-        # Before the old one stops: a journal that this version cannot read must not leave nobody in charge.
+        # Before the old one stops: what this version cannot read or speak must not leave nobody in charge.
         check_format(Path(home.state) / "journal.sqlite")
+        check_not_newer(home)
         stop_other(home)
     launcher = _window_launcher(configuration)
     # Not before: the other supervisor obeys nobody with this mark.

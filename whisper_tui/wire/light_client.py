@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from whisper_tui import __version__
 from whisper_tui.model.errors import InvalidRequest, OtherVersion, Unavailable, WhisperError, error_from
-from whisper_tui.model.protocol_version import LONGEST_REQUEST
+from whisper_tui.model.protocol_version import LONGEST_REQUEST, VERSION
 from whisper_tui.system.processes import may_be_of_command, peer_process
 from whisper_tui.wire.protocol import HAND_OVER, check_greeting, hello
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 ANSWER_S = 60.0
 """Seconds within which an answer must arrive."""
+
+_GREETING_S = 5.0
+"""The same for a greeting that one can do without."""
+_ANY_NEWER = 1_000_000
+"""A version of the protocol that no program will have."""
 
 _AGAIN = "Running commands continue; try again"
 _PIECE = 1 << 18
@@ -174,6 +180,29 @@ def _lost(error: OSError | None = None) -> SupervisorLost:
 
 def _error(told: dict[str, Any]) -> WhisperError:
     return error_from(str(told.get("kind", "")), str(told.get("message", "")), str(told.get("hint", "")))
+
+
+def check_not_newer(home: "Directories") -> None:
+    """Raise `OtherVersion` if a supervisor runs that speaks a newer protocol than this program."""
+    from whisper_tui.wire.rendezvous import connect
+
+    connection = connect(home)
+    if connection is None:
+        return
+    lines = JsonLines(connection)
+    try:
+        # Only a supervisor that speaks a newer version accepts this.
+        lines.send({**hello(), "version": _ANY_NEWER, "oldest": VERSION + 1})
+        told = lines.receive(_GREETING_S)
+    except WhisperError:
+        return
+    finally:
+        lines.close()
+    raise OtherVersion(
+        f"the supervisor (whisper_tui {told.get('supervisor')}, pid {told.get('pid')}) is newer than this program: it "
+        f"speaks version {told.get('version')} of the protocol, and this whisper_tui {__version__} version {VERSION}",
+        hint="It was not stopped. To go back to this version, first run whisper-tui stop with the newer one",
+    )
 
 
 @contextmanager

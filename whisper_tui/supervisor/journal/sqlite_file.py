@@ -154,8 +154,12 @@ class Checkpoints:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-FORMAT = 2
-"""Version of the tables and of the events in them."""
+FORMAT = 3
+"""Version of the tables and of the events in them.
+
+Events forbid unknown fields, so each change of their shape raises it (`tests/journals/shape.py`): an older program then
+says so before it stops anything, instead of failing at the first event that it does not know.
+"""
 
 OPENING_S = 5.0
 """Seconds to wait at the start for another process that has locked the file."""
