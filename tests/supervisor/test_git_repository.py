@@ -187,6 +187,20 @@ def test_a_configuration_that_could_run_something_is_asked(tmp_path: Path) -> No
     assert find_repository(str(top / "sub"))[1] is False
 
 
+def test_an_empty_directory_named_git_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    kind, environment = judged(inner, "git log")
+    assert kind == "allow"
+    commit(tmp_path)
+    assert git(inner, "log").returncode == 0
+    assert git(inner, "log", environment=environment).returncode == 128, "what appears there later is not used"
+    (inner / ".git").mkdir()
+    found = find_repository(str(inner)).repository
+    assert found is not None and found.work_tree == str(tmp_path), "git looks further up, too"
+
+
 def test_without_a_repository_git_finds_none_later(tmp_path: Path) -> None:
     kind, environment = judged(tmp_path, "git log")
     commit(tmp_path.parent / f"{tmp_path.name}-other")

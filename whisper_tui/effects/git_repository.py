@@ -117,7 +117,7 @@ def find_repository(cwd: str) -> FoundRepository:
     directory = cwd
     while True:
         found = os.path.join(directory, ".git")
-        if host_files.lexists(found):
+        if host_files.lexists(found) and not _is_empty_directory(found):
             return _repository(directory, found)
         if host_files.lexists(os.path.join(directory, "HEAD")):
             # Git may take the directory itself for a bare repository.
@@ -139,6 +139,14 @@ def pin_repository(repository: Repository | None, cwd: str) -> dict[str, str]:
         "GIT_WORK_TREE": work_tree,
         "GIT_CEILING_DIRECTORIES": os.path.dirname(work_tree),
     }
+
+
+def _is_empty_directory(path: str) -> bool:
+    """True if git does not take this for a repository, but looks further up. Some agents leave such a `.git` behind."""
+    try:
+        return host_files.is_directory(path) and not host_files.is_link(path) and not host_files.names(path, 1)
+    except OSError:
+        return False
 
 
 def _repository(work_tree: str, found: str) -> FoundRepository:
