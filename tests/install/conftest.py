@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ class Machine:
         launcher = self.program("whisper-tui", HERE / "fake_launcher.py")
         self.instance = root / "instance"
         """The directory of whisper_tui's own files."""
-        self.launch = Launch((sys.executable, "-I", str(launcher)), ("--home", str(self.instance)))
+        self.launch = Launch((PYTHON, "-I", str(launcher)), ("--home", str(self.instance)))
         self.program("codex", HERE / "fake_codex.py")
         for name, version in VERSIONS.items():
             self.client(name, version)

@@ -106,15 +106,16 @@ def test_edits_made_meanwhile_stay_and_only_our_entries_go(machine: Machine, cli
 
 
 def test_the_instance_that_was_chosen_is_the_one_that_clients_start(machine: Machine) -> None:
-    machine.launch = Launch(machine.launch.program, ("--home", "/other place"))
+    elsewhere = machine.home.parent / "other place"
+    machine.launch = Launch(machine.launch.program, ("--home", str(elsewhere)))
     machine.install("claude")
     (handler,) = machine.said(".claude/settings.json")["hooks"]["PreToolUse"][0]["hooks"]
-    assert handler["command"].endswith("whisper-tui hook claude --home '/other place' --deadline 86100 || exit 2")
+    assert handler["command"].endswith(f"whisper-tui hook claude --home '{elsewhere}' --deadline 86100 || exit 2")
     assert machine.said(".claude.json")["mcpServers"]["whisper"]["args"] == [
         *machine.launch.program[1:],
         "mcp",
         "--home",
-        "/other place",
+        str(elsewhere),
         "--wait",
         "86100",
         "--own-shell",

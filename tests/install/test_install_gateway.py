@@ -1,7 +1,6 @@
 """The MCP servers that a client starts are put behind the gateway, found there, and restored to the letter."""
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.install.conftest import CLIENTS, HERE, Machine
+from tests.interpreter import PYTHON
 from whisper_tui.agents.client_files import DAY_S, Launch
 from whisper_tui.agents.findings import CheckState
 
@@ -180,7 +180,7 @@ def test_an_installation_without_the_gateway_takes_it_away(machine: Machine, cli
 def test_the_gateway_of_another_installation_is_replaced_and_not_nested(machine: Machine, client: str) -> None:
     written(machine, client)
     ours = machine.launch
-    machine.launch = Launch(("/old/bin/whisper-tui",), ("--home", "/old"))
+    machine.launch = Launch(("/old/bin/whisper-tui",), ("--home", str(machine.home.parent / "old")))
     machine.install(client, gateway=True)
     machine.launch = ours
     machine.install(client, gateway=True)
@@ -240,7 +240,7 @@ def test_the_doctor_misses_the_gateway_of_a_removed_installation_and_names_that_
     written(machine, client)
     machine.client("npx", "1")
     ours, other = machine.launch, machine.program("elsewhere/whisper-tui", HERE / "fake_launcher.py")
-    machine.launch = Launch((sys.executable, "-I", str(other)), ("--home", "/old"))
+    machine.launch = Launch((PYTHON, "-I", str(other)), ("--home", str(machine.home.parent / "old")))
     machine.install(client, gateway=True)
     machine.launch = ours
     assert "server files" in checks_of(machine, client)[CheckState.NOTE].split("another installation")[0]

@@ -156,7 +156,7 @@ async def test_attributes_in_its_temporary_directory_can_be_changed(box: Box) ->
 
 async def test_modes_that_programs_copy_as_access_control_lists_are_set(box: Box) -> None:
     files = 'cd "$TMPDIR"; : > a; chmod 640 a; cp -p a b; sed -i s/x/y/ a; install -m 604 a c; stat -c %a a b c; '
-    await box.run(files + f"{PYTHON} -I -c '{_ACL}'", read=("/",), execute=("/",))
+    await box.run(files + f"{PYTHON} -I -S -c '{_ACL}'", read=("/",), execute=("/",))
     assert box.out == f"640\n640\n604\n{errno.EOPNOTSUPP}\n{errno.EOPNOTSUPP}\n".encode()
     assert box.err == b""
 
