@@ -4,8 +4,12 @@ The suite of root sees none of the refusals that the users of the program meet: 
 write, a file system that cannot be mounted, a descriptor of somebody else. An ordinary user starts the suite as one
 anyway, so there this does nothing.
 
-The user is `nobody`, with a home of its own, in a mount namespace in which the interpreter and the checkout can be
-reached: both may lie below a directory that is root's alone, which is covered there by an empty one.
+The user is `nobody`, in a mount namespace in which the interpreter and the checkout can be reached: both may lie below
+a directory that is root's alone, which is covered there by an empty one.
+
+Its surroundings are those in which a test fails that depends on what else is on the machine: a home that the user
+database does not name, no shell, the locale of C, and a `/tmp` that holds an empty `.git`, as some agents leave it
+behind.
 """
 
 import os
@@ -18,8 +22,9 @@ from pathlib import Path
 
 NOBODY = 65534
 ROOT = Path(__file__).resolve().parent.parent
-_INSIDE = "TESTS_AS_USER_HOME"
-"""Set in the mount namespace: the home of the user."""
+_INSIDE = "TESTS_AS_USER_TMP"
+"""Set in the mount namespace: the directory that becomes its `/tmp`."""
+_HOME = "home-of-a-user"
 
 
 def main(words: list[str]) -> int:
@@ -27,22 +32,29 @@ def main(words: list[str]) -> int:
     if os.geteuid():
         sys.stderr.write("The tests ran as an ordinary user already.\n")
         return 0
-    if home := os.environ.pop(_INSIDE, ""):
-        _become_nobody(home, words)
-    home = tempfile.mkdtemp(prefix="home-of-a-user-")
-    os.chown(home, NOBODY, NOBODY)
+    if place := os.environ.pop(_INSIDE, ""):
+        _become_nobody(place, words)
+    made = Path(tempfile.mkdtemp(prefix="tmp-of-a-user-"))
+    made.chmod(0o1777)
+    for name in (".git", _HOME):
+        (made / name).mkdir()
+    os.chown(made / _HOME, NOBODY, NOBODY)
     try:
         inside = [sys.executable, "-m", "tests.as_user", *words]
         command = ["unshare", "--mount", "--propagation", "private", "--", *inside]
-        return subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, _INSIDE: home}).returncode
+        return subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, _INSIDE: str(made)}).returncode
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
 
 
-def _become_nobody(home: str, words: list[str]) -> None:
+def _become_nobody(place: str, words: list[str]) -> None:
     """Become pytest of the user. Never returns."""
-    _make_reachable({Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT})
-    kept = ("PATH", "LANG", "LC_ALL", "TERM", "EXHAUSTIVE")
+    needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT}
+    if any(path.is_relative_to("/tmp") for path in needed):
+        raise SystemExit("/tmp is another directory for this user, so the checkout and the interpreter cannot be in it")
+    _make_reachable(needed)
+    _mount("--bind", place, "/tmp")
+    kept = ("PATH", "TERM", "EXHAUSTIVE")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     os.setgroups([])
     os.setgid(NOBODY)
@@ -50,7 +62,8 @@ def _become_nobody(home: str, words: list[str]) -> None:
     os.umask(0o022)
     os.chdir(ROOT)
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    os.execve(sys.executable, argv, environment | {"HOME": home, "USER": "nobody", "LOGNAME": "nobody"})
+    own = {"HOME": f"/tmp/{_HOME}", "USER": "nobody", "LOGNAME": "nobody", "LANG": "C"}
+    os.execve(sys.executable, argv, environment | own)
 
 
 def _make_reachable(needed: Iterable[Path]) -> None:

@@ -121,7 +121,7 @@ def test_an_id_that_names_another_command_is_another_call(shell: Shell) -> None:
     assert (call_id, shell.row(call_id)["command"]) == ("2", "touch second")
     shell.deny(call_id, "not this one")
     assert "not this one" in reason(finished(second))
-    assert shell.run(held.split()).stdout == b"first\n"
+    assert shell.run(shlex.split(held)).stdout == b"first\n"
 
 
 @pytest.mark.slow
