@@ -145,6 +145,7 @@ def test_a_denied_edit_reports_the_reason_of_the_human(shell: Shell, makefile: P
     assert "leave the Makefile alone" in reason(finished(asking))
 
 
+@pytest.mark.slow
 def test_the_result_of_a_human_replaces_the_whole_file_and_the_model_is_told(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     wanted = "# mine\n" + MAKE.replace("hello", "bye")
@@ -215,6 +216,7 @@ def test_an_edit_through_a_link_that_leads_out_of_the_workspace_is_asked(shell: 
     assert "not there" in reason(finished(asking))
 
 
+@pytest.mark.slow
 def test_a_relative_path_is_answered_as_the_absolute_one(shell: Shell) -> None:
     given = allowed(finished(write(shell, "new.txt", "x\n")))["updatedInput"]
     assert given == {"file_path": str(shell.instance.workspace / "new.txt"), "content": "x\n"}
@@ -230,6 +232,7 @@ def test_a_path_without_a_certain_file_is_refused_and_nobody_is_asked(shell: She
     assert shell.instance.rows("history") == []
 
 
+@pytest.mark.slow
 def test_a_fetch_is_asked_about_and_its_address_can_be_changed(shell: Shell) -> None:
     given = {"url": "https://example.org/a", "prompt": "what"}
     asking = shell.ask("", tool_name="WebFetch", tool_input=given)
@@ -287,6 +290,7 @@ def test_a_canary_in_an_edit_or_a_fetch_is_denied_with_nobody_asked(
     assert shell.instance.rows("history") == []
 
 
+@pytest.mark.slow
 def test_a_megabyte_to_be_replaced_that_is_not_there_is_asked_about_and_writes_nothing(
     shell: Shell, makefile: Path
 ) -> None:
@@ -296,6 +300,7 @@ def test_a_megabyte_to_be_replaced_that_is_not_there_is_asked_about_and_writes_n
     assert makefile.read_text() == MAKE
 
 
+@pytest.mark.slow
 def test_a_patch_with_a_false_context_is_asked_and_nothing_is_written(shell: Shell, makefile: Path) -> None:
     lines = ("*** Begin Patch", "*** Update File: Makefile", "@@", " not there", "+evil", "*** End Patch")
     asking = shell.ask("", client="codex", tool_name="apply_patch", tool_input={"command": "\n".join(lines)})
@@ -304,5 +309,6 @@ def test_a_patch_with_a_false_context_is_asked_and_nothing_is_written(shell: She
     assert makefile.read_text() == MAKE
 
 
+@pytest.mark.slow
 def test_a_file_that_names_a_canary_can_be_edited(shell: Shell) -> None:
     allowed(finished(write(shell, shell.instance.workspace / "notes.txt", "whisper-tui-canary-0123456789\n")))

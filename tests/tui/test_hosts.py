@@ -94,6 +94,7 @@ async def test_a_machine_that_answers_nothing_delays_no_key_and_no_other_machine
         assert isinstance(supervisor.board.calls["2"].state, Waiting)
 
 
+@pytest.mark.slow
 async def test_the_history_of_all_machines_is_one_list_in_the_order_of_our_time():
     async with open_cockpit(three_machines()) as cockpit:
         await cockpit.sees("● 3 machines", "Call gpu1:7")

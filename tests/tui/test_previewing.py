@@ -289,6 +289,7 @@ async def test_a_row_says_that_its_call_was_previewed_or_taken_back() -> None:
         await cockpit.until(lambda: "taken back" in cockpit.text())
 
 
+@pytest.mark.slow
 async def test_taking_back_shows_the_reverse_difference_first_and_then_all_of_it() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
@@ -382,6 +383,7 @@ async def test_the_output_of_a_preview_is_shown_while_the_call_waits() -> None:
         await cockpit.until(lambda: "nobody uses it" in cockpit.text())
 
 
+@pytest.mark.slow
 async def test_the_history_shows_what_was_previewed_and_taken_back_and_takes_it_back() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
@@ -400,6 +402,7 @@ async def test_the_history_shows_what_was_previewed_and_taken_back_and_takes_it_
     assert scenario.supervisor.known("1").earlier_undos
 
 
+@pytest.mark.slow
 async def test_the_history_does_not_take_back_what_was_not_kept() -> None:
     scenario = previewed()
     scenario.approve("1")

@@ -292,6 +292,7 @@ async def test_without_the_supervisor_the_agent_is_told_why(bench: AgentsBench, 
     assert "the supervisor to which this place belongs is not connected" in answer["error"]["message"]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_ends_closes_its_session(bench: AgentsBench, agent: AgentThere) -> None:
     agent.run("true")
     record = await bench.only_call("waiting")
@@ -324,6 +325,7 @@ def asked(bench: AgentsBench, *lines: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in got.splitlines()]
 
 
+@pytest.mark.slow
 async def test_it_is_served_as_nothing_but_an_agent(bench: AgentsBench) -> None:
     doors = ("port", "hook", "exec", "call", "executor")
     for door in doors:
@@ -336,6 +338,7 @@ async def test_it_is_served_as_nothing_but_an_agent(bench: AgentsBench) -> None:
     ]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_writes_without_end_is_refused(bench: AgentsBench) -> None:
     sent = 0
     with socket.socket(socket.AF_UNIX) as connection:
@@ -363,6 +366,7 @@ async def test_no_operation_is_carried_out_over_mcp(bench: AgentsBench, agent: A
     await bench.only_call("waiting")
 
 
+@pytest.mark.slow
 async def test_what_it_says_about_itself_counts_for_nothing(bench: AgentsBench) -> None:
     mine = await bench.supervisor.open_session(SessionHello(name="mine", root=str(bench.workspace), key="k"))
     session = {
@@ -383,6 +387,7 @@ async def test_what_it_says_about_itself_counts_for_nothing(bench: AgentsBench) 
     assert (opened.trust, opened.name, opened.root) == ("untrusted_external", "me at gpu1", "/elsewhere")
 
 
+@pytest.mark.slow
 async def test_a_supervised_command_there_is_no_agent(bench: AgentsBench) -> None:
     relay = shlex.join([str(bench.there / PROGRAM), "mcp"])
     hello = shlex.quote('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}')
@@ -422,6 +427,7 @@ async def test_it_is_kept_to_its_place(bench: AgentsBench, agent: AgentThere) ->
         await bench.approve("1", remember=RuleScope(words=("true",), where="project"))
 
 
+@pytest.mark.slow
 async def test_none_of_its_calls_runs_elsewhere(bench: AgentsBench) -> None:
     session = await bench.session(place="gpu1", relayed=True)
     for place, command in (("here", Shell(text="x")), ("", Function(tool="t", arguments={}))):
@@ -494,6 +500,7 @@ def test_a_process_that_has_ended_is_not_known(tmp_path: Path, listener: socket.
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.slow
 async def test_another_user_is_no_agent(bench: AgentsBench) -> None:
     directory = bench.agents_socket.parent
     for path in (directory, bench.agents_socket):

@@ -32,6 +32,7 @@ async def killed(engine: PlaceEngine, pids: list[int]) -> None:
     await until(lambda: engine.executor.connection.since != before and engine.executor.problem is None)
 
 
+@pytest.mark.slow
 async def test_the_host_process_is_killed_and_the_run_goes_on(engine: PlaceEngine) -> None:
     key = await engine.start("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.2; done; exit 5")
     await engine.spawned(key)
@@ -215,6 +216,7 @@ async def test_a_host_process_of_another_version_becomes_one_of_this_and_keeps_i
     await engine.settled(key)
 
 
+@pytest.mark.slow
 async def test_a_full_disk_there_starts_nothing_and_says_so(
     engine: PlaceEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
