@@ -27,6 +27,8 @@ from whisper_tui.model.effects import Effects
 LONGEST_S = 3.0
 """Seconds after which a line is killed."""
 
+WHOLE = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+"""Has an archive unpacked as it was packed. Python knows no other way before 3.11.4."""
 LARGEST = 4 << 20
 """Bytes of the largest file that a line may write."""
 
@@ -200,7 +202,7 @@ class Ground:
         self.clear()
         self._archive.seek(0)
         with tarfile.open(fileobj=self._archive) as archive:
-            archive.extractall(self.root.parent, filter="fully_trusted")
+            archive.extractall(self.root.parent, **WHOLE)
         self.before = look(self.root)
 
     def clear(self) -> None:
