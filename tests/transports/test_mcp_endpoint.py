@@ -203,6 +203,42 @@ async def test_a_relay_answers_initialize_byte_for_byte_as_the_supervisor(endpoi
         assert initialize_answer(opening, own_shell=own_shell) == (await agent.reader.readline()).rstrip(b"\n")
 
 
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+DISCOVER = {"jsonrpc": "2.0", "method": "server/discover", "params": {"_meta": META}}
+CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}}
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_client_that_did_not_wait_for_what_it_discovers_may_initialize(endpoint, cancelled):
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    async with endpoint.lines(endpoint.hello()) as agent:
+        agent.send(DISCOVER | {"id": 0})
+        if cancelled:
+            agent.send(CANCELLED)
+        agent.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        agent.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        agent.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+        answers = [await agent.receive() for _ in range(3)]
+    assert [answer["id"] for answer in answers] == [0, 1, 2]
+    assert answers[0]["result"]["supportedVersions"] and answers[1]["result"]["protocolVersion"] == "2025-11-25"
+    assert "execute_command" in {tool["name"] for tool in answers[2]["result"]["tools"]}
+
+
+async def test_a_client_may_discover_twice_and_go_on_without_initializing(endpoint):
+    async with endpoint.lines(endpoint.hello()) as agent:
+        agent.send(DISCOVER | {"id": 0})
+        agent.send(DISCOVER | {"id": 1})
+        agent.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": META}})
+        agent.send(DISCOVER | {"id": 3})
+        answers = [await agent.receive() for _ in range(4)]
+    assert sorted(answer["id"] for answer in answers) == [0, 1, 2, 3]
+    assert all("result" in answer for answer in answers)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -67,8 +67,11 @@ async def serve_lines(
         finally:
             ended.set()
 
+    async def discover(request: types.JSONRPCRequest, answers: Outbound) -> None:
+        await _answer_alone(server, request, answers)
+
     async with anyio.create_task_group() as group:
-        group.start_soon(_read, reader, inbound, outbound.clone(), lines_read)
+        group.start_soon(_read, reader, inbound, outbound.clone(), lines_read, discover)
         group.start_soon(voice.write, to_client, group.cancel_scope)
         group.start_soon(run)
         try:
@@ -99,7 +102,30 @@ class _LineWriter:
                 everything.cancel()
 
 
-async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, lines_read: LineCount) -> None:
+async def _answer_alone(server: Server[object], request: types.JSONRPCRequest, answers: Outbound) -> None:
+    """Answer a request as if its connection had no other one."""
+    inbound, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](1)
+    outbound, to_client = anyio.create_memory_object_stream[SessionMessage](1)
+    async with inbound, to_client, anyio.create_task_group() as group:
+        group.start_soon(server.run, from_client, outbound, server.create_initialization_options())
+        await inbound.send(SessionMessage(request))
+        await answers.send(await to_client.receive())
+        group.cancel_scope.cancel()
+
+
+Discover = Callable[[types.JSONRPCRequest, Outbound], Coroutine[Any, Any, None]]
+
+
+async def _read(
+    reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbound, lines_read: LineCount, discover: Discover
+) -> None:
+    """Pass on the client's messages.
+
+    The SDK takes the era of a connection from its first request, and refuses `initialize` after `server/discover`. But
+    a client that gets no answer to its `server/discover` in time, because this machine is busy or a supervisor had to
+    start, tries `initialize` next. So requests to discover are answered by themselves until another request has come.
+    """
+    begun = False
     async with inbound, outbound:
         try:
             async for line in _lines(reader):
@@ -108,8 +134,13 @@ async def _read(reader: asyncio.StreamReader, inbound: Inbound, outbound: Outbou
                     message = types.jsonrpc_message_adapter.validate_json(line or b"", by_name=False)
                 except ValidationError:
                     await outbound.send(SessionMessage(_refusal(line)))
-                else:
-                    await inbound.send(SessionMessage(message))
+                    continue
+                if isinstance(message, types.JSONRPCRequest) and not begun:
+                    if message.method == "server/discover":
+                        await discover(message, outbound)
+                        continue
+                    begun = True
+                await inbound.send(SessionMessage(message))
         except (ConnectionError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
 
