@@ -348,12 +348,15 @@ def test_codex_asks_itself_without_the_hook(program: Program, tmp_path: Path, ou
 
 PLUGIN = """
 const { WhisperTui } = await import(process.argv[1])
-const { calls, asked } = JSON.parse(process.argv[2])
+const { calls, asked, changed } = JSON.parse(process.argv[2])
 const answered = []
 const client = { postSessionIdPermissionsPermissionId: async ({ path }) => { answered.push(path.permissionID) } }
 const plugin = await WhisperTui({ client, directory: "/garden" })
 for (const [callID, tool, args] of calls) {
-  await plugin["tool.execute.before"]({ tool, sessionID: "s", callID }, { args })
+  const output = { args }
+  await plugin["tool.execute.before"]({ tool, sessionID: "s", callID }, output)
+  if (changed === "in place") args.content = args.command = "by another plugin"
+  if (changed === "anew") output.args = { ...args, content: "by another plugin" }
 }
 for (const properties of asked) await plugin.event({ event: { type: "permission.asked", properties } })
 process.stdout.write(JSON.stringify(answered))
@@ -397,13 +400,38 @@ CALLS = [
 def test_the_plugin_answers_only_what_belongs_to_a_decided_call(
     program: Program, tmp_path: Path, call: str, permission: str, metadata: dict[str, str], answered: bool
 ) -> None:
+    assert answered_by_plugin(tmp_path, call, permission, metadata) is answered
+
+
+@pytest.mark.parametrize("changed", ["in place", "anew"])
+@pytest.mark.parametrize(
+    ("call", "permission", "metadata"),
+    [
+        ("write", "edit", {"filepath": "/out/a"}),
+        ("bash", "bash", {"command": "whisper-tui exec 1-a"}),
+        ("bash", "external_directory", {"command": "whisper-tui exec 1-a"}),
+    ],
+)
+@pytest.mark.parametrize("program", OPENCODE, ids=name_of)
+def test_the_plugin_answers_nothing_about_a_call_that_another_plugin_has_changed(
+    program: Program, tmp_path: Path, call: str, permission: str, metadata: dict[str, str], changed: str
+) -> None:
+    assert answered_by_plugin(tmp_path, call, permission, metadata)
+    assert not answered_by_plugin(tmp_path, call, permission, metadata, changed)
+
+
+def answered_by_plugin(tmp_path: Path, call: str, permission: str, metadata: dict[str, str], changed: str = "") -> bool:
+    """Load the plugin without OpenCode. Returns whether it answers a question about a call that was decided."""
     node = next(str(place / "node") for place in directories() if (place / "node").exists())
     text = resources.files("whisper_tui.agents").joinpath("opencode_plugin.js").read_text()
     plugin = tmp_path / "plugin.mjs"
     plugin.write_text(text.replace("const HOOK = []", f"const HOOK = {json.dumps([node, '--eval', ANSWER])}"))
     asked = {"id": "p", "sessionID": "s", "permission": permission, "metadata": metadata, "tool": {"callID": call}}
     others = [{**asked, "sessionID": "another"}, {**asked, "tool": None}]
-    given = json.dumps({"calls": [one for one in CALLS if one[0] == call], "asked": [*others, asked]})
+    calls = [one for one in CALLS if one[0] == call]
+    given = json.dumps({"calls": calls, "asked": [*others, asked], "changed": changed})
     words = [node, "--input-type=module", "--eval", PLUGIN, plugin.as_uri(), given]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(done.stdout) == (["p"] if answered else [])
+    said = json.loads(done.stdout)
+    assert said in ([], ["p"])
+    return said == ["p"]

@@ -12,6 +12,7 @@ from tests.clients.programs import PROGRAMS, Program
 from tests.clients.programs.kilo import Kilo
 from tests.clients.scenes import Approved, DeniedFor, Edited, Reaction, Scene
 from tests.clients.stage import LAUNCHER, Stage
+from tests.clients.test_one_question import change_json
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.state import Ended, Held
 
@@ -49,11 +50,16 @@ def ask_for(program: Program, scene: Scene) -> Call:
     return program.shell(scene.command)
 
 
-def install_with_other(stage: Stage, command: str, *, read_only: bool) -> None:
+def install_with_other(
+    stage: Stage, command: str, *, read_only: bool, client_says: str = "allow", options: tuple[str, ...] = ()
+) -> None:
     """Install, and let a hook or plugin of the project replace every command."""
     if read_only:
         (stage.home / "config" / "rules.toml").write_text("")
-    stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp")
+    if (name := stage.program.name) != "claude":
+        # By default Kilo asks its own user about commands, and OpenCode does not.
+        change_json(stage.user_home / ".config" / name / f"{name}.json", permission={"bash": client_says})
+    stage.whisper_tui("install", stage.program.name, "--yes", "--no-mcp", *options)
     if stage.program.name == "claude":
         show = [str(LAUNCHER), "show", "1", "--json", "--home", str(stage.home)]
         script = stage.workspace.parent / "late.py"
@@ -96,8 +102,6 @@ CASES = [
     pytest.param(program, asked, id=f"{program.name}-{name}")
     for program in GATED
     for asked, name in ((ASKED, "approved"), (READS, "read-only"))
-    # Kilo asks its own user about what replaces a command that nobody has approved.
-    if (program.name, asked) != ("kilo", READS)
 ]
 
 
@@ -116,10 +120,20 @@ def test_what_replaces_an_approved_command_is_a_call_of_its_own_and_nothing_of_i
     assert [record.alarms for record in played.calls] == [(), ()]
 
 
-@pytest.mark.parametrize("program", GATED[-1:], ids=["kilo"])
-def test_what_replaces_a_command_that_nobody_was_asked_about_is_refused_by_kilo_without_a_user(program, tmp_path):
-    played, other = replaced(program, tmp_path, READS, Approved())
-    assert [record.spec.command.text for record in played.calls] == [READS.command], played.written
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [(ASKED, ()), (READS, ()), (ASKED, ("--agent-runs",))],
+    ids=["approved", "read-only", "approved without a gate"],
+)
+@pytest.mark.parametrize("program", GATED[1:], ids=lambda program: program.name)
+def test_a_client_that_asks_about_commands_itself_still_asks_about_what_replaces_one(program, tmp_path, asked, options):
+    def set_up(stage: Stage) -> None:
+        install_with_other(stage, OTHER, read_only=asked is READS, client_says="ask", options=options)
+
+    other = Scene(OTHER, Approved())
+    # Without a terminal, they answer no themselves.
+    played = play(program, (asked,), tmp_path, ask_for=ask_for, set_up=set_up, also=(other,), rivals=True)
+    assert [record.spec.command.text for record in played.calls] == [asked.command], played.written
     assert played.records[other] == []
     assert not (played.workspace / "replaced-ran").exists()
 

@@ -92,9 +92,10 @@ function filesOf({ tool, args }, directory) {
 }
 
 // A question of OpenCode that belongs to a call which was decided. Ids alone are not enough: some models number their
-// calls from zero in each answer.
+// calls from zero in each answer, and another plugin may have changed the call since.
 function isAbout(call, { sessionID, permission, metadata }, directory) {
   if (call === undefined || call.session !== sessionID) return false
+  if ([call.args, call.output.args].some((now) => written(now) !== call.given)) return false
   const isEdit = ["edit", "multiedit", "write", "apply_patch"].includes(call.tool)
   if (permission === "edit") return isEdit
   if (permission !== "external_directory") return permission === call.tool
@@ -142,11 +143,12 @@ export const WhisperTui = async ({ client, directory }) => ({
       if (!(name in answer.arguments)) delete output.args[name]
     }
     Object.assign(output.args, answer.arguments)
+    const given = written(output.args)
     if (answer.decided === true) {
-      decided.set(input.callID, { session: input.sessionID, tool: input.tool, args: { ...output.args } })
+      decided.set(input.callID, { session: input.sessionID, tool: input.tool, args: output.args, output, given })
     }
     allowed.delete(input.callID)
-    allowed.set(input.callID, written(output.args))
+    allowed.set(input.callID, given)
     if (allowed.size > MOST_ALLOWED) allowed.delete(allowed.keys().next().value)
     if (answer.note) notes.set(input.callID, answer.note)
   },
