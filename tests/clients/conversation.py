@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from tests.clients.stage import Stage
 from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Waiting
 
-LONGEST_S = 120
-"""Seconds that a client has for a whole conversation, on a machine that does other things as well."""
+LONGEST_S = 480
+"""Seconds that a client has for a step of a conversation, its start among them, on a machine that does other things as
+well."""
 
 SETTLING_S = 20
 """Seconds in which the supervisor has noticed that the client is gone."""
@@ -47,7 +48,7 @@ class Played:
     answers: list[Answer | None]
     """What the model was told after each call, in the order of the scenes."""
     exit_code: int | None
-    """The client's own. None: it had to be killed, for its time was over."""
+    """The client's own. None: it had to be killed, for it took no more steps."""
     written: str
 
     def answer(self, scene: Scene) -> Answer:
@@ -106,7 +107,8 @@ async def _play(
         try:
             told = lambda scene: model.answer(scenes.index(scene)) is not None  # noqa: E731
             async with Human(stage.home, (*scenes, *also), told) as human:
-                exit_code = await _run_client(stage, human, scenes[-1] if interrupt else None)
+                asked = lambda: len(model.requests)  # noqa: E731
+                exit_code = await _run_client(stage, human, scenes[-1] if interrupt else None, asked)
                 await _settled(human)
                 return Played(
                     program=program,
@@ -123,12 +125,32 @@ async def _play(
             stage.stop()
 
 
-async def _run_client(stage: Stage, human: Human, until: Scene | None) -> int | None:
-    """The client's exit code; it is interrupted once the scene `until` waits, and killed when its time is over."""
+@asynccontextmanager
+async def while_it_goes_on(steps: Callable[[], int]) -> AsyncIterator[None]:
+    """Raise `TimeoutError` once the number of steps has stayed the same for `LONGEST_S`."""
+
+    async def watch(limit: asyncio.Timeout) -> None:
+        seen = steps()
+        while True:
+            await asyncio.sleep(POLL_S)
+            if (now := steps()) != seen:
+                seen = now
+                limit.reschedule(asyncio.get_running_loop().time() + LONGEST_S)
+
+    async with asyncio.timeout(LONGEST_S) as limit:
+        watching = asyncio.create_task(watch(limit))
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+
+async def _run_client(stage: Stage, human: Human, until: Scene | None, steps: Callable[[], int]) -> int | None:
+    """The client's exit code; it is interrupted once the scene `until` waits, and killed if it takes no more steps."""
     client = stage.start_client(PROMPT)
     try:
         with suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_S):
+            async with while_it_goes_on(steps):
                 if until is not None:
                     waiting = asyncio.create_task(human.waits_for(until))
                     await asyncio.wait({waiting, asyncio.create_task(_ended(client))}, return_when="FIRST_COMPLETED")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conversation import LONGEST_S, PROMPT
+from tests.clients.conversation import PROMPT, while_it_goes_on
 from tests.clients.human import Human
 from tests.clients.install import missing
 from tests.clients.model.script import Answer
@@ -120,7 +120,7 @@ async def _edit(stage: Stage, *agent: str, option: str = "") -> Editor:
     )
     editor = Editor(process)
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with while_it_goes_on(lambda: len(editor.updates) + len(editor.requests)):
             opened = await editor.open(stage.workspace)
             if "error" in opened:
                 editor.updates.append(opened)

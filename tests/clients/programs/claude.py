@@ -23,13 +23,16 @@ class Claude:
         """Nothing: the environment says all."""
 
     def environment(self, url: str) -> dict[str, str]:
-        """Where the model is, a dummy key, and nobody called home."""
+        """Where the model is, a dummy key, nobody called home, and no turn before the servers are there."""
         return {
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "dummy",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
+            # It waits a few seconds otherwise, in which a busy machine starts none.
+            "MCP_CONNECT_TIMEOUT_MS": "120000",
+            "MCP_TIMEOUT": "120000",
         }
 
     def arguments(self, prompt: str) -> list[str]:
