@@ -318,26 +318,31 @@ class ModelWithSubAgent(ScriptedModel):
         return super().take_turn(body)
 
 
-async def _with_sub_agent(directory: Path) -> tuple[list[Any], Path, str]:
-    """Let an agent start a sub-agent. Returns the calls, the workspace, and the report of the doctor."""
+async def with_sub_agent(directory: Path, option: str) -> tuple[list[CallRecord], Path, str]:
+    """Install with the option, and let an agent start a sub-agent, and both of them ask for a command.
+
+    Returns the calls (the sub-agent's, the agent's, and the start of the sub-agent), the workspace, and the report of
+    the doctor.
+    """
     plain = Codex()
     spawn = Call("spawn_agent", {"message": SUB_AGENT}, namespace="multi_agent_v1")
     turns = [spawn, plain.shell(OF_AGENT.command), Say("That was all.")]
     with ModelWithSubAgent(plain.dialect, turns) as model:
         stage = Stage(directory, plain, model.url)
-        stage.whisper_tui("install", "codex", "--executor", "--yes")
+        stage.whisper_tui("install", "codex", option, "--yes")
         try:
             scenes = (OF_SUB_AGENT, OF_AGENT)
             async with Human(stage.home, scenes, lambda _: False) as human:
                 await run_client(stage)
                 calls = [record for scene in scenes for record in human.records(scene)]
+                calls += (each for each in human.board.calls.values() if each not in calls)
             return calls, stage.workspace, await asyncio.to_thread(stage.whisper_tui, "doctor", "codex")
         finally:
             stage.stop()
 
 
 def test_a_command_of_a_sub_agent_is_asked_about_under_its_name_and_the_doctor_proves_the_gate(program, tmp_path):
-    (of_sub_agent, of_agent), workspace, report = asyncio.run(_with_sub_agent(tmp_path / "stage"))
+    (of_sub_agent, of_agent, _), workspace, report = asyncio.run(with_sub_agent(tmp_path / "stage", "--executor"))
     assert of_sub_agent.call.asker.startswith("sub-agent ") and of_agent.call.asker == ""
     assert of_sub_agent.call.session_id == of_agent.call.session_id
     assert (workspace / "sub-agent-ran").read_text() == "by the sub-agent\n"

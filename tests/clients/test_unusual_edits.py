@@ -1,6 +1,8 @@
 """Each real client's edits of unusual files go through the hook: new, large, binary, several, and those that decide."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,10 @@ from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.model.server import SUB_AGENT
 from tests.clients.programs import Program
-from tests.clients.programs.codex import CodexInCodeMode
+from tests.clients.programs.codex import Codex, CodexInCodeMode
 from tests.clients.scenes import Approved, DeniedFor, NotDecided, Scene
 from tests.clients.stage import Stage
+from tests.clients.test_codex_executor import with_sub_agent
 from whisper_tui.model.ending import Denied, HandedOver
 from whisper_tui.model.state import CallRecord, Ended
 
@@ -167,8 +170,18 @@ def test_a_patch_of_three_files_is_one_question(edited: Played) -> None:
 
 def test_a_sub_agent_is_recorded_with_nobody_asked(edited: Played) -> None:
     if SUB not in edited.scenes:
-        pytest.skip("its sub-agents have no tool, or none without a terminal")
+        pytest.skip("its sub-agents have no tool in this mode, or none without a terminal")
     assert "The sub-agent is done." in edited.answer(SUB).everything, edited.written
     (record,) = (each for each in edited.calls if getattr(each.function, "about", "") == "subagent")
     assert record.decided_by is not None and record.decided_by.surface == "rule"
     assert isinstance(ending(record), HandedOver)
+
+
+@pytest.mark.parametrize("program", [Codex()], ids=["codex"])
+def test_a_sub_agent_of_codex_is_recorded_and_its_command_waits(program: Program, tmp_path: Path) -> None:
+    (of_sub_agent, of_agent, started), workspace, _ = asyncio.run(with_sub_agent(tmp_path / "stage", "--no-mcp"))
+    assert started.decided_by is not None and started.decided_by.surface == "rule"
+    assert isinstance(ending(started), HandedOver)
+    assert of_sub_agent.decided_by_human and of_sub_agent.call.session_id == of_agent.call.session_id
+    assert of_sub_agent.call.asker != of_agent.call.asker == ""
+    assert (workspace / "sub-agent-ran").read_text() == "by the sub-agent\n"
