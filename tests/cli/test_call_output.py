@@ -2,13 +2,18 @@
 
 import json
 import signal
+import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Instance
 from tests.outside import outside_only
+from whisper_tui.cli.commands import call_tool
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.system.processes import peer_process
+from whisper_tui.wire.light_client import SupervisorLost
 from whisper_tui.wire.rendezvous import connect
 
 pytestmark = outside_only
@@ -84,3 +89,26 @@ def test_giving_up_in_the_middle_of_long_output_harms_nobody(instance):
     call.send_signal(signal.SIGTERM)
     call.communicate(timeout=90)
     assert instance.rows("show", "1")["ending"] == "exited"
+
+
+def test_a_call_is_followed_through_any_number_of_restarts_and_not_for_ever_without_a_supervisor_that_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = list[int]()
+
+    def ask(self: call_tool.ShellCall, talk: object) -> dict[str, object]:
+        asked.append(1)
+        if len(asked) > 9:
+            return {"result": "at last"}
+        raise SupervisorLost("lost")
+
+    monkeypatch.setattr(call_tool, "reach", lambda _places: socket.socket())
+    monkeypatch.setattr(call_tool, "AGAIN_S", 0.0)
+    monkeypatch.setattr("whisper_tui.wire.rendezvous.stopped_on_purpose", lambda _home: False)
+    monkeypatch.setattr(call_tool.ShellCall, "_ask", ask)
+    caller = call_tool.ShellCall(("--home", str(tmp_path)), "name", "tool", {})
+    assert caller.answer() == {"result": "at last"}
+    asked.clear()
+    monkeypatch.setattr(call_tool, "GIVES_UP_S", 0.0)
+    with pytest.raises(Unavailable, match="again and again"):
+        caller.answer()

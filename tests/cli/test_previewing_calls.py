@@ -167,3 +167,12 @@ def test_status_and_doctor_say_why_commands_are_not_previewed(instance: Instance
     assert shown.returncode == 1
     assert shown.stdout.startswith("It was not previewed. Commands cannot be previewed here: the configuration says so")
     assert instance.rows("show", "1")["state"] == "waiting"
+
+
+@pytest.mark.slow
+def test_the_doctor_asks_the_supervisor_how_it_previews_commands(instance: Instance) -> None:
+    (instance.root / "config" / "config.toml").write_text('[supervisor]\npreviews = "none"\n')
+    assert instance.run("restart").returncode == 0
+    (instance.root / "config" / "config.toml").unlink()
+    told = json.loads(instance.run("doctor", "gemini", "--json").stdout)
+    assert told["previews"] is None and "the configuration says so" in told["previews_problem"]

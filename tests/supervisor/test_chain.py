@@ -139,3 +139,14 @@ def test_damage_of_the_pages_around_the_events_is_named(path: Path) -> None:
         file.seek((page - 1) * size)
         file.write(bytes(size))
     assert "pages of the file are damaged" in (check_file(path).problem or "")
+
+
+def test_a_journal_behind_a_link_is_written_and_flushed_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "other disk").mkdir()
+    Journal(tmp_path / "other disk" / "journal.sqlite").close()
+    (tmp_path / "journal.sqlite").symlink_to(tmp_path / "other disk" / "journal.sqlite")
+    journal = Journal(tmp_path / "journal.sqlite")
+    journal.append(MORE)
+    journal.flush()
+    journal.close()
+    assert check_file(tmp_path / "journal.sqlite").events == 1

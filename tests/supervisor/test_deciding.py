@@ -1,6 +1,7 @@
 """What the supervisor does with calls before anything starts."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -9,8 +10,10 @@ from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused, UnknownCall
+from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import Ended
 from whisper_tui.policy.rules.rule import ExactRule, Rules
+from whisper_tui.supervisor.approvals import approval_queue
 
 
 async def test_a_call_that_no_rule_knows_waits_for_a_human(bench: Bench) -> None:
@@ -265,3 +268,24 @@ async def test_an_error_in_the_look_before_the_start_keeps_an_approved_call_from
     record = await bench.state(call_id, "ended")
     assert isinstance(record.state, Ended) and isinstance(record.state.ending, Denied)
     assert bench.executor.orders == {}
+
+
+async def test_a_sandbox_that_the_system_does_not_have_is_refused_and_the_call_keeps_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_id = await bench.submit(await bench.session(), "make")
+    monkeypatch.setattr(approval_queue, "sandbox_problem", lambda: "there is no Landlock")
+    with pytest.raises(Refused, match="cannot run in a sandbox here: there is no Landlock"):
+        await bench.decide(call_id, Approve(sandbox=Sandbox(kind="read-only")))
+    assert (await bench.record(call_id)).state.kind == "waiting"
+
+
+async def test_the_status_says_that_the_disk_is_full_before_anything_has_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await bench.supervisor.status()).problem is None
+    real = os.statvfs(bench.home.state)
+    full = os.statvfs_result((*real[:4], 1, *real[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _path: full)
+    problem = (await bench.supervisor.status()).problem
+    assert problem is not None and "is full. Make room on it" in problem

@@ -85,6 +85,7 @@ async def test_names_that_an_older_program_did_not_keep_are_found_too(bench: Ben
     await bench.supervisor.close()
     with sqlite3.connect(bench.home.state / "journal.sqlite") as db:
         db.execute("DROP TABLE sessions")
+        db.execute("PRAGMA user_version = 2")
     await bench.open()
     await bench.submit(await bench.session("new"), "true")
     query = HistoryQuery(session="long ago")

@@ -1,7 +1,9 @@
 """Previews with real keepers: nothing changes before approval, what was seen becomes real, and it can be taken back."""
 
 import asyncio
+import errno
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -12,12 +14,13 @@ from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
-from whisper_tui.model.preview import PreviewReport, PreviewSetting
+from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.preview.change_records import Plan, load_plan
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
+from whisper_tui.supervisor.runs.previews import TOOK_TOO_LONG
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.tools.agent_text import agent_note
@@ -400,3 +403,35 @@ async def test_a_call_that_does_not_wait_cannot_be_previewed(live: LiveBench) ->
     await live.deny(call_id, "no")
     with pytest.raises(Refused, match="does not wait"):
         await live.supervisor.preview(call_id, HUMAN)
+
+
+async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_that_may_pass(
+    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previews = bench.supervisor._parts.pool.previews
+    good, told = PreviewSupport(ways=("overlay",)), deque[PreviewSupport]()
+
+    async def probe() -> PreviewSupport:
+        return told.popleft()
+
+    monkeypatch.setattr(previews, "_probe", probe)
+    monkeypatch.setattr(previews, "_probing", None)
+    monkeypatch.setattr("whisper_tui.supervisor.runs.previews.PROBE_AGAIN_S", 0.0)
+
+    async def until(support: PreviewSupport) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while previews.support != support:
+                await asyncio.sleep(0.01)
+
+    full = PreviewSupport(refused=(("overlay", os.strerror(errno.ENOSPC)),))
+    too_slow, never = PreviewSupport(problem=f"the probe failed: {TOOK_TOO_LONG}"), PreviewSupport(problem="no")
+    told.extend((full, too_slow, good))
+    await until(good)
+    assert not told
+    told.append(good)
+    assert previews.support == good and len(told) == 1
+    monkeypatch.setattr(previews, "_probing", None)
+    told.clear()
+    told.append(never)
+    await until(never)
+    assert previews.support == never

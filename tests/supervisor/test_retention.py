@@ -29,8 +29,14 @@ def attempt(runs: Path, name: str, *, age_s: float | None) -> Path:
     return directory
 
 
-def retention(runs: Path, *opened: str, days: float | None = None, gigabytes: float | None = None) -> Retention:
-    settings = RetentionSettings(days=days, gigabytes=gigabytes)
+def retention(
+    runs: Path,
+    *opened: str,
+    days: float | None = None,
+    gigabytes: float | None = None,
+    files: float | None = None,
+) -> Retention:
+    settings = RetentionSettings(days=days, gigabytes=gigabytes, files=files)
     return Retention(runs, settings, lambda call_id: call_id in opened, lambda: NOW)
 
 
@@ -49,7 +55,14 @@ async def test_the_oldest_output_is_removed_until_the_rest_fits(tmp_path: Path) 
     assert (told.runs, told.kept_runs) == (2, 2)
 
 
-@pytest.mark.parametrize("limit", [{"days": 0.001}, {"gigabytes": 0}])
+async def test_the_oldest_output_is_removed_until_few_enough_files_are_left(tmp_path: Path) -> None:
+    kept = [attempt(tmp_path, f"{number}.1", age_s=(10 - number) * DAY_S) for number in range(1, 5)]
+    told = await retention(tmp_path, gigabytes=1, files=7).prune(dry_run=False)
+    assert [directory.exists() for directory in kept] == [False, False, True, True]
+    assert (told.runs, told.kept_runs) == (2, 2)
+
+
+@pytest.mark.parametrize("limit", [{"days": 0.001}, {"gigabytes": 0}, {"files": 0}])
 async def test_output_of_open_runs_is_kept(tmp_path: Path, limit: dict[str, float]) -> None:
     running = attempt(tmp_path, "1.1", age_s=None)
     unsettled = attempt(tmp_path, "2.1", age_s=100 * DAY_S)

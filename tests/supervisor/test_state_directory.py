@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +89,13 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(BadStateDirectory):
         StateDirectoryLock(tmp_path)
     assert (tmp_path / "target").read_text() == "precious"
+
+
+def test_nobody_else_can_write_above_a_new_directory_whatever_the_umask(tmp_path: Path) -> None:
+    earlier = os.umask(0)
+    try:
+        prepare(Directories(tmp_path / "new/home/config", tmp_path / "new/home/state", tmp_path / "new/home/run"))
+    finally:
+        os.umask(earlier)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.rglob("*")}
+    assert modes == {"new": 0o755, "home": 0o755, "state": 0o700, "run": 0o700}

@@ -187,3 +187,9 @@ async def test_an_event_loop_waits_for_it_too(home):
     client = await SupervisorClient.connect(home)
     assert (await client.status()).home == str(home.state)
     await client.close()
+
+
+def test_a_system_without_proc_is_named_at_once(home, tmp_path, monkeypatch):
+    monkeypatch.setattr("whisper_tui.wire.rendezvous.PROCESSES", str(tmp_path / "nothing"))
+    with pytest.raises(Unavailable, match="/proc is not mounted"):
+        connect(home)

@@ -272,11 +272,15 @@ def supervisor_of(options: Options, *, start: bool = True) -> Iterator[LightClie
     # The quick connection avoids importing `socket` and `pathlib`; it gives up where it cannot be sure.
     connection = connect(places)
     with (
-        LightClient(connection)
+        LightClient(connection, _say_that_it_waits)
         if connection is not None
-        else wire.light_client(home_at(places), start=start) as supervisor
+        else wire.light_client(home_at(places), start=start, waiting=_say_that_it_waits) as supervisor
     ):
         yield supervisor
+
+
+def _say_that_it_waits() -> None:
+    complain("still waiting for the supervisor, which does not answer: it is stopped (SIGSTOP) or very busy")
 
 
 @contextmanager
@@ -297,7 +301,11 @@ def reader_of(options: Options) -> Iterator[LightClient | None]:
             load(home)  # A broken configuration is reported as by the supervisor that would be started.
             yield None
             return
-    with LightClient(connection) if connection is not None else wire.light_client(home_at(places)) as supervisor:
+    with (
+        LightClient(connection, _say_that_it_waits)
+        if connection is not None
+        else wire.light_client(home_at(places), waiting=_say_that_it_waits) as supervisor
+    ):
         yield supervisor
 
 

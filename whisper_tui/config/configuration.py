@@ -243,6 +243,7 @@ ABOUT: dict[str, tuple[Restart, str]] = {
     "supervisor.previews": ("supervisor", "How commands are previewed; auto: in the most exact way that works here."),
     "retention.days": ("supervisor", "Days after which the output of a run is removed."),
     "retention.gigabytes": ("supervisor", "Gigabytes of output that are kept; the oldest goes first."),
+    "retention.files": ("supervisor", "Files of recorded runs that are kept; the oldest go first."),
     "undo.keep": ("supervisor", "The approved commands whose changes are kept, so that they can be taken back."),
     "undo.days": ("supervisor", "Days for which what is kept can be taken back; empty: as long as the output."),
     "undo.gigabytes": ("supervisor", "Gigabytes that are kept for that; the oldest goes first."),

@@ -320,6 +320,9 @@ def _may_go_on(session: Session) -> bool:
     return session.closed_at is None or (session.pid is not None and find_process(session.pid) is not None)
 
 
+FULL_BELOW = 256 * 1024
+"""Free bytes below which a disk counts as full."""
+
 NAMED_AGENTS = 20
 """Connected agents that `status` names."""
 
@@ -342,6 +345,16 @@ class StatusReport:
         found = self.pool.previews.support
         return "" if found is None else found.words
 
+    def _problem(self) -> str | None:
+        """Return what is wrong with the disk or the journal although nothing has failed yet."""
+        try:
+            disk = os.statvfs(self.home)
+        except OSError as error:
+            return f"{self.home} cannot be used: {error.strerror}"
+        if disk.f_bavail * disk.f_frsize < FULL_BELOW or (disk.f_files and not disk.f_favail):
+            return f"the disk of {self.home} is full. Make room on it; whisper-tui prune removes recorded output"
+        return self.store.journal.damage.sentence()
+
     def now(self, notify_problem: str) -> SupervisorStatus:
         """Return the status as it is now; `notify_problem`: why the last notification failed, if it did."""
         board = self.store.board
@@ -359,7 +372,7 @@ class StatusReport:
             home=self.home,
             paused_since=board.paused.at if board.paused else None,
             paused_by=board.paused.by if board.paused else None,
-            problem=self.store.health.problem or self.executor.problem or self.store.journal.damage.sentence(),
+            problem=self.store.health.problem or self.executor.problem or self._problem(),
             busy=any_reason.words_for_agents() if any_reason else "",
             queue=queue,
             agents=len(connected),

@@ -1,6 +1,7 @@
 """The sessions of agents, and the environment that their commands inherit."""
 
 import asyncio
+import errno
 import json
 import os
 import time
@@ -189,10 +190,23 @@ class Environments:
             # Atomic, so that a crash leaves the old environment or the new one.
             unfinished.replace(path)
         except (OSError, UnicodeEncodeError) as error:
-            raise Unavailable(f"the environment of session {path.stem} cannot be kept: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise Unavailable(
+                f"the environment of session {path.stem} cannot be kept in {path.parent}: {why}",
+                hint=_keeping_hint(error),
+            ) from error
 
     def _path(self, session_id: str, ending: str = ".json") -> Path:
         return self._directory / f"{session_id}{ending}"
+
+
+def _keeping_hint(error: Exception) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    if number in {errno.ENOSPC, errno.EDQUOT}:
+        return "Make room on the disk, then try again; whisper-tui prune removes recorded output"
+    if number in {errno.EMFILE, errno.ENFILE}:
+        return "Raise the limit of open files (ulimit -n), then whisper-tui restart"
+    return "Check the permissions and the disk, then try again"
 
 
 LARGEST_ENVIRONMENT = 2 * 1024 * 1024

@@ -46,6 +46,8 @@ class RetentionSettings(Value):
     """Since a run was over."""
     gigabytes: float | None = Field(default=5.0, ge=0, allow_inf_nan=True)
     """10^9 bytes that the output of all runs may take of the disk."""
+    files: float | None = Field(default=500_000, ge=0, allow_inf_nan=True)
+    """Files of all runs together: a short command has few bytes and eight files, and disks bound their number."""
 
 
 class TakeBackSettings(Value):

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -37,8 +38,12 @@ def make_private(directory: "PurePath") -> None:
     """Create a directory, or check an existing one. Raises `BadStateDirectory`."""
     path = os.fspath(directory)
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        # makedirs does not change the mode of an existing directory, so it is checked.
+        _make_parents(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        if not os.path.isdir(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        # An existing directory keeps its mode, so it is checked.
         about = os.stat(path)
     except FileExistsError as error:
         raise BadStateDirectory(f"{path} is not a directory", hint="Move it away, or choose another --home") from error
@@ -51,6 +56,14 @@ def make_private(directory: "PurePath") -> None:
     if problem:
         what, hint = problem
         raise BadStateDirectory(f"{path} {what}", hint=hint.format(path=path))
+
+
+def _make_parents(path: str) -> None:
+    """Create the missing directories above one that is private. Nobody else can write there, whatever the umask."""
+    if path and not os.path.isdir(path):
+        _make_parents(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o755)
 
 
 def _problem(about: os.stat_result) -> tuple[str, str] | None:

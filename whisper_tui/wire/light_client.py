@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ANSWER_S = 60.0
 """Seconds within which an answer must arrive."""
 
+NOTICE_S = 5.0
+"""Seconds after which somebody who waits for an answer is told so."""
+
 _GREETING_S = 5.0
 """The same for a greeting that one can do without."""
 _ANY_NEWER = 1_000_000
@@ -39,8 +42,10 @@ class SupervisorLost(Unavailable):
 class JsonLines:
     """JSON objects in both directions on one connection, one per line."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", waiting: "Callable[[], None] | None" = None) -> None:
+        """`waiting` is called once an answer has not come for `NOTICE_S`."""
         self._connection = connection
+        self._waiting = waiting
         self._held = bytearray()
 
     def send(self, content: dict[str, Any]) -> None:
@@ -63,8 +68,7 @@ class JsonLines:
         Raises the supervisor's error, `SupervisorLost`, and `Unavailable` if no answer arrives in time.
         """
         try:
-            self._connection.settimeout(seconds)
-            answer = json.loads(self._line() or b"null")
+            answer = json.loads(self._line_within(seconds) or b"null")
         except TimeoutError:
             raise Unavailable(f"the supervisor did not answer within {seconds:g} s", hint=_AGAIN) from None
         except OSError as error:
@@ -105,6 +109,19 @@ class JsonLines:
         """End the connection."""
         self._connection.close()
 
+    def _line_within(self, seconds: float | None) -> bytes:
+        if self._waiting is None or (seconds is not None and seconds <= NOTICE_S):
+            self._connection.settimeout(seconds)
+            return self._line()
+        self._connection.settimeout(NOTICE_S)
+        try:
+            return self._line()
+        except TimeoutError:
+            self._waiting()
+            self._waiting = None
+        self._connection.settimeout(None if seconds is None else seconds - NOTICE_S)
+        return self._line()
+
     def _line(self) -> bytes:
         """Return one line, or an unfinished line at the end of the connection."""
         searched = 0
@@ -124,9 +141,9 @@ class JsonLines:
 class LightClient(JsonLines):
     """A client for one request at a time. Values are plain JSON with the structure of the model."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", waiting: "Callable[[], None] | None" = None) -> None:
         """Send the hello. Raises `Unavailable`, or `OtherVersion` if the versions do not fit."""
-        super().__init__(connection)
+        super().__init__(connection, waiting)
         self._last_id = 0
         try:
             self.send(hello())
@@ -206,8 +223,10 @@ def check_not_newer(home: "Directories") -> None:
 
 
 @contextmanager
-def light_client(home: "Directories", *, start: bool = True) -> Iterator[LightClient]:
-    """Connect for a few requests. `start`: start a supervisor if none runs.
+def light_client(
+    home: "Directories", *, start: bool = True, waiting: "Callable[[], None] | None" = None
+) -> Iterator[LightClient]:
+    """Connect for a few requests. `start`: start a supervisor if none runs; `waiting`: see `JsonLines`.
 
     Raises `WhisperError`, and `Unavailable` if none runs and `start` is false.
     """
@@ -216,7 +235,7 @@ def light_client(home: "Directories", *, start: bool = True) -> Iterator[LightCl
     connection = reach(home) if start else connect(home)
     if connection is None:
         raise Unavailable(f"no supervisor runs for {home.state}", hint="Any other whisper-tui command starts one")
-    with LightClient(connection) as questions:
+    with LightClient(connection, waiting) as questions:
         yield questions
 
 

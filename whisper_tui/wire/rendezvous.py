@@ -58,6 +58,7 @@ def socket_address(directory: PurePath) -> Iterator[str]:
 
 def connect(home: Directories, *, timeout_s: float = 10.0) -> socket.socket | None:
     """Connect to the running supervisor. None: none runs. Raises `Unavailable`."""
+    _check_processes()
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_s)
     try:
@@ -187,6 +188,15 @@ def _check_owner(connection: socket.socket, home: Directories) -> None:
             f"the supervisor in {home.runtime} belongs to another user (uid {uid})",
             hint="Choose a directory of your own with --home",
         )
+
+
+PROCESSES = "/proc/self"
+"""Without it nobody can tell which process is at the other end of a socket, nor which ones are alive."""
+
+
+def _check_processes() -> None:
+    if sys.platform == "linux" and not os.path.exists(PROCESSES):  # noqa: PTH110 (as quickly as possible)
+        raise Unavailable("/proc is not mounted, and whisper_tui needs it", hint="mount -t proc proc /proc, as root")
 
 
 def _check_outside(home: Directories) -> None:

@@ -33,8 +33,11 @@ AGAIN_S = 0.3
 PIECE = 1024 * 1024
 """Bytes of output that are read at once."""
 
-LOSSES = 5
-"""Connections that may be lost before the program gives up."""
+GIVES_UP_S = 60.0
+"""Seconds without a supervisor that lives for `LIVES_S`, after which the program gives up."""
+
+LIVES_S = 2.0
+"""Seconds after which a connection that is lost then was one to a supervisor that worked."""
 
 FAREWELL_S = 10.0
 """Seconds in which the supervisor withdraws the call after Ctrl-C."""
@@ -62,14 +65,16 @@ class ShellCall:
 
     def answer(self) -> "dict[str, Any]":
         """Return the answer of the tool. Raises `WhisperError`."""
-        losses = 0
+        worked_at = time.monotonic()
         while True:
             talk = JsonLines(reach(self._places))
+            begun = time.monotonic()
             try:
                 return self._ask(talk)
             except SupervisorLost:
-                losses += 1
-                self._check_that_it_comes_back(losses)
+                if time.monotonic() - begun >= LIVES_S:
+                    worked_at = time.monotonic()
+                self._check_that_it_comes_back(worked_at)
             except KeyboardInterrupt:
                 talk.give_up(FAREWELL_S)
                 raise
@@ -119,16 +124,16 @@ class ShellCall:
             sys.stderr.write(f"whisper-tui: call {call_id} waits for a human: whisper-tui approve {call_id}\n")
         self._call_id = told["call"]
 
-    def _check_that_it_comes_back(self, losses: int) -> None:
-        """Raise `Unavailable` if the supervisor was stopped on purpose, or fails again and again."""
+    def _check_that_it_comes_back(self, worked_at: float) -> None:
+        """Raise `Unavailable` if the supervisor was stopped on purpose, or has not worked since that time for long."""
         from whisper_tui.wire.rendezvous import stopped_on_purpose
 
         call = "the call" if self._call_id is None else f"call {self._call_id}"
         hint = f"Nothing is lost: whisper-tui show {self._call_id or 'ID'} shows its state"
         if stopped_on_purpose(home_at(self._places)):
             raise Unavailable(f"the supervisor was stopped before {call} ended", hint=hint)
-        if losses >= LOSSES:
-            raise Unavailable(f"the supervisor stopped several times before {call} ends", hint=hint)
+        if time.monotonic() - worked_at >= GIVES_UP_S:
+            raise Unavailable(f"the supervisor has stopped again and again for {GIVES_UP_S:g} s", hint=hint)
 
 
 def _bytes_of(told: str) -> bytes:

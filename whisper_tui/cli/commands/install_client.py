@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
-from whisper_tui.cli.commands.supervisor_control import watched_from
+from whisper_tui.cli.commands.supervisor_control import settled_status, watched_from
 from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
+from whisper_tui.model.preview import EXACT_WAYS, NOT_POSSIBLE, WAY_NAMES
 from whisper_tui.model.text import visible
 from whisper_tui.system.own_program import installed_program
 from whisper_tui.wire.protocol import SOCKET
@@ -19,7 +20,6 @@ from whisper_tui.wire.rendezvous import home_options
 if TYPE_CHECKING:
     from whisper_tui.agents.client_files import Change, InstallRequest, Launch
     from whisper_tui.agents.findings import Check, DoctorContext, Report
-    from whisper_tui.model.preview import PreviewSupport
 
 
 def add_install(verbs: Subcommands) -> None:
@@ -216,7 +216,7 @@ def _examine(options: Options) -> int:
             _print(report)
     status, socket = _status(options), str(Path(home_of(options).runtime) / SOCKET)
     problem = status["problem"] if status else None
-    previews = _previews(options)
+    previews = _previews(options, status)
     if not options.json:
         _print_supervisor(status, socket)
         _print_previews(previews)
@@ -226,8 +226,8 @@ def _examine(options: Options) -> int:
         about = {key: status and status[key] for key in ("counts", "sandbox", "sandbox_problem")}
         about |= {"supervisor": status and {"pid": status["pid"], "home": status["home"], "socket": socket}}
         about |= {key: (status or {}).get(key, []) for key in ("desks", "places")}
-        about |= {"previews": previews.words if previews.ways else None}
-        about |= {"previews_problem": None if previews.ways else "; ".join(previews.reasons)}
+        possible = not previews.startswith(NOT_POSSIBLE)
+        about |= {"previews": previews if possible else None, "previews_problem": None if possible else previews}
         print_json({"proved": proved, "problem": problem, **about, "clients": clients})
     return DONE if proved else REFUSED
 
@@ -280,8 +280,10 @@ def _print_supervisor(status: dict[str, Any] | None, socket: str) -> None:
     sys.stdout.write(f"  {_about_groups(status['counts'])}\n")
 
 
-def _previews(options: Options) -> "PreviewSupport":
-    """Return how commands can be previewed: one that does nothing is, where the changes of others are collected."""
+def _previews(options: Options, status: dict[str, Any] | None) -> str:
+    """Return how commands are previewed, as a clause: the supervisor knows it, because it is what previews them."""
+    if status is not None and (said := status.get("previews")) is not None:  # An older supervisor does not say.
+        return said or settled_status(options)["previews"] or "it is not known yet whether commands can be previewed"
     import asyncio
     import tempfile
 
@@ -296,22 +298,18 @@ def _previews(options: Options) -> "PreviewSupport":
         wanted = "auto"
     state = Path(home.state)
     with tempfile.TemporaryDirectory(prefix="preview-", dir=state if state.is_dir() else None) as place:
-        return asyncio.run(preview_support(place, str(Path.home()), wanted))
+        return asyncio.run(preview_support(place, str(Path.home()), wanted)).words
 
 
-def _print_previews(found: "PreviewSupport") -> None:
+def _print_previews(words: str) -> None:
     """Print how commands are previewed, and why better ways do not work."""
-    from whisper_tui.model.preview import EXACT_WAYS, WAY_NAMES
-
-    if not found.ways:
-        sys.stdout.write(f"  {SIGNS['note']}  commands cannot be previewed here. See docs/preview.md\n")
+    exact = tuple(f"with {WAY_NAMES[way]}" for way in EXACT_WAYS)
+    sign = SIGNS["good" if words.startswith(exact) else "note"]
+    if words.startswith(NOT_POSSIBLE):
+        said = f"commands cannot be previewed here{words.removeprefix(NOT_POSSIBLE)}. See docs/preview.md"
     else:
-        sign = SIGNS["good" if found.ways[0] in EXACT_WAYS else "note"]
-        memory = ", its changes in memory" if found.memory else ""
-        sys.stdout.write(f"  {sign}  previews: with {WAY_NAMES[found.ways[0]]}{memory}\n")
-    better = 0 if not found.ways else len(found.refused) if found.ways[0] not in EXACT_WAYS[:1] else 0
-    for reason in found.reasons if not found.ways else found.reasons[:better]:
-        sys.stdout.write(f"     not with {visible(reason)}\n" if found.ways else f"     {visible(reason)}\n")
+        said = f"previews: {words}"
+    sys.stdout.write(f"  {sign}  {visible(said)}\n")
 
 
 def _about_groups(counts: list[str] | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
-from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, home_of, supervisor_of
+from whisper_tui.cli.subcommand import DONE, UNAVAILABLE, Options, Subcommands, complain, home_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Refused, Unavailable, WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
@@ -90,15 +90,21 @@ def _short(options: Options) -> int:
     return DONE
 
 
-def _status(options: Options) -> int:
-    if options.short:
-        return _short(options)
+def settled_status(options: Options) -> dict[str, Any]:
+    """Return the status of the running supervisor, once it is known how commands are previewed."""
     with supervisor_of(options, start=False) as supervisor:
-        status = supervisor.ask("status")
+        status: dict[str, Any] = supervisor.ask("status")
         until = time.monotonic() + PROBE_S
         while status.get("previews") == "" and time.monotonic() < until:
             time.sleep(PROBE_POLL_S)
             status = supervisor.ask("status")
+    return status
+
+
+def _status(options: Options) -> int:
+    if options.short:
+        return _short(options)
+    status = settled_status(options)
     if options.json:
         print_json(status)
         return 0
@@ -183,7 +189,12 @@ def _stop(options: Options) -> int:
     earlier = held(home)
     if options.hold or Path(home.state).exists():
         # Before, not after: an agent that lost its supervisor asks for another one at once.
-        hold(home, b"" if options.hold else FOR_AGENTS)
+        try:
+            hold(home, b"" if options.hold else FOR_AGENTS)
+        except OSError as error:
+            # A full disk is a reason to stop it, so it stops. What was begun of the note holds everybody.
+            if held(home) is None:
+                complain(f"agents may start it again: that cannot be noted in {home.state}: {error.strerror}")
     try:
         pid = step_down(home, end_runs=options.end_runs)
         if pid is None and not options.hold:
@@ -192,7 +203,8 @@ def _stop(options: Options) -> int:
         if earlier is None:
             release(home)
         else:
-            hold(home, earlier)
+            with suppress(OSError):
+                hold(home, earlier)
         raise
     sys.stdout.write("No supervisor ran\n" if pid is None else f"Stopped the supervisor (pid {pid})\n")
     by = "whisper-tui restart" if options.hold else "any other command of yours that needs it"

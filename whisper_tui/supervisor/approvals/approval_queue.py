@@ -60,6 +60,7 @@ from whisper_tui.supervisor.approvals.resolve import Examined, Looked
 from whisper_tui.supervisor.approvals.session_grants import check_scope
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
+from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
 from whisper_tui.system import host_files
 
 
@@ -219,6 +220,11 @@ class ApprovalQueue:
         if decision.edited is not None and not record.call.takes_change:
             raise Refused(NO_CHANGE, hint=DENY_INSTEAD)
         check_same_tool(record.call.spec, decision.edited)
+        if decision.sandbox is not None and not (decision.edited or record.call.spec).place and sandbox_problem():
+            raise Refused(
+                f"call {record.id} cannot run in a sandbox here: {sandbox_problem()}",
+                hint="It keeps waiting. Approve it without a sandbox, or deny it",
+            )
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
         resolved = record.resolved
         if decision.edited is not None:

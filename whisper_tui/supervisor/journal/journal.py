@@ -101,7 +101,8 @@ class Journal:
     """An append-only list of events, and the few columns needed to find them again."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        # SQLite keeps its log beside the file itself, which may lie on another disk, behind a symbolic link.
+        path = self._path = Path(os.path.realpath(path))
         self._db = open_file(path)
         self.checkpoints = Checkpoints(path)
         self._index = WordIndex(path)

@@ -142,7 +142,7 @@ def _locked(store: str) -> Iterator[int]:
         finally:
             os.close(fd)
     except OSError as error:
-        raise TransitionFailed(f"{_sentence(error)} The preview can be resumed when that is repaired.") from error
+        raise TransitionFailed(f"{_sentence(error)} It can be tried again when that is repaired.") from error
     finally:
         if collects:
             gc.enable()

@@ -388,20 +388,21 @@ class KeptChanges:
     async def _move(
         self, record: CallRecord, store: PreviewStore, direction: UndoDirection, paths: Sequence[str]
     ) -> None:
-        problem = ""
+        problem, hint = "", "Nothing was changed. Leave these files out to take back the others"
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
             problem = f"{named_paths(conflict.paths)} changed since"
         except (OSError, ValueError, TransitionFailed) as error:
             problem = str(error).rstrip(".")
+            hint = f"Then whisper-tui {direction} {record.id} finishes it"
         event = UndoEnded(at=self._clock(), call_id=record.id, problem=problem)
         self._store.retry_until_journaled(lambda: self._store.record(event))
         self._unmark(record.id)
         if problem:
             raise Refused(
                 f"call {record.id} was not {'undone' if direction == 'undo' else 'redone'}: {problem}",
-                hint="Nothing was changed. Leave these files out to take back the others",
+                hint=hint,
             )
 
     async def _finish_undo(self, call_id: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import stat
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -30,6 +31,8 @@ UNCLAIMED_AFTER_LOSS_S = 3.0
 """The same after the zygote was lost, perhaps with jobs."""
 BOOT = "boot"
 """File beside the attempts: the boot in which the last command was started."""
+FEWEST_FILES = 256
+"""Limit of open files below which keepers may be unable to start commands."""
 READ_HINT = "It is retried; check the limit of open files, and the disk"
 
 
@@ -263,7 +266,12 @@ class LocalExecutor(ExecutorOfFiles[_MonitoredRun]):
                     await asyncio.sleep(0)
 
     def _replace_keepers(self, why: str) -> None:
-        self._health.note(Unavailable(why, hint=f"Another one is started; {self._directory / LOG} may have the reason"))
+        hint = f"Another one is started; {self._directory / LOG} may have the reason"
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < FEWEST_FILES:
+            why = f"{why}: the limit of open files is {soft}, which is too few"
+            hint = f"Run ulimit -n {FEWEST_FILES}, then whisper-tui restart"
+        self._health.note(Unavailable(why, hint=hint))
         self._shorten_deadlines()
         try:
             self._keepers.replace()

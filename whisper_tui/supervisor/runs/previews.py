@@ -5,6 +5,7 @@ running, and the next one reads what it changed.
 """
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -41,6 +42,20 @@ PROBE_PATIENCE_S = 20.0
 """Seconds after which the probe counts as failed: usually it takes a tenth of one."""
 
 
+PROBE_AGAIN_S = 5.0
+"""Seconds between two probes for somebody who only looks, after one that has failed for a passing reason."""
+TOOK_TOO_LONG = "it took too long"
+_PASSING = (
+    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)),
+    TOOK_TOO_LONG,
+)
+
+
+def may_pass(found: PreviewSupport) -> bool:
+    """True if a way may work later although it does not work now: the disk is full, or descriptors are used up."""
+    return any(passing in reason for reason in found.reasons for passing in _PASSING)
+
+
 async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto") -> PreviewSupport:
     """Return how commands can be previewed: one that does nothing is, in each way, with its changes below `state`."""
     if sys.platform != "linux":
@@ -63,7 +78,7 @@ async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto"
             return PreviewSupport.model_validate(found)
         return PreviewSupport(problem=f"the probe failed: {failed[-200:].decode(errors='replace').strip()}")
     except (OSError, ValueError, TimeoutError) as error:
-        return PreviewSupport(problem=f"the probe failed: {error or 'it took too long'}")
+        return PreviewSupport(problem=f"the probe failed: {error or TOOK_TOO_LONG}")
 
 
 class Previews:
@@ -92,6 +107,8 @@ class Previews:
         self._decide = decide
         self._probe = probe
         self._probing: asyncio.Task[PreviewSupport] | None = None
+        self._probed_at = 0.0
+        self._known: PreviewSupport | None = None
         self._applying = set[RunKey]()
         """Runs that have ended and whose changes are just becoming real."""
         self._tasks = BackgroundTasks()
@@ -120,8 +137,10 @@ class Previews:
     @property
     def support(self) -> PreviewSupport | None:
         """How commands can be previewed. None: that is being found out, from now on at the latest."""
-        probing = self._begin_probe()
-        return probing.result() if probing.done() and not probing.cancelled() else None
+        probing = self._begin_probe(PROBE_AGAIN_S)
+        if probing.done() and not probing.cancelled():
+            self._known = probing.result()
+        return self._known
 
     def view_problem(self) -> str:
         """Return why no command can run in a view of the files, as a clause. Empty: one can, as far as is known."""
@@ -130,11 +149,18 @@ class Previews:
             return ""
         return "; ".join(support.reasons) or "neither namespaces and overlayfs nor bubblewrap are in use"
 
-    def _begin_probe(self) -> "asyncio.Task[PreviewSupport]":
+    def _begin_probe(self, rest_s: float = 0.0) -> "asyncio.Task[PreviewSupport]":
+        """Begin to find out how commands can be previewed. One that has failed for a passing reason is repeated.
+
+        `rest_s`: not before these seconds have passed.
+        """
         # Once for each supervisor, and not before somebody asks: most never need it.
-        if self._probing is None:
-            self._probing = asyncio.get_running_loop().create_task(self._probe())
-        return self._probing
+        loop, probing = asyncio.get_running_loop(), self._probing
+        again = probing is not None and probing.done() and not probing.cancelled() and may_pass(probing.result())
+        if probing is None or (again and loop.time() >= self._probed_at + rest_s):
+            probing = self._probing = loop.create_task(self._probe())
+            self._probed_at = loop.time()
+        return probing
 
     async def start(self, call_id: str, by: Decider, edited: CommandSpec | None) -> int:
         """Start a preview of a waiting call. Returns its attempt. Raises `Refused`."""

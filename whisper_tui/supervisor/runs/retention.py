@@ -45,6 +45,7 @@ class _Kept(NamedTuple):
     """Seconds since the epoch. 0: it is not over."""
     bytes: int
     """The disk space that they use."""
+    files: int
     path: str
 
 
@@ -106,9 +107,10 @@ class Retention:
         if dry_run:
             attempts = [each._replace(bytes=each.bytes - undos.freed.get(each.path, 0)) for each in attempts]
         left, removed, freed = sum(each.bytes for each in attempts), 0, 0
+        files = sum(each.files for each in attempts)
         for each in attempts:
             self._check_open()
-            if not self._is_due(each, left):
+            if not self._is_due(each, left, files):
                 if not dry_run and self._is_long_over(each):
                     _remove_recovery_files(each.path)
                 continue
@@ -117,6 +119,7 @@ class Retention:
             removed += 1
             freed += each.bytes
             left -= each.bytes
+            files -= each.files
         return Pruned(
             runs=removed,
             bytes=freed,
@@ -149,10 +152,12 @@ class Retention:
         if self._closing:
             raise Unavailable("the supervisor is stopping, so some output may not have been removed")
 
-    def _is_due(self, attempt: _Kept, left: int) -> bool:
+    def _is_due(self, attempt: _Kept, left: int, files: int) -> bool:
         days, gigabytes, age = self._settings.days, self._settings.gigabytes, self._clock() - attempt.settled_at
         if not self._is_long_over(attempt):
             return False
+        if self._settings.files is not None and files > self._settings.files:
+            return True
         return (days is not None and age > days * DAY_S) or (gigabytes is not None and left > gigabytes * GIGABYTE)
 
     def _is_long_over(self, attempt: _Kept) -> bool:
@@ -170,7 +175,7 @@ class Retention:
             if not attempt.isdecimal() or not call_id.isdecimal() or not entry.is_dir(follow_symlinks=False):
                 continue
             settled_at = 0.0 if self._is_open(call_id) else _settled_at(entry.path)
-            yield _Kept(settled_at, _bytes_of(f"{entry.path}/{part}" if part else entry.path), entry.path)
+            yield _Kept(settled_at, *_usage_of(f"{entry.path}/{part}" if part else entry.path), entry.path)
 
 
 class _PrunedUndos(NamedTuple):
@@ -204,17 +209,19 @@ def _remove_recovery_files(directory: str) -> None:
         _log.warning("the recovery files in %s cannot be removed: %s", directory, error.strerror)
 
 
-def _bytes_of(directory: str) -> int:
-    total, left = 0, [directory]
+def _usage_of(directory: str) -> tuple[int, int]:
+    """Return the disk space and the number of files below a directory."""
+    total, files, left = 0, 0, [directory]
     while left:
         try:
             for entry in os.scandir(left.pop()):
                 total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                files += 1
                 if entry.is_dir(follow_symlinks=False):
                     left.append(entry.path)  # the view of a preview, and what an undo puts back
         except OSError:
             continue
-    return total
+    return total, files
 
 
 def _remove(directory: str) -> bool:
