@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from whisper_tui.config import load
+from whisper_tui.config.project_rules import PROJECT_RULES_FILE, digest_of
 from whisper_tui.config.rule_files import RuleFiles, rules_in
 from whisper_tui.policy.rules.rule import Rule
 from whisper_tui.system.state_directory import Directories
@@ -46,3 +47,52 @@ def test_a_file_by_itself_is_judged_as_if_it_were_the_only_one(tmp_path: Path, t
     path = tmp_path / "some.toml"
     path.write_text(text)
     assert rules_in(path).read_only is expected
+
+
+@pytest.mark.parametrize(
+    ("configuration", "rules", "project", "runs"),
+    [
+        ('unasked = "workspace"', "", "", (True, "allow", True)),
+        ('unasked = "reading"', "", "", (True, "ask", False)),
+        ('unasked = "nothing"', "", "", (False, "ask", False)),
+        ("", 'unasked = "workspace"', "", (True, "allow", True)),
+        ('unasked = "workspace"', 'unasked = "reading"', "", (True, "ask", False)),
+        ('unasked = "workspace"', "read_only = false", "", (False, "allow", False)),
+        ('unasked = "workspace"', 'edits = "ask"', "", (True, "ask", False)),
+        ("", "", 'unasked = "workspace"', (True, "allow", False)),
+        ('unasked = "reading"', "", 'unasked = "workspace"', (True, "ask", False)),
+        ('unasked = "workspace"', "", 'unasked = "reading"', (True, "ask", False)),
+        ('unasked = "workspace"', "", 'unasked = "nothing"', (False, "ask", False)),
+        ('unasked = "workspace"', "", "read_only = false", (False, "allow", False)),
+        ('unasked = "workspace"', "", 'edits = "ask"', (True, "ask", False)),
+        ("", "", "", (True, "allow", False)),
+    ],
+)
+@pytest.mark.parametrize("trusted", [False, True])
+def test_what_runs_unasked_is_the_least_that_any_file_says_and_a_project_only_lowers_it(
+    home: Directories, tmp_path: Path, configuration: str, rules: str, project: str, runs: object, *, trusted: bool
+) -> None:
+    root = tmp_path / "project"
+    (root / PROJECT_RULES_FILE).parent.mkdir(parents=True)
+    (home.config / "config.toml").write_text(f"[rules]\n{configuration}\n")
+    (home.config / "rules.toml").write_text(f"{rules}\n")
+    (root / PROJECT_RULES_FILE).write_text(f"{project}\ndeletes = 100000\n")
+    known = files(home)
+    if trusted:
+        known.trust_project(str(root), digest_of((root / PROJECT_RULES_FILE).read_bytes()))
+    found = known.current(str(root))
+    assert (found.read_only, found.edits, found.effects, found.deletes) == (*runs, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('unasked = "all"', "unasked must be"),
+        ('unasked = "reading"\nread_only = true', "remove read_only"),
+        ("deletes = -1", "deletes must be a number"),
+        ("deletes = true", "deletes must be a number"),
+    ],
+)
+def test_a_file_that_says_unclearly_what_runs_unasked_allows_nothing(home: Directories, text: str, why: str) -> None:
+    (home.config / "rules.toml").write_text(f"{text}\n")
+    assert why in (files(home).current().broken or "")

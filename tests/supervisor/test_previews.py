@@ -33,8 +33,10 @@ PATIENCE_S = 60.0
 class LiveBench(Bench):
     """A supervisor with real keepers."""
 
+    held_back_s = 60.0
+
     async def open(self, rules: Rules = NO_RULES, workers: int = 4, previews: PreviewSetting = "auto") -> None:
-        settings = SupervisorSettings(workers=workers, previews=previews)
+        settings = SupervisorSettings(workers=workers, previews=previews, held_back_s=self.held_back_s)
         executor = LocalExecutor(Path(self.home.state) / "runs")
         self.supervisor = Supervisor(self.home, executor, rules=rules, settings=settings)
         await self.supervisor.open()
@@ -77,7 +79,7 @@ class LiveBench(Bench):
 
     def files(self) -> dict[str, str]:
         return {
-            str(path.relative_to(self.workspace)): path.read_text()
+            str(path.relative_to(self.workspace)): path.read_text(errors="replace")
             for path in sorted(self.workspace.rglob("*"))
             if path.is_file()
         }

@@ -13,7 +13,7 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.verdict import PROJECT_PREFIX
-from whisper_tui.policy.rules.rule import ONLY_ASKS, Rule, Rules
+from whisper_tui.policy.rules.rule import ONLY_ASKS, Rule, Rules, as_asks
 from whisper_tui.policy.rules.rules_toml import read_rules
 from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.rule_book import RuleTrust
@@ -166,13 +166,12 @@ def rules_of_content(content: bytes, where: str) -> Rules:
 
 def restrictions_only(rules: Rules) -> Rules:
     """Return the rules of a project that only restrict; their reasons are attributed to the project."""
-    return rules.model_copy(
+    return as_asks(rules).model_copy(
         update={
             "deny": tuple(map(_told, rules.deny)),
             "ask": tuple(map(_told, rules.ask)),
             "allow": (),
-            "read_only": False if rules.read_only is False else None,
-            "edits": "ask" if rules.edits == "ask" else None,
+            "deletes": None,
         }
     )
 
@@ -186,11 +185,13 @@ def trusted_here(rules: Rules, root: str) -> Rules:
         keeps = rule.directory is not None and (os.path.normpath(rule.directory) + "/").startswith(here)
         return rule.model_copy(update={"name": _name(rule), "directory": rule.directory if keeps else root})
 
-    return rules.model_copy(
+    # Trusted or not, a project can only lower what runs unasked.
+    return as_asks(rules).model_copy(
         update={
             "deny": tuple(map(_told, rules.deny)),
             "ask": tuple(map(_told, rules.ask)),
             "allow": tuple(map(inside, rules.allow)),
+            "deletes": None,
         }
     )
 

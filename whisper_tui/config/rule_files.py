@@ -4,6 +4,7 @@ import os
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from whisper_tui.config.configuration import CONFIGURATION_FILE as CONFIGURATION
 from whisper_tui.config.private_files import TomlText, read_private, write_private
@@ -15,13 +16,14 @@ from whisper_tui.config.project_rules import (
     rules_of_content,
     trusted_here,
 )
+from whisper_tui.model.call import Unasked
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, Refused, WhisperError
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
 from whisper_tui.policy.commands.read_only_list import listed_commands
-from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, by_effect
+from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, as_asks, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
 from whisper_tui.supervisor.rule_book import RuleTrust, mark_of, marks_of
 from whisper_tui.system.state_directory import Directories
@@ -241,10 +243,11 @@ def rules_in(path: Path) -> Rules:
 def with_defaults(rules: Rules) -> Rules:
     """Return the rules with the defaults of an instance where its files do not say: the read-only list holds
     (decision 8), and edits in the workspace are allowed."""
-    if rules.read_only is not None and rules.edits is not None:
-        return rules
-    read_only = True if rules.read_only is None else rules.read_only
-    return rules.model_copy(update={"read_only": read_only, "edits": rules.edits or "allow"})
+    if rules.unasked is not None:
+        return rules.at(rules.unasked)
+    read_only = rules.read_only is not False and "reading" not in rules.asks
+    edits = "ask" if "edits" in rules.asks else rules.edits or "allow"
+    return rules.model_copy(update={"read_only": read_only, "edits": edits})
 
 
 def _each_for_itself(rules: Rules) -> Rules:
@@ -262,12 +265,18 @@ def joined_rules(first: Rules, second: Rules) -> Rules:
     # The stricter setting wins: the read-only list is disabled if either file disables it.
     wishes = {first.read_only, second.read_only}
     first, second = _each_for_itself(first), _each_for_itself(second)
+    if (first.unasked is None) != (second.unasked is None):
+        # One of the files says it with the older keys.
+        first, second = (each if each.unasked else as_asks(each) for each in (first, second))
     return Rules(
         deny=(*first.deny, *second.deny),
         ask=(*first.ask, *second.ask),
         allow=(*first.allow, *second.allow),
         read_only=False if False in wishes else True if True in wishes else None,
         edits="ask" if "ask" in (first.edits, second.edits) else first.edits or second.edits,
+        unasked=min(filter(None, (first.unasked, second.unasked)), key=get_args(Unasked).index, default=None),
+        asks=first.asks | second.asks,
+        deletes=min((each for each in (first.deletes, second.deletes) if each is not None), default=None),
         strict=(*first.strict, *second.strict),
         broken="; ".join(filter(None, (first.broken, second.broken))) or None,
     )

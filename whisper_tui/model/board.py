@@ -123,6 +123,14 @@ def _previewed(record: CallRecord, event: PreviewStarted | PreviewEnded | Previe
     return _with(record, record.state, preview=record.preview.model_copy(update=change))
 
 
+def _list(calls: dict[str, None], call_id: str, *, belongs: bool) -> None:
+    """Keep a call in a list, or out of it."""
+    if belongs:
+        calls[call_id] = None
+    else:
+        calls.pop(call_id, None)
+
+
 def _with(record: CallRecord, state: CallState, **change: object) -> CallRecord:
     return record.model_copy(update={"state": state, **change})
 
@@ -291,6 +299,8 @@ class Board:
         self.previewing: dict[str, None] = {}
         self.previewed: dict[str, None] = {}
         """Ids of the waiting calls whose preview is running, and of those that have a preview at all."""
+        self.held_back: dict[str, None] = {}
+        """Ids of the calls about which nobody is asked yet: their effects are just being found out."""
         self.unsettled: dict[str, None] = {}
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
@@ -448,11 +458,8 @@ class Board:
         if (preview := record.preview) is None:
             return
         waits, ended = isinstance(record.state, Waiting), preview.report is not None or preview.dropped
-        for calls, belongs in ((self.previewed, waits), (self.previewing, waits and not ended)):
-            if belongs:
-                calls[record.id] = None
-            else:
-                calls.pop(record.id, None)
+        _list(self.previewed, record.id, belongs=waits)
+        _list(self.previewing, record.id, belongs=waits and not ended)
 
     def _meet(self, call: ToolCall) -> None:
         self._idle.call_came(call.session_id)
@@ -492,7 +499,7 @@ class Board:
             case Unjudged():
                 return self.unjudged
             case Waiting():
-                return self.waiting
+                return self.held_back if record.is_held_back else self.waiting
             case Held():
                 return self.held
             case Queued():

@@ -165,6 +165,10 @@ class FileVersions(Value):
     """How the file is now, if the edit was left to its agent."""
 
 
+Unasked = Literal["nothing", "reading", "workspace"]
+"""How much may run without anybody being asked, from the least on. `reading`: commands that only read. `workspace`:
+edits of ordinary files there as well, and commands whose effects turn out to be ordinary changes of the workspace."""
+
 EditMode = Literal["rules", "ask", "allow"]
 """How the edits of a session are judged: by the rules, each asked, or those allowed that the rules would only ask."""
 

@@ -267,6 +267,8 @@ def _edits(record: CallRecord) -> list[Row]:
 
 
 def _state(record: CallRecord) -> str:
+    if record.is_held_back:
+        return "held back"
     return "waiting" if isinstance(record.state, Unjudged) else record.state.kind
 
 

@@ -231,6 +231,15 @@ class CallRecord(Value):
         return self.decided_by is not None and self.decided_by.surface not in {"rule", "memory"}
 
     @property
+    def is_held_back(self) -> bool:
+        """True if it runs in a view of the files before anybody is asked: its effects decide whether somebody is."""
+        if not isinstance(self.state, Waiting) or self.state.returned_because is not None:
+            return False
+        if self.verdict is None or not self.verdict.held_back:
+            return False
+        return self.preview is None or (self.preview.report is None and not self.preview.dropped)
+
+    @property
     def edited(self) -> bool:
         """True if a human edited the requested command."""
         return self.spec != self.call.spec

@@ -17,6 +17,7 @@ EDITS_RULE = "built-in: edits in the workspace"
 SUBAGENT_RULE = "built-in: sub-agents are recorded"
 """Name of the permission for the start of sub-agents, as a rule. It is stored in journals."""
 BUILT_IN_PREFIX = "built-in: "
+HELD_BACK_RULE = "built-in: changes in the workspace"
 """Prefix of the names of permissions that come with the program."""
 PROJECT_PREFIX = "project: "
 """Prefix of the names of a project's own rules."""
@@ -88,15 +89,18 @@ class PreviewCondition(Value):
     """Files and directories that it may delete among them."""
     network: bool = False
     """True if it may have tried to reach other machines, which a preview refuses."""
-    exit_code: Annotated[int, Field(ge=0, le=255)] = 0
-    """The exit code with which it must have ended."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = 0
+    """The exit code with which it must have ended. None: any; a program that fails may change files as well."""
+    rewrites_history: bool = True
+    """True if it may move or delete branches and tags of git otherwise than by adding commits to a branch."""
 
     def words(self) -> str:
         """Return the effects that it permits, in words."""
         where = f"writes only within {', '.join(self.writes_within)}" if self.writes_within else "changes no file"
         deletes = f"deletes at most {self.deletes:,}" if self.deletes else "deletes nothing"
         network = "" if self.network else ", tries no other machine"
-        return f"{where}, {deletes}{network}, and exits with {self.exit_code}"
+        ends = "" if self.exit_code is None else f", and exits with {self.exit_code}"
+        return f"{where}, {deletes}{network}{ends}"
 
 
 class UndoPlan(Value):
@@ -128,6 +132,8 @@ class Verdict(Value):
     allow_if_preview: tuple[PreviewCondition, ...] = ()
     """Of a call that is asked about: the conditions under which the changes of its preview are made real without a
     human, all of which must hold. Empty: a human decides."""
+    held_back: bool = False
+    """True if nobody is asked while its preview runs: only what that preview finds decides whether somebody is."""
     undo: UndoPlan | None = None
     """How its changes are kept if it runs. None: nobody has asked for that, or it changes nothing."""
     risks: tuple[Risk, ...] = ()

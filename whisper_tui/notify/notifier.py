@@ -67,7 +67,10 @@ class PendingNotifications:
 
     def changed(self, call_id: str, record: CallRecord | None) -> None:
         """Note that a call has changed. `record` None: the board has dropped it."""
-        self.note(call_id, record.state.since if record is not None and isinstance(record.state, Waiting) else None)
+        if record is not None and isinstance(record.state, Waiting) and not record.is_held_back:
+            self.note(call_id, record.state.since)
+        else:
+            self.note(call_id, None)
 
     def note(self, call_id: str, waits_since: float | None) -> None:
         """Note since when a call has waited for a decision. None: it does not."""

@@ -9,6 +9,7 @@ from whisper_tui.model.run import Sandbox, SandboxKind
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import (
     CLIENT_PREFIX,
+    HELD_BACK_RULE,
     NO_RULE_MATCHES,
     NO_SUBSTITUTION,
     PROJECT_PREFIX,
@@ -19,6 +20,7 @@ from whisper_tui.model.verdict import (
     Verdict,
     is_grave,
 )
+from whisper_tui.policy.can_be_held_back import ACT_OUTSIDE, NAME_FILES, not_held_back
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any, only_reads
 from whisper_tui.policy.commands.unwrap import InnerCommand
@@ -43,7 +45,7 @@ from whisper_tui.policy.rules.matching import (
     names_whole,
     reaches,
 )
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules, UndoneBy
+from whisper_tui.policy.rules.rule import MOST_DELETED, Effect, Rule, Rules, UndoneBy
 from whisper_tui.policy.shell.static_expansion import expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import ShellStep
@@ -73,20 +75,38 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     asked = asked_anyway(question, rules, concerns, "command", risks)
     if asked is not None:
         conditions = _conditions(question, rules, concerns, seen) if asked.rule is not None else ()
-        return asked.model_copy(update={"preview": "always", "allow_if_preview": conditions}) if conditions else asked
+        if conditions:
+            return asked.model_copy(update={"preview": "always", "allow_if_preview": conditions})
+        return asked if asked.rule is not None else _by_effects(question, rules, seen, asked)
     held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
     if allowed is None and literal is not None and not _mentioned(question, rules, seen):
         allowed = _read_only_with_expansions(literal, seen.steps, rules, risks)
     if allowed is not None:
-        return _unless_sandbox_fails(allowed, question)
+        allowed = _unless_sandbox_fails(allowed, question)
+        return allowed if allowed.kind != "ask" else _by_effects(question, rules, seen, allowed)
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
     # only the grammar of bash tells the words of a prefix
     prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
     reason = _mentioned(question, rules, seen) or _too_short(question, rules, seen) or _nothing_known(seen)
-    return Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes)
+    return _by_effects(question, rules, seen, Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes))
+
+
+def _by_effects(question: Question, rules: Rules, seen: CommandView, asked: Verdict) -> Verdict:
+    """Return the verdict on a command about which no rule says anything: its effects decide, or a human (decision 36).
+
+    Nobody is asked while it runs in a view of the files, and none of its changes is real before they are known.
+    """
+    if not rules.effects or rules.broken or question.tool in rules.strict:
+        return asked
+    if _mentioned(question, rules, seen) or not_held_back(question, seen, asked.risks):
+        return asked
+    deletes = MOST_DELETED if rules.deletes is None else rules.deletes
+    condition = PreviewCondition(writes_within=("/**",), deletes=deletes, exit_code=None, rewrites_history=False)
+    held = {"rule": HELD_BACK_RULE, "preview": "always", "allow_if_preview": (condition,), "held_back": True}
+    return asked.model_copy(update=held)
 
 
 Concerns = Callable[[Effect, Rule], bool]
@@ -389,27 +409,8 @@ def _nothing_known(seen: CommandView) -> str:
     return NO_RULE_MATCHES
 
 
-_NAME_FILES = frozenset(
-    "rm grm rmdir unlink mv cp install ln link mkdir touch truncate tee dd chmod chown chgrp find gfind sed gsed sort "
-    "split mkfifo".split()
-)
-"""Programs that change no files but those that their words name."""
 _GIT_IN_FILES = frozenset("reset clean checkout restore switch stash branch tag rm mv".split())
 """Subcommands of git that act on nothing but the repository and its work tree."""
-_ACT_OUTSIDE = {
-    **dict.fromkeys("sudo doas su pkexec run0 runuser".split(), "runs with the rights of another user"),
-    **dict.fromkeys(
-        "docker podman nerdctl kubectl oc helm lxc terraform ssh mosh scp sftp systemctl systemd-run service launchctl "
-        "psql mysql mongosh redis-cli mount umount at batch crontab".split(),
-        "acts on more than files",
-    ),
-    **dict.fromkeys("kill pkill killall skill".split(), "ends processes"),
-    **dict.fromkeys(
-        "nohup setsid tmux screen disown daemonize start-stop-daemon".split(), "starts what goes on running"
-    ),
-    "shred": "destroys on purpose",
-}
-"""Programs whose effects no pre-images take back, or that would not work in a view of the files."""
 
 
 def undo_plan(question: Question, rules: Rules, verdict: Verdict, by_default: UndoneBy) -> UndoPlan | None:
@@ -460,8 +461,8 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
         return "none", "a part of it goes on in the background"
     if name is None:
         return ("copies", "") if writes and not command.argv else ("none", "a program is only known when it runs")
-    if name in _ACT_OUTSIDE:
-        return "none", f"{name} {_ACT_OUTSIDE[name]}"
+    if name in ACT_OUTSIDE:
+        return "none", f"{name} {ACT_OUTSIDE[name]}"
     if name == "git":
         parsed = parse_git(command.argv)
         subcommand = command.argv[parsed.at] if parsed is not None and parsed.at < len(command.argv) else None
@@ -471,7 +472,7 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
     words = tuple("x" if word is None else word for word in command.argv)
     if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True):
         return ("copies", "") if writes else None
-    if name in _NAME_FILES:
+    if name in NAME_FILES:
         return "copies", ""
     return ("view", "") if by_rule else ("none", f"{name} may change more than the files that are named")
 

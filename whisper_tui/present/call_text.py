@@ -245,6 +245,8 @@ def standing(record: CallRecord, now: float) -> Line:
 
 def _state(record: CallRecord, now: float) -> Line:
     match record.state:
+        case Waiting(since=since) if record.is_held_back:
+            return (Span("▷ held back", "running"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Waiting(since=since):
             return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Held(since=since):

@@ -210,6 +210,7 @@ def _pool(
         clock=clock,
         decide=queue.decide,
         probe=lambda: preview_support(str(home.state), home_of_user(), settings.previews),
+        held_back_s=settings.held_back_s,
     )
     queue.judge.view_problem = previews.view_problem
     return Pool(

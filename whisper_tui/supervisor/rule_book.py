@@ -58,12 +58,20 @@ def marks_of(rules: Rules) -> tuple[str, ...]:
     marks = [mark_of(effect, rule) for effect, rule in by_effect(rules)]
     marks += [f"strict {tool}" for tool in rules.strict]
     marks += [EDITS_ASKED] if rules.edits == "ask" else []
+    marks += [_unasked_mark(rules)] if rules.unasked == "workspace" else []
     return (*dict.fromkeys(marks), *(() if rules.read_only is False else (READ_ONLY_ENTRY,)))
+
+
+def _unasked_mark(rules: Rules) -> str:
+    deletes = f", {rules.deletes} deletions" if rules.deletes is not None else ""
+    return f"{ALLOW_PREFIX}unasked in the workspace{deletes}"
 
 
 def as_trusted(rules: Rules, changed: RulesChanged | None) -> Rules:
     """Return the rules of a file without the allow rules that are not trusted."""
     kept_out = set(untrusted_entries(changed))
+    if rules.unasked == "workspace" and _unasked_mark(rules) in kept_out:
+        rules = rules.model_copy(update={"unasked": "reading", "deletes": None})
     if changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries:
         rules = rules.model_copy(update={"edits": "ask"})
     # The usual case: the rules as they are, without a copy for every judgement.

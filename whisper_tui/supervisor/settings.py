@@ -31,6 +31,8 @@ class SupervisorSettings(Value):
     time limit counts."""
     unasked_output_bytes: float | None = Field(default=268_435_456, ge=65_536, allow_inf_nan=True)
     """Bytes kept of each stream of such a command. None, or `inf`: as many as of any other command."""
+    held_back_s: float = Field(default=10.0, gt=0, le=3600)
+    """Seconds after which a human is asked about a command that is held back and has not ended: see `unasked`."""
     min_free_bytes: int = Field(default=256 * 1024 * 1024, ge=0)
     """Below this much free disk, only the tail of further output is kept."""
     when_agent_cancels: Literal["keep", "stop"] = "keep"

@@ -18,7 +18,82 @@ RULES = "tests/policy/test_rules_file.py::"
 DEVICE = APPLIED + "test_a_device_that_a_preview_does_not_write_to_is_named_and_keeps_it_from_being_applied"
 OVER = TRANSITION + "test_nothing_is_applied_over_changes_of_somebody_else"
 
+HELD = "tests/supervisor/test_held_back.py::"
+OTHER = HELD + "test_other_changes_wait_for_a_human_with_their_preview"
+
 PREVIEWS = (
+    Mutation(
+        "held back: branches only grow",
+        "whisper_tui.effects.git_history.rewritten_history",
+        "_problem(name, old, new, files, is_ancestor)",
+        '""',
+        (OTHER,),
+    ),
+    Mutation(
+        "held back: a commit has the name that its content says",
+        "whisper_tui.effects.git_history._parents",
+        'hashlib.new("sha1" if len(commit) == 40 else "sha256", text, usedforsecurity=False).hexdigest() != commit',
+        "False",
+        ("tests/effects/test_git_history.py::test_a_commit_that_has_not_its_own_name_leads_nowhere",),
+    ),
+    Mutation(
+        "held back: no link leads out of the workspace",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore.beyond",
+        "self._link_elsewhere(row, condition.writes_within, workspace)",
+        '""',
+        (OTHER,),
+    ),
+    Mutation(
+        "held back: secrets in the output keep it from its agent",
+        "whisper_tui.supervisor.runs.held_back.why_withheld",
+        "any(secret_spans(text[at : at + _PART]) for at in range(0, len(text), _PART))",
+        "False",
+        (HELD + "test_output_that_shows_a_secret_waits_for_a_human",),
+    ),
+    Mutation(
+        "held back: files with secrets are closed",
+        "whisper_tui.supervisor.runs.start_order.StartOrders.closed_files",
+        "return secret_files((os.path.realpath(path) for path in directories if path), self._private)",
+        "return ()",
+        (HELD + "test_files_with_secrets_are_closed_to_what_is_held_back",),
+    ),
+    Mutation(
+        "held back: the rest of the home is closed",
+        "whisper_tui.supervisor.runs.held_back.personal_places",
+        "found.append(place)",
+        "pass",
+        ("tests/supervisor/test_held_back.py::test_of_a_home_only_the_workspace_and_programs_can_be_read",),
+    ),
+    Mutation(
+        "held back: two applies to one workspace take turns",
+        "whisper_tui.supervisor.runs.kept_changes.KeptChanges.apply",
+        "self._turn(self.workspace(record))",
+        "asyncio.Lock()",
+        (HELD + "test_two_that_change_one_workspace_take_turns",),
+    ),
+    Mutation(
+        "held back: a project only lowers what runs unasked",
+        "whisper_tui.policy.rules.rule.as_asks",
+        'unsaid: dict[str, object] = {"unasked": None, "read_only": None, "edits": None}',
+        "unsaid: dict[str, object] = {}",
+        (
+            "tests/config/test_rule_files.py::test_what_runs_unasked_is_the_least_that_any_file_says_and_a_project_only_lowers_it",
+        ),
+    ),
+    Mutation(
+        "held back: nobody holds back what has a severe risk",
+        "whisper_tui.policy.can_be_held_back._doubts",
+        "risk.id in _OF_OUTSIDE or (risk.id in GRAVE and not _is_settled(risk, seen))",
+        "False",
+        (HELD + "test_what_cannot_be_held_back_is_asked_about_at_once",),
+    ),
+    Mutation(
+        "held back: words that a rule denies are looked for wherever they may run",
+        "whisper_tui.policy.evaluate._by_effects",
+        "_mentioned(question, rules, seen) or not_held_back(question, seen, asked.risks)",
+        "not_held_back(question, seen, asked.risks)",
+        (HELD + "test_rules_that_ask_or_deny_stand_above_it",),
+    ),
     Mutation(
         "a further name is a change of its file",
         "whisper_tui.supervisor.runs.preview_changes.PreviewStore._other_name",

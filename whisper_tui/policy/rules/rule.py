@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust
+from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust, Unasked
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import PreviewCondition, PreviewRule
@@ -139,6 +139,10 @@ class ExactRule(Rule):
     """A rule for one command, word for word."""
 
 
+RunsUnasked = Literal["reading", "edits", "effects"]
+"""Commands that only read, edits of ordinary files of the workspace, and commands that change nothing but those."""
+
+
 class Rules(Value):
     """All rules in effect."""
 
@@ -161,9 +165,37 @@ class Rules(Value):
     """
     otherwise: Literal["ask", "allow"] = "ask"
     """The effect on literal commands that no rule matches. Only measurements set "allow"; no file can."""
+    unasked: Unasked | None = None
+    """How much may run without anybody being asked. None: as `read_only` and `edits` say, the older keys for it."""
+    deletes: int | None = None
+    """Files and directories that a command may delete without anybody being asked. None: `MOST_DELETED`."""
+    effects: bool = False
+    """True if commands about which nobody has said anything are held back until their effects are known."""
+    asks: frozenset[RunsUnasked] = frozenset()
+    """What the rules of a project, or of a client, have asked about whatever the human sets."""
     broken: str | None = None
     """Why the rules could not be read; then everything is asked. None: they could."""
 
+    def at(self, level: Unasked) -> "Rules":
+        """Return the rules with as much running unasked as a human has set, and as projects and clients leave."""
+        runs = _RUNS[level] - self.asks
+        return self.model_copy(
+            update={
+                "unasked": level,
+                "read_only": "reading" in runs,
+                "edits": "allow" if "edits" in runs else "ask",
+                "effects": {"effects", "reading"} <= runs,
+            }
+        )
+
+
+MOST_DELETED = 100
+"""Files and directories that a command may delete without anybody being asked, unless the rules say another number."""
+_RUNS: dict[Unasked, frozenset[RunsUnasked]] = {
+    "nothing": frozenset(),
+    "reading": frozenset({"reading"}),
+    "workspace": frozenset({"reading", "edits", "effects"}),
+}
 
 NO_RULES = Rules()
 
@@ -178,6 +210,24 @@ def by_effect(rules: Rules) -> Iterable[tuple[Effect, Rule]]:
             yield effect, rule
 
 
+def asked_by(added: Rules) -> frozenset[RunsUnasked]:
+    """Return what the rules of a project or a client ask about, by the newer key or by the older ones."""
+    asks = added.asks
+    if added.unasked is not None:
+        asks |= _RUNS["workspace"] - _RUNS[added.unasked]
+    if added.read_only is False:
+        asks |= {"reading", "effects"}
+    if added.edits == "ask":
+        asks |= {"edits", "effects"}
+    return asks
+
+
+def as_asks(rules: Rules) -> Rules:
+    """Return rules that only ask where they say how much runs unasked."""
+    unsaid: dict[str, object] = {"unasked": None, "read_only": None, "edits": None}
+    return rules.model_copy(update={**unsaid, "asks": asked_by(rules)})
+
+
 def stricter(rules: Rules, added: Rules) -> Rules:
     """Return rules with the deny and ask rules of others; their allow rules do not count (decision 10)."""
     if added is NO_RULES:
@@ -187,8 +237,10 @@ def stricter(rules: Rules, added: Rules) -> Rules:
             "deny": (*rules.deny, *added.deny),
             # What the user's own file says about effects, or about places, is a permission too.
             "ask": (*rules.ask, *(rule.model_copy(update=ONLY_ASKS) for rule in added.ask)),
-            "read_only": False if added.read_only is False else rules.read_only,
-            "edits": "ask" if added.edits == "ask" else rules.edits,
+            "read_only": False if "reading" in (asks := asked_by(added)) else rules.read_only,
+            "edits": "ask" if "edits" in asks else rules.edits,
+            "effects": rules.effects and not asks,
+            "asks": rules.asks | asks,
             "broken": "; ".join(filter(None, (rules.broken, added.broken))) or None,
         }
     )

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from whisper_tui.model.call import HERE, PLACE_NAME, Shell
+from whisper_tui.model.call import HERE, PLACE_NAME, Shell, Unasked
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.text import replace_hidden
 from whisper_tui.policy.rules.rule import (
@@ -54,7 +54,7 @@ def matched(effect: Effect, rule: Rule, texts: Iterable[str]) -> list[str]:
     return [text for text in texts if is_about(effect, rule, text)]
 
 
-_SETTINGS = ("read_only", "edits", "sandbox", "strict")
+_SETTINGS = ("unasked", "deletes", "read_only", "edits", "sandbox", "strict")
 _KNOWN = (*EFFECTS, *_SETTINGS)
 
 
@@ -92,7 +92,18 @@ def _settings(tables: Mapping[str, Any], dotted: str, problems: list[str]) -> di
         problems.append(f'{dotted}sandbox must be "read-only", "workspace" or false')
         sandbox = None
     strict = _names(tables, "strict", dotted, problems)
-    return {"read_only": read_only, "edits": edits, "sandbox": sandbox, "strict": strict}
+    unasked = tables.get("unasked")
+    if unasked is not None and unasked not in get_args(Unasked):
+        problems.append(f'{dotted}unasked must be "nothing", "reading" or "workspace"')
+        unasked = None
+    if unasked is not None and (older := next((key for key in ("read_only", "edits") if key in tables), "")):
+        problems.append(f"{dotted}{older} says in part what {dotted}unasked says: remove {older}")
+    deletes = tables.get("deletes")
+    if deletes is not None and (isinstance(deletes, bool) or not isinstance(deletes, int) or deletes < 0):
+        problems.append(f"{dotted}deletes must be a number from 0 on")
+        deletes = None
+    settings = {"read_only": read_only, "edits": edits, "unasked": unasked, "deletes": deletes}
+    return {**settings, "sandbox": sandbox, "strict": strict}
 
 
 def _names(tables: Mapping[str, Any], key: str, dotted: str, problems: list[str]) -> tuple[str, ...]:
@@ -224,7 +235,8 @@ def first_problem(where: str, error: ValidationError) -> str:
 
 def rules_text(rules: Rules, *, table: str = "") -> str:
     """Return the rules as TOML, from which `read_rules` restores them."""
-    said = {"read_only": rules.read_only, "edits": rules.edits, "sandbox": rules.sandbox}
+    older = {} if rules.unasked is not None else {"read_only": rules.read_only, "edits": rules.edits}
+    said = {"unasked": rules.unasked, **older, "deletes": rules.deletes, "sandbox": rules.sandbox}
     settings = "".join(f"{key} = {toml_value(value)}\n" for key, value in said.items() if value is not None)
     blocks = [f"[{table}]\n{settings}" if table else settings] if settings else []
     blocks += [rule_text(effect, rule, table=table) for effect, rule in by_effect(rules)]

@@ -262,8 +262,11 @@ def build(store: str, layers: Sequence[Layer], hide: Sequence[str], terminal: st
     set_attributes("/", _SET_READ_ONLY | _SET_NOSUID, 0, recursive=True)
     for path in (*covered, "/dev", "/dev/shm"):  # noqa: S108 (a mount of its own)
         set_attributes(path, _SET_NODEV, _SET_READ_ONLY)
+    # Opened before the directory in which it lies is covered as well.
+    closed = os.open(os.path.join(store, "closed"), os.O_PATH | os.O_CLOEXEC)
     for path in (*hide, store):
-        _hide(store, path)
+        _hide(closed, path)
+    os.close(closed)
     return {layer["path"]: _of(upper) for layer, (_, upper, _) in zip(layers, opened, strict=True)}
 
 
@@ -389,12 +392,12 @@ def _of(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def _hide(store: str, path: str) -> None:
-    """Cover a directory or a file with something that cannot be read."""
+def _hide(closed: int, path: str) -> None:
+    """Cover a directory or a file with something that cannot be read. `closed`: a file that nobody can read."""
     if os.path.isdir(path):
         mount("tmpfs", path, "tmpfs", NOSUID | NODEV | RDONLY, "mode=000")
     elif os.path.lexists(path) and not os.path.islink(path):
-        mount(os.path.join(store, "closed"), path, None, BIND)
+        mount(_of(closed), path, None, BIND)
 
 
 def _devices(store: str, terminal: str | None) -> None:

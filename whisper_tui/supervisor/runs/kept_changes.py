@@ -312,7 +312,8 @@ class KeptChanges:
         """Make the changes of an attempt real. Its end is then reported again, and recorded as that of the run."""
         key = RunKey(record.id, record.attempt or 1)
         try:
-            async with self._turn(record.id):
+            # Two commands that have changed the same file must not both find it as it was.
+            async with self._turn(record.id), self._turn(self.workspace(record)):
                 if record.keeps == "copies":
                     await asyncio.to_thread(self._seal, key)
                 else:
@@ -376,7 +377,7 @@ class KeptChanges:
         if not isinstance(record.state, Ended):
             raise Refused(f"call {call_id} cannot be undone: it has not ended", hint=f"whisper-tui show {call_id}")
         store = self._store_of(record)
-        async with self._turn(call_id):
+        async with self._turn(call_id), self._turn(self.workspace(record)):
             if why := await asyncio.to_thread(store.why_not_moved, direction):
                 word = "undone" if direction == "undo" else "redone"
                 raise Refused(f"call {call_id} was not {word}: {why}", hint=_HINTS[direction].format(call_id))
@@ -413,7 +414,7 @@ class KeptChanges:
             if begun is None or begun.done or begun.problem:
                 self._unmark(call_id)
                 return
-            async with self._turn(call_id):
+            async with self._turn(call_id), self._turn(self.workspace(record)):
                 await self._move(record, self._store_of(record), begun.direction, begun.paths)
 
     def _mark(self, call_id: str) -> None:
@@ -425,8 +426,9 @@ class KeptChanges:
     def _unmark(self, call_id: str) -> None:
         (self._runs / PENDING / call_id).unlink(missing_ok=True)
 
-    def _turn(self, call_id: str) -> asyncio.Lock:
-        return self._turns.setdefault(call_id, asyncio.Lock())
+    def _turn(self, of: str) -> asyncio.Lock:
+        """Return the turn of a call, or of a workspace."""
+        return self._turns.setdefault(of, asyncio.Lock())
 
 
 def _write_unkept(directory: str, why: str) -> None:

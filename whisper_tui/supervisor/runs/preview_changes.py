@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
+from whisper_tui.effects.file_view import Deadline
+from whisper_tui.effects.git_history import ChangedGitFile, only_follows, rewritten_history
+from whisper_tui.effects.git_reader import GitReader
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
@@ -50,6 +53,10 @@ MOST_COMPARED = 2 << 20
 """Bytes of files on one page that are compared with deleted ones, to tell what was moved."""
 MOST_COUNTED, COUNTING_S = 100, 0.2
 """Files of which the changed lines are counted, and seconds after which they are counted in blocks only."""
+CHANGED_MEANWHILE = " changed while it ran"
+"""The end of a problem: somebody else has changed what a command read or wrote."""
+HISTORY_BUDGET_S = 5.0
+"""Seconds within which git says whether a branch has only grown."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
@@ -264,10 +271,67 @@ class PreviewStore:
             if other and not any(_matches(pattern, other, workspace, self.home) for pattern in condition.writes_within):
                 yield f"{_named(row.path)} becomes a further name of {_named(other)}, where the rule permits no writes"
                 return
+            if leads := self._link_elsewhere(row, condition.writes_within, workspace):
+                yield f"{_named(row.path)} becomes a link to {_named(leads)}, where the rule permits no writes"
+                return
             flag = next((flag for flag in self._flags(row) if flag != EXECUTABLE), None)
-            if flag is not None:
+            if flag is not None and not (not condition.rewrites_history and self._only_follows(row)):
                 yield f"of {_named(row.path)}: {flag}"
                 return
+        if not condition.rewrites_history:
+            yield from self.rewritten_history()
+
+    def _link_elsewhere(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> str:
+        """Return where a new link leads, if a rule permits no writes there. Empty: it does, or it is no link."""
+        if row.after is None or not stat.S_ISLNK(row.after.mode):
+            return ""
+        place = self._content_path(row.change, new=True)
+        leads = os.readlink(os.path.join(place, row.below) if row.below else place)
+        # Not resolved: what a further link on the way leads to is a change of that link.
+        path = os.path.normpath(os.path.join(os.path.dirname(row.path), leads))
+        return "" if any(_matches(pattern, path, workspace, self.home) for pattern in patterns) else path
+
+    def rewritten_history(self) -> Iterator[str]:
+        """Yield what the changes do to the branches and tags of git beside adding to them, as clauses."""
+        repositories: dict[str, dict[str, ChangedGitFile]] = {}
+        for row in self.rows:
+            top, inside, name = row.path.partition("/.git/")
+            if inside and row.action == "attributes":
+                continue  # Git touches objects that it needs again, and their content stays.
+            if inside:
+                repositories.setdefault(f"{top}/.git", {})[name] = self._git_file(row, name)
+            elif row.path.endswith("/.git") and (row.after is None or not row.after.is_directory):
+                yield f"it changes which repository {_named(top)} belongs to"
+        for directory, files in repositories.items():
+            reader = GitReader(Deadline(HISTORY_BUDGET_S), self.own)
+            repository, _ = reader.repository(os.path.dirname(directory))
+
+            def is_ancestor(old: str, new: str) -> bool:
+                if repository is None:  # noqa: B023  it is called within this round
+                    return False
+                return reader.ask(repository, "merge-base", "--is-ancestor", old, new) is not None  # noqa: B023
+
+            packed, _ = read_regular(os.path.join(directory, "packed-refs"), LARGEST_EDITED)
+            yield from rewritten_history(files, packed or b"", is_ancestor)
+
+    def _only_follows(self, row: ChangedPath) -> bool:
+        """True if the settings of a repository change in nothing but which branch of another one a branch follows."""
+        if not row.path.endswith("/.git/config") or row.before is None or row.after is None:
+            return False
+        old = self._content(row, row.before, is_new=False).data
+        new = self._content(row, row.after, is_new=True).data
+        return old is not None and new is not None and only_follows(old, new)
+
+    def _git_file(self, row: ChangedPath, name: str) -> ChangedGitFile:
+        found = row.after or row.before
+        return ChangedGitFile(
+            name=name,
+            is_directory=found is not None and found.is_directory,
+            old=lambda: self._content(row, row.before, is_new=False).data,
+            new=lambda: self._content(row, row.after, is_new=True).data,
+            is_new=row.before is None,
+            is_gone=row.after is None,
+        )
 
     def _other_name(self, row: ChangedPath) -> str:
         """Return the name that the file of a new name has already. Empty: it is a file of its own."""
@@ -401,7 +465,7 @@ def _problem(store: PreviewStore, blocked: Sequence[BlockedAccess]) -> str:
     """Return why changes cannot be applied, as a clause. Empty: they can."""
     meanwhile = [printable(path) for path in store.plan.meanwhile]
     if meanwhile:
-        return f"{', '.join(meanwhile[:MOST_NAMED])} changed while it ran"
+        return f"{', '.join(meanwhile[:MOST_NAMED])}{CHANGED_MEANWHILE}"
     if leaks := leaks_of(store.directory):
         return f"{printable(leaks[0])} has the path of the copy in it"
     if devices := [access.target for access in blocked if access.what == "device"]:
@@ -420,7 +484,7 @@ def beyond_rule(
         yield "it was ended early" if report.stopped else report.problem
     elif not isinstance(report.ending, Exited):
         yield "it did not exit by itself"
-    elif report.ending.code != condition.exit_code:
+    elif condition.exit_code is not None and report.ending.code != condition.exit_code:
         yield f"its exit code is {report.ending.code}, and the rule wants {condition.exit_code}"
     for access in report.blocked:
         if access.what != "network" or not condition.network:

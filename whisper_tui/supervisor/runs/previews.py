@@ -17,12 +17,12 @@ from typing import Any
 
 from whisper_tui.model.call import CarriedOut, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.ending import FailedToStart
+from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
-from whisper_tui.model.event import PreviewDropped, PreviewEnded, PreviewStarted
+from whisper_tui.model.event import Judged, PreviewDropped, PreviewEnded, PreviewStarted
 from whisper_tui.model.preview import EXACT_WAYS, PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.model.verdict import Resolved
+from whisper_tui.model.verdict import HELD_BACK_RULE, Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.preview.confined import is_copy, read_copy
@@ -30,9 +30,11 @@ from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tr
 from whisper_tui.supervisor.preview.overlay_diff import LAYERS, read_changes
 from whisper_tui.supervisor.preview.preview_ways import WAYS
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, Report, RunKey
+from whisper_tui.supervisor.runs.held_back import drop_caches, why_withheld
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
-from whisper_tui.supervisor.runs.preview_changes import beyond_rule, report_of
+from whisper_tui.supervisor.runs.preview_changes import CHANGED_MEANWHILE, beyond_rule, report_of
 from whisper_tui.supervisor.runs.start_order import StartOrders
+from whisper_tui.system.host_files import home_of_user
 from whisper_tui.system.own_program import own_module
 
 _log = logging.getLogger(__name__)
@@ -95,8 +97,12 @@ class Previews:
         clock: Callable[[], float],
         decide: Callable[[str, Decision, Decider, str], None],
         probe: Callable[[], Coroutine[Any, Any, PreviewSupport]],
+        held_back_s: float,
     ) -> None:
-        """`decide` records the decision of a rule on effects; `probe` finds out how commands can be previewed."""
+        """`decide` records the decision of a rule on effects; `probe` finds out how commands can be previewed.
+
+        `held_back_s`: seconds for which a call may be held back before a human is asked about it.
+        """
         self.changes = changes
         """The changes that they have found."""
         self._store = store
@@ -106,6 +112,7 @@ class Previews:
         self._clock = clock
         self._decide = decide
         self._probe = probe
+        self._held_back_s = held_back_s
         self._probing: asyncio.Task[PreviewSupport] | None = None
         self._probed_at = 0.0
         self._known: PreviewSupport | None = None
@@ -124,6 +131,8 @@ class Previews:
         self.changes.open()
         for call_id in tuple(board.previewed):
             self._approve_by_effects(board.calls[call_id])
+        for call_id in tuple(board.held_back):
+            self.on_judged(board.calls[call_id])
         self._opened.set()
 
     async def close(self) -> None:
@@ -218,6 +227,8 @@ class Previews:
             return
         if record.preview is None:
             self._tasks.start(self._start_by_rule(record.id, Decider(surface="rule", who=verdict.rule or "")))
+        if record.is_held_back:
+            self._tasks.start(self._ask_in_time(record.id))
 
     async def _start_by_rule(self, call_id: str, by: Decider) -> None:
         await self._opened.wait()
@@ -226,6 +237,21 @@ class Previews:
         except (Refused, JournalFailed) as error:
             # The call waits for its human in any case.
             _log.warning("call %s was not previewed: %s", call_id, error.sentence())
+            self._ask(call_id, f"it could not be held back: {error.sentence().rstrip('.')}")
+
+    async def _ask_in_time(self, call_id: str) -> None:
+        """Ask a human about a call that is held back for long: it may be a server, which would never end."""
+        await asyncio.sleep(self._held_back_s)
+        self._ask(call_id, f"it still runs, held back, after {self._held_back_s:.0f} s")
+
+    def _ask(self, call_id: str, why: str) -> None:
+        """Ask a human about a call that is held back. Its effects may still allow it before somebody has answered."""
+        record = self._store.board.calls.get(call_id)
+        if record is None or not record.is_held_back or record.verdict is None or record.resolved is None:
+            return
+        verdict = record.verdict.model_copy(update={"held_back": False, "reason": why})
+        judged = Judged(at=self._clock(), call_id=call_id, verdict=verdict, resolved=record.resolved)
+        self._store.retry_until_journaled(lambda: self._store.record(judged))
 
     async def drop(self, call_id: str) -> None:
         """End a preview that runs, and discard its changes. Raises `Refused` if there is none."""
@@ -322,7 +348,9 @@ class Previews:
         """Find the changes of a preview that has ended."""
         directory = self.changes.directory(report.key)
         made = await asyncio.to_thread(self._report, record, report, directory)
-        if record.id in self._store.board.previewing:
+        if record.is_held_back and made.problem.endswith(CHANGED_MEANWHILE) and record.attempts == 1:
+            await self._start_again(record)  # Somebody else changed what it read: its own changes would be of no use.
+        elif record.id in self._store.board.previewing:
             self._ended(record.id, report.key.attempt, made)
             self._approve_by_effects(self._store.call(record.id))
         else:
@@ -332,12 +360,19 @@ class Previews:
     def _report(self, record: CallRecord, ended: HasEnded, directory: str) -> PreviewReport:
         if isinstance(ended.ending, FailedToStart):
             return PreviewReport(ending=ended.ending, problem=ended.ending.message.rstrip("."))
+        preview, conditions = record.preview, record.verdict.allow_if_preview if record.verdict is not None else ()
+        is_ours = preview is not None and preview.by == Decider(surface="rule", who=HELD_BACK_RULE)
         try:
             _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)
+            if is_ours:
+                drop_caches(directory, home_of_user(), workspace)
             report = report_of(store, ended, workspace)
-            conditions = record.verdict.allow_if_preview if record.verdict is not None else ()
             beyond = [why for condition in conditions for why in beyond_rule(report, condition, store, workspace)]
+            if is_ours:
+                attempt, environment = str(Path(directory).parent), self._orders.environment_of(record)
+                closed, failed = self._orders.closed_files(record), ended.ending != Exited(code=0)
+                beyond += why_withheld(attempt, environment, closed, failed=failed)
             return report.model_copy(update={"beyond_rule": tuple(dict.fromkeys(beyond))})
         except (OSError, ValueError, PreviewTooLarge) as error:
             problem = f"its changes cannot be read: {error}"

@@ -27,6 +27,7 @@ from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.git_identity import git_variables
+from whisper_tui.supervisor.runs.held_back import personal_places, secret_files
 from whisper_tui.supervisor.runs.sandbox_profile import (
     minimal_environment,
     readable_paths,
@@ -99,6 +100,7 @@ class StartOrders:
         support: PreviewSupport,
     ) -> StartOrder:
         """Return the order to run the command of a waiting call in a view of the files. Looks at directories."""
+        closed = (*self.closed_files(record), *self._personal(record)) if record.is_held_back else ()
         # A preview has nobody who could type into it.
         spec = spec.model_copy(update={"accepts_input": False})
         return StartOrder(
@@ -110,15 +112,37 @@ class StartOrders:
                 **spec.environment,
                 "WHISPER_TUI": "1",
                 "WHISPER_TUI_CALL_ID": record.id,
+                # A look at the state of a work tree is no change of it.
+                **({"GIT_OPTIONAL_LOCKS": "0"} if record.is_held_back else {}),
             },
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
             limits=self.limits,
             real_cwd=resolved.cwd if resolved else None,
-            preview=self._view(record.call.session_id, spec, support),
+            preview=self._view(record.call.session_id, spec, support, closed=closed),
         )
 
-    def _view(self, session_id: str, spec: CommandSpec, support: PreviewSupport | None) -> PreviewOptions:
+    def _personal(self, record: CallRecord) -> tuple[str, ...]:
+        environment, resolved = self._environments.of(record.call.session_id), record.resolved
+        session = self._board.sessions.get(record.call.session_id)
+        home = os.path.realpath(environment.get("HOME") or home_of_user())
+        programs = (meaning.program for meaning in resolved.commands) if resolved is not None else ()
+        kept = (session.root if session is not None else "", record.spec.cwd, *programs)
+        return personal_places(home, (os.path.realpath(each) for each in kept if each), environment.get("PATH", ""))
+
+    def environment_of(self, record: CallRecord) -> Mapping[str, str]:
+        """Return the environment of the session of a call."""
+        return self._environments.of(record.call.session_id)
+
+    def closed_files(self, record: CallRecord) -> tuple[str, ...]:
+        """Return the files with secrets that a call cannot read while it is held back. Looks at two directories."""
+        session = self._board.sessions.get(record.call.session_id)
+        directories = (session.root if session is not None else "", record.call.spec.cwd)
+        return secret_files((os.path.realpath(path) for path in directories if path), self._private)
+
+    def _view(
+        self, session_id: str, spec: CommandSpec, support: PreviewSupport | None, *, closed: tuple[str, ...] = ()
+    ) -> PreviewOptions:
         """Return the view of a command. `support`: of a preview; None: it runs for real, to be taken back later."""
         session = self._board.sessions.get(session_id)
         home = self._environments.of(session_id).get("HOME") or home_of_user()
@@ -131,7 +155,7 @@ class StartOrders:
             ways = tuple(way for way in EXACT_WAYS if wanted in ("auto", way))
             return replace(options, network=True, ways=ways)
         # A command that runs for real may use what it needs; in a preview secrets have no purpose.
-        hidden = (*self._private, *secret_paths(home, roots))
+        hidden = (*self._private, *secret_paths(home, roots), *closed)
         workspace = os.path.realpath(session.root if session is not None and session.root else spec.cwd)
         return replace(
             options,

@@ -44,7 +44,7 @@ def section_of(board: Board, id_: str) -> Section | None:
         return "waiting"
     if id_ in board.queued or id_ in board.held:
         return "queued"
-    if id_ in board.running:
+    if id_ in board.running or id_ in board.held_back:
         return "running"
     if id_ in board.unsettled:
         return "behind"
@@ -234,7 +234,8 @@ class CallRoster:
 
     def _board_order(self) -> Iterator[str]:
         board = self.board
-        for ids in (board.settled, board.unsettled, board.running, board.queued, board.held, board.waiting):
+        yield from (*board.settled, *board.unsettled, *board.running, *board.held_back)
+        for ids in (board.queued, board.held, board.waiting):
             yield from ids
 
     def update(self, lines: Lines) -> None:

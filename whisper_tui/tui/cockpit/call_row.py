@@ -185,6 +185,8 @@ def _mark(record: CallRecord) -> Span:
     if record.alarm is not None:
         return Span("!", "bad")
     match record.state:
+        case Waiting() if record.is_held_back:
+            return Span("▷", "running")
         case Waiting():
             return Span("◆", "waiting")
         case Held() | Queued():
