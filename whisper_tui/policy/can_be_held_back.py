@@ -31,7 +31,7 @@ ACT_OUTSIDE = {
     "shred": "destroys on purpose",
 }
 """Programs whose effects no pre-images take back, or that would not work in a view of the files."""
-_SETTLED = frozenset({"empty-variable", "unseen-script"})
+_SETTLED = frozenset({"empty-variable", "silent-description", "unseen-script"})
 """Severe risks that are none once it is known what a command has changed, and before that is real."""
 _OF_OUTSIDE = frozenset({"network", "environment", "outside-workspace", "unknown-shell", "too-long"})
 """Other risks that a view of the files does not settle: it would fail there, or show what nobody should see unasked."""
