@@ -6,9 +6,11 @@ from tests.clients.conversation import Played, play
 from tests.clients.model.script import Call
 from tests.clients.programs import Program
 from tests.clients.programs.claude import Claude
+from tests.clients.programs.kilo import Kilo
 from tests.clients.programs.opencode import OpenCode
 from tests.clients.scenes import Approved, DeniedFor, Scene
 from tests.clients.stage import Stage
+from tests.clients.test_one_question import change_json
 
 THROUGH = Scene("echo held | tee held-ran", Approved())
 
@@ -57,12 +59,16 @@ WITHOUT_HOOKS = [
     pytest.param(Claude(), ("--bare", "--allowedTools", "Bash"), id="claude --bare"),
     pytest.param(Claude(), ("--safe-mode", "--allowedTools", "Bash"), id="claude --safe-mode"),
     pytest.param(OpenCode(), ("--pure",), id="opencode --pure"),
+    pytest.param(Kilo(), ("--pure",), id="kilo --pure"),
 ]
 
 
 @pytest.mark.parametrize(("program", "options"), WITHOUT_HOOKS)
 def test_commands_of_a_client_that_was_started_without_hooks_wait_at_the_gate(program, options, tmp_path):
     def without_hooks(stage: Stage) -> None:
+        if program.name == "kilo":
+            # By default it asks its own user about commands.
+            change_json(stage.user_home / ".config" / "kilo" / "kilo.json", permission={"bash": "allow"})
         stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
         stage.options = options
 
@@ -77,3 +83,20 @@ def test_commands_of_a_client_that_was_started_without_hooks_wait_at_the_gate(pr
     assert not (played.workspace / "held-ran").exists()
     assert (played.workspace / "approved-ran").read_text() == "approved\n"
     assert "Not this." in played.answer(HELD).everything
+
+
+@pytest.mark.parametrize("program", [OpenCode()], ids=["opencode"])
+def test_a_project_can_name_another_shell_than_the_gate_where_opencode_runs_without_the_plugin(program, tmp_path):
+    def without_plugin(stage: Stage) -> None:
+        stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
+        (stage.workspace / "opencode.json").write_text('{"shell": "/bin/bash"}')
+        stage.options = ("--pure",)
+
+    played = play(
+        program,
+        (HELD,),
+        tmp_path,
+        ask_for=lambda program, scene: program.shell(scene.command),
+        set_up=without_plugin,
+    )
+    assert played.calls == [] and (played.workspace / "held-ran").exists(), played.written

@@ -67,6 +67,8 @@ def install_with_other(
             json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [handler]}]}}),
         )
     else:
+        # It has no effect, because our plugin names the gate again.
+        put(stage.workspace / f"{stage.program.name}.json", json.dumps({"shell": "/bin/bash"}))
         text = LATER_PLUGIN.format(command=json.dumps(command))
         put(stage.workspace / f".{stage.program.name}" / "plugin" / "other.js", text)
 
