@@ -20,7 +20,7 @@ from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.preview.change_records import Plan, load_plan
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
-from whisper_tui.supervisor.runs.previews import TOOK_TOO_LONG
+from whisper_tui.supervisor.runs.previews import TOOK_TOO_LONG, preview_support
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.tools.agent_text import agent_note
@@ -437,3 +437,10 @@ async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_tha
     told.append(never)
     await until(never)
     assert previews.support == never
+
+
+async def test_the_reason_of_a_failed_probe_is_the_systems_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "no directory").touch()
+    found = await preview_support(str(tmp_path / "no directory"), str(tmp_path))
+    assert found.problem.startswith(f"the probe failed: Not a directory: '{tmp_path}/no directory/")
+    assert "Error" not in found.problem and ", line" not in found.problem

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -262,3 +263,16 @@ async def test_fifty_commands_at_once_do_not_mix(engine: Engine):
     for number, key in enumerate(keys):
         assert await engine.ended(key) == Exited(code=number)
         assert engine.out(key) == f"{number}\n".encode()
+
+
+async def test_too_low_a_limit_of_open_files_is_named_as_the_reason_why_no_keeper_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = LocalExecutor(tmp_path / "runs")
+    await executor.open()
+    try:
+        monkeypatch.setattr("resource.getrlimit", lambda _: (64, 4096))
+        executor._replace_keepers("the process that starts commands has ended")
+        assert "the limit of open files is 64, which is too few. Run ulimit -n 256" in (executor.problem or "")
+    finally:
+        await executor.close()

@@ -9,6 +9,7 @@ import errno
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -78,9 +79,15 @@ async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto"
         found = json.loads(told or b"{}")
         if "ways" in found:
             return PreviewSupport.model_validate(found)
-        return PreviewSupport(problem=f"the probe failed: {failed[-200:].decode(errors='replace').strip()}")
+        return PreviewSupport(problem=f"the probe failed: {_reason(failed)}")
     except (OSError, ValueError, TimeoutError) as error:
         return PreviewSupport(problem=f"the probe failed: {error or TOOK_TOO_LONG}")
+
+
+def _reason(failed: bytes) -> str:
+    """Return the reason at the end of a traceback, without the words of Python around it."""
+    last = failed.decode(errors="replace").strip().rpartition("\n")[2]
+    return re.sub(r"^[\w.]*(Error|Exception): (\[Errno \d+\] )?", "", last)[-200:] or "it said nothing"
 
 
 class Previews:
