@@ -75,6 +75,7 @@ def test_claude_code_lets_the_hook_see_every_tool_but_those_that_are_known_to_be
 
 
 def test_claude_code_in_a_project_keeps_absolute_paths_out_of_files_that_are_shared(machine: Machine) -> None:
+    (machine.project / ".git").mkdir()  # Claude Code takes the nearest one, and some agents leave one behind in /tmp.
     machine.install("claude", project=True)
     assert set(machine.files()) == {".claude.json", "work/project/.claude/settings.local.json"}
     servers = machine.said(".claude.json")["projects"][str(machine.project)]["mcpServers"]
