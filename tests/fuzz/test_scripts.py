@@ -10,8 +10,9 @@ from tests.fuzz.jail import PROGRAM, Jail, programs
 from tests.fuzz.profile import fuzzed
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
-from whisper_tui.policy.commands.read_only_list import TEXT_TOOLS, helpers_of
+from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.commands.read_only_programs import SPECIAL
+from whisper_tui.policy.commands.text_tools import TEXT_TOOLS
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.system import host_files

@@ -59,7 +59,7 @@ class Risk(Value):
 GRAVE = frozenset(
     {
         "control-characters", "deceptive-characters", "look-alikes", "hidden-tail", "soothing-words",
-        "silent-description", "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
+        "destructive", "empty-variable", "ends-processes", "privilege", "sends-data",
         "secret-in-arguments", "reads-secrets", "sensitive-write", "keystroke-injection",
         "unseen-script",
     }
@@ -70,6 +70,11 @@ GRAVE = frozenset(
 def is_grave(risk: Risk) -> bool:
     """True if a person should stop and read."""
     return risk.id in GRAVE
+
+
+def is_remark(risk: Risk) -> bool:
+    """True if it is about the words of the agent, and no danger of the command."""
+    return risk.id == "silent-description"
 
 
 NO_RULE_MATCHES = "no rule matches this command"
@@ -246,6 +251,8 @@ class Resolved(Value):
     """True if git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
     repository: Repository | None = None
     """The repository around the working directory. None: there is none, or it is not known well enough."""
+    git_stays: bool = False
+    """True if git finds this repository in every directory into which the text moves, or `git -C` goes."""
     places: tuple[Place, ...] = ()
     """Paths in the text that lead elsewhere than they say."""
     helpers: tuple[str, ...] = ()

@@ -31,6 +31,7 @@ from whisper_tui.policy.rules.grants import (
     PREFIX_OF_GRANT,
     grant_holds,
     is_exact,
+    options_behind,
     rule_of_grant,
     same_files,
     suggested_prefixes,
@@ -88,8 +89,7 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     if question.tool in rules.strict:
         reason = f"no rule allows this command, and {question.tool} runs nothing else"
         return Verdict(kind="refuse", reason=reason, rule=STRICT, risks=risks)
-    # only the grammar of bash tells the words of a prefix
-    prefixes = suggested_prefixes(question.spec) if _is_bash(question) else ()
+    prefixes = _offered(question, rules, seen, held)
     reason = _mentioned(question, rules, seen) or _too_short(question, rules, seen) or _nothing_known(seen)
     return _by_effects(question, rules, seen, Verdict(kind="ask", reason=reason, risks=risks, prefixes=prefixes))
 
@@ -205,21 +205,51 @@ def _allowed(
             return by_grant(grant, risks)
     if seen.plain is None or additions or not _is_bash(question) or _mentioned(question, rules, seen):
         return None
+    # the cat that passes a text to a command must be the system's
+    if seen.passes_text and "cat" in _from_workspace(question, seen) | _not_of_system(question):
+        return None
     remembered = {PREFIX_OF_GRANT + grant.id: grant for grant in held if not is_exact(grant)}
     granted = (rule_of_grant(grant) for grant in remembered.values())
     prefixes = tuple(rule for rule in granted if applies("allow", rule, question))
-    allowing = Permissions(
-        rules=(*holding, *prefixes, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
-        # decisions 8 and 33
-        read_only=bool(rules.read_only) and not question.spec.place and not _reads_too_far(question, seen),
-        git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
-        git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
-    )
-    found = allowing.allows(seen.plain)
+    found = _permissions(question, rules, seen, (*holding, *prefixes)).allows(seen.plain)
     if found is None:
         return None
     used = tuple(remembered[rule.name] for rule in found if rule.name in remembered)
     return _by_rules(found, used, risks, rules, question)
+
+
+def _permissions(question: Question, rules: Rules, seen: CommandView, holding: tuple[Rule, ...]) -> Permissions:
+    """Return everything that may allow the literal commands of a call: these rules, and what holds without a rule."""
+    return Permissions(
+        rules=(*holding, *((_ANYTHING,) if rules.otherwise == "allow" else ())),
+        # decisions 8 and 33
+        read_only=bool(rules.read_only) and not question.spec.place and not _reads_too_far(question, seen),
+        git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
+        git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
+        git_stays=question.resolved.git_stays,
+        unsure=_from_workspace(question, seen),
+        elsewhere=_not_of_system(question),
+    )
+
+
+def _offered(
+    question: Question, rules: Rules, seen: CommandView, held: tuple[Grant, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the prefixes with which commands like those of a call would be allowed from now on."""
+    # only the grammar of bash tells the words of a prefix
+    if seen.plain is None or not _is_bash(question):
+        return ()
+    granted = (rule_of_grant(grant) for grant in held if not is_exact(grant))
+    holding = tuple(rule for rule in (*rules.allow, *granted) if applies("allow", rule, question))
+    known = _permissions(question, rules, seen, holding)
+    prefixes = suggested_prefixes(question.spec, known.allows_by_itself)
+    offered = tuple(
+        Rule(name="offered", prefix=words, options=options_behind(question.spec, words)) for words in prefixes
+    )
+    # beside a git that is approved, one that only reads is not allowed without a prefix of its own
+    if replace(known, rules=(*known.rules, *offered)).allows(seen.plain) is None:
+        return suggested_prefixes(question.spec)
+    return prefixes
 
 
 def _in_literal_words(question: Question, seen: CommandView) -> Question | None:
@@ -262,8 +292,8 @@ def _read_only_with_expansions(
 def _harmless_whatever_matches(steps: Sequence[ShellStep]) -> bool:
     """True if no file name that may appear or go can do harm where the text has a pattern."""
     try:
-        # the directories for which `~` and a pattern stand make no difference to that
-        commands = expanded_commands(steps, "/", lambda _: ())
+        # the directory for which `~` stands makes no difference to that, nor does the file that a pattern finds
+        commands = expanded_commands(steps, "/", lambda _: ("x",))
     except NotPlain:
         return False
     return all(
@@ -310,24 +340,41 @@ def _reads_too_far(question: Question, seen: CommandView) -> bool:
     private = shows_private(
         [inner.argv for inner in seen.commands], cwd, question.session_root, question.resolved.places
     )
-    return private or _may_come_from_workspace(question, seen)
+    shell = question.resolved.program if isinstance(question.spec.command, Shell) else None
+    started = (*question.resolved.helpers, *filter(None, (shell,)))
+    return private or any(_is_of_workspace(program, question) for program in started)
 
 
-def _may_come_from_workspace(question: Question, seen: CommandView) -> bool:
-    """True if a program of the call may come from the workspace, where the agent could have put it."""
-    root, known = question.session_root.rstrip("/") + "/", question.resolved.commands
+def _from_workspace(question: Question, seen: CommandView) -> frozenset[str]:
+    """Return the names of the programs that may come from the workspace, where the agent could have put them."""
+    known = question.resolved.commands
     resolved = {meaning.words[0] for meaning in known if meaning.words}
     # the supervisor did not resolve a command, so its program may be anywhere
-    if known and any(command.argv and command.argv[0] not in resolved for command in seen.commands):
-        return True
-    programs = [meaning.program for meaning in known if meaning.program is not None]
-    shell = question.resolved.program or ""
-    if any(_is_shim(program) for program in programs):
-        return True
-    return any(
-        program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES)
-        for program in (*programs, *question.resolved.helpers, shell)
+    unknown = [
+        command.argv[0] for command in seen.commands if known and command.argv and command.argv[0] not in resolved
+    ]
+    found = [
+        meaning.words[0]
+        for meaning in known
+        if meaning.words and meaning.program is not None
+        if _is_shim(meaning.program) or _is_of_workspace(meaning.program, question)
+    ]
+    return frozenset(name for name in (*unknown, *found) if name is not None)
+
+
+def _not_of_system(question: Question) -> frozenset[str]:
+    """Return the names of the programs that are found outside of the directories of the system."""
+    return frozenset(
+        meaning.words[0]
+        for meaning in question.resolved.commands
+        if meaning.words and meaning.words[0] is not None
+        if meaning.program is not None and not meaning.program.startswith(SYSTEM_DIRECTORIES)
     )
+
+
+def _is_of_workspace(program: str, question: Question) -> bool:
+    root = question.session_root.rstrip("/") + "/"
+    return program.startswith(root) and not program.startswith(SYSTEM_DIRECTORIES)
 
 
 def _is_shim(program: str) -> bool:
@@ -405,7 +452,12 @@ def _nothing_known(seen: CommandView) -> str:
     if seen.problem:
         return f"it cannot be parsed: {seen.problem}"
     if seen.plain is None and seen.doubt:
-        return f"rules do not apply: {seen.doubt}"
+        return f"no rule can match: {seen.doubt}"
+    for command in seen.plain or ():
+        exported = command.argv[1:] if command.argv[0] == "export" else ()
+        for name, sign, _ in (word.partition("=") for word in (*command.assignments, *exported)):
+            if sign:
+                return f"it sets {visible(name)} first, which no rule names"
     return NO_RULE_MATCHES
 
 

@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, EditMode, Shell, Trust
@@ -11,9 +12,10 @@ from whisper_tui.policy.commands.argv import Danger
 from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_commands, inner_commands_of_argv
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
 from whisper_tui.policy.shell.bash_reader import read_script, steps_of
+from whisper_tui.policy.shell.passed_text import PassedText, passed_texts, written_out
 from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain, read_steps
 from whisper_tui.policy.shell.syntax import Script, ShellStep
-from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading, second_steps
+from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading, second_steps, substitutes_just
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class CommandView:
     """Why the text could not be parsed to its end, or None."""
     is_argv: bool
     """True if no shell is involved."""
+    passes_text: bool = False
+    """True if its substitutions do nothing but pass the text of a here-document, and `plain` has that text."""
     steps: tuple[ShellStep, ...] = ()
     """Its commands, assignments and loops, if `plain` is None and all readers agree on words with expansions."""
 
@@ -149,6 +153,11 @@ def _view_of_text(command: Shell) -> CommandView:
     script = read_script(text)
     commands, scripts = inner_commands(script)
     plain, doubt = agreed(text, script)
+    passed = passed_texts(text, script)
+    if passed and (not is_available() or substitutes_just(text, [(each.start, each.end) for each in passed])):
+        written = written_out(text, passed)
+        plain, doubt = agreed(written, read_script(written))
+        commands = tuple(_with_text(command, passed) for command in commands)
     name = command.shell.rsplit("/", 1)[-1]
     if plain is not None and len(commands) >= MOST:
         plain, doubt = None, _too_many(commands) or ""
@@ -163,10 +172,18 @@ def _view_of_text(command: Shell) -> CommandView:
         commands=commands,
         scripts=scripts,
         steps=steps,
+        passes_text=bool(passed) and plain is not None,
         expands=runs_while_expanding(text, scripts, commands),
         problem=next((found.problem for found in scripts if found.problem), None) or _too_many(commands),
         is_argv=False,
     )
+
+
+def _with_text(command: InnerCommand, passed: Sequence[PassedText]) -> InnerCommand:
+    """Return a command with the texts that are passed to it."""
+    values = {(each.start, each.end): each.value for each in passed}
+    argv = tuple(values.get(command.place_of(at), word) for at, word in enumerate(command.argv))
+    return replace(command, argv=argv) if command.places else command
 
 
 def _too_many(commands: tuple[InnerCommand, ...]) -> str | None:

@@ -11,7 +11,7 @@ from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import one_line_beginning, visible
-from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
+from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave, is_remark
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text, error_text, toast_text
@@ -30,11 +30,15 @@ MOST_NAMED = 4
 
 def risk_role(risk: Risk) -> Role:
     """Return the role of a risk."""
+    if is_remark(risk):
+        return "muted"
     return "bad" if is_grave(risk) else "risk"
 
 
 def risk_sign(risk: Risk) -> str:
-    """Return two triangles for a grave risk and one for any other, so that it is visible without colours."""
+    """Return two triangles for a grave risk, one for any other, and a dot for a remark, visible without colours."""
+    if is_remark(risk):
+        return "·"
     return "▲▲" if is_grave(risk) else "▲"
 
 
@@ -44,7 +48,7 @@ def risk_line(record: CallRecord) -> Line:
     unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
-    first = next((risk for risk in risks if is_grave(risk)), risks[0])
+    first = min(risks, key=lambda risk: (not is_grave(risk), is_remark(risk)))
     more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
     gravest = Span(f"{risk_sign(first)} {first.id.replace('-', ' ')}{more}", risk_role(first))
     return (gravest, Span(f" · {NOT_INSPECTED}", "risk")) if unread else (gravest,)

@@ -5,7 +5,7 @@ from tests.mutations.table.edits_of_files import EDITS_OF_FILES
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
 from tests.mutations.table.places import PLACES
 from tests.mutations.table.previews import PREVIEWS
-from tests.mutations.table.what_is_allowed import EXPANDED, WHAT_IS_ALLOWED
+from tests.mutations.table.what_is_allowed import EXPANDED, FORMS_OF_AGENTS, WHAT_IS_ALLOWED
 from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
 from tests.mutations.table.what_is_held import WHAT_IS_HELD
 from tests.mutations.table.what_is_shown import WHAT_IS_SHOWN
@@ -19,6 +19,7 @@ MUTATIONS = (
     *WHAT_WAS_APPROVED,
     *WHAT_IS_ALLOWED,
     *EXPANDED,
+    *FORMS_OF_AGENTS,
     *EDITS_OF_FILES,
     *WHO_COMES_IN,
     *WHAT_IS_BOUNDED,

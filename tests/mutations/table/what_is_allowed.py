@@ -287,6 +287,62 @@ WHAT_IS_ALLOWED = (
     ),
 )
 
+REPORTED = "tests/supervisor/test_reported_lines.py::"
+PLANTED = (REPORTED + "test_a_program_of_the_workspace_with_the_name_of_a_reader_does_not_only_read",)
+NEIGHBOURS = (REPORTED + "test_lines_that_look_like_harmless_ones_are_asked",)
+
+FORMS_OF_AGENTS = (
+    Mutation(
+        "programs of the workspace beside a rule",
+        "whisper_tui.policy.evaluate._permissions",
+        "_from_workspace(question, seen)",
+        "frozenset()",
+        PLANTED,
+    ),
+    Mutation(
+        "the cat that passes a text",
+        "whisper_tui.policy.evaluate._allowed",
+        '"cat" in _from_workspace(question, seen) | _not_of_system(question)',
+        "False",
+        PLANTED,
+    ),
+    Mutation(
+        "git in another repository",
+        "whisper_tui.supervisor.approvals.resolve._stays",
+        "list(found) != [repository] * len(where)",
+        "False",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "options behind operands",
+        "whisper_tui.policy.commands.text_tools.named_words",
+        "taken == 1 or not operands",
+        "True",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "a loop without quotes",
+        "whisper_tui.policy.shell.static_expansion._Expansion._word",
+        "value.beginning is not None and (not quoted)",
+        "False",
+        NEIGHBOURS,
+    ),
+    Mutation(
+        "variables before a command of a rule",
+        "whisper_tui.policy.rules.matching.Permissions.allows",
+        "used.count(_SETS_VARIABLES)",
+        "False",
+        (REPORTED + "test_a_rule_holds_for_nothing_that_only_looks_like_it",),
+    ),
+    Mutation(
+        "prefixes of interpreters",
+        "whisper_tui.policy.rules.grants._prefix",
+        "is_interpreter(argv[0]) or argv[0] in SHELLS | BUILTINS",
+        "False",
+        (REPORTED + "test_a_prefix_is_offered_for_what_is_not_allowed_yet",),
+    ),
+)
+
 EXPANSIONS = "tests/policy/test_expansions.py::"
 ASKED_EXPANSIONS = (EXPANSIONS + "test_expansions_that_could_do_more_are_asked",)
 

@@ -241,6 +241,13 @@ def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
     return GitCommand(tuple(found), min(at, len(argv)))
 
 
+def without_directory(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a git command line without the options `-C DIR` at its beginning, and any other as it is."""
+    while argv[:2] == ("git", "-C") and len(argv) > 3:
+        argv = (argv[0], *argv[3:])
+    return argv
+
+
 def unwrap_git(argv: tuple[str | None, ...]) -> Unwrapped | None:
     """Return the commands that git runs through an alias in its options, `bisect run` or `submodule foreach`."""
     apart = parse_git(argv)
@@ -359,7 +366,7 @@ def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArgum
             operands.append(word)
             at += 1
             continue
-        taken = _option(words, at, allowed, options)
+        taken = take_option(words, at, allowed, options)
         if taken == 0:
             return None
         at += taken
@@ -379,7 +386,8 @@ def following_value(words: Sequence[str], at: int) -> str | None:
     return None if value is None or _LIKE_OPTION.match(value) else value
 
 
-def _option(words: Sequence[str], at: int, allowed: AllowedOptions, options: list[tuple[str, str | None]]) -> int:
+def take_option(words: Sequence[str], at: int, allowed: AllowedOptions, options: list[tuple[str, str | None]]) -> int:
+    """Add the options in a word to `options`, and return how many words they take. 0: one of them is not allowed."""
     word = words[at]
     following = following_value(words, at)
     name, equals, value = word.partition("=")

@@ -45,37 +45,40 @@ def fd(words: Sequence[str]) -> bool:
     return parse_arguments(words, allowed) is not None
 
 
-_SED = allowed_options("nErszul:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox")
+SED = allowed_options("nErszul:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox")
+"""The options of sed that only change how its script is read or its output."""
 
 
 def sed(words: Sequence[str]) -> bool:
     """True if every command of the script only changes the printed text."""
-    given = parse_arguments(words, _SED)
+    given = parse_arguments(words, SED)
     return given is not None and bool(given.operands) and not sed_has_effects(given.operands[0])
 
 
 # no long options: one awk takes such a word for an option and its value, another takes it for the program
-_AWK = allowed_options("F:v:", "", "first")
+AWK = allowed_options("F:v:", "", "first")
+"""The options of awk that run nothing."""
 
 
 def awk(words: Sequence[str]) -> bool:
     """True if the program on the command line neither writes, runs nor loads anything."""
-    given = parse_arguments(words, _AWK)
+    given = parse_arguments(words, AWK)
     if given is None or not given.operands or any(value is None for _, value in given.options):
         return False
     return not awk_has_effects(given.operands[0]) and not any("/inet" in word for word in words)
 
 
-_JQ = allowed_options(
+JQ = allowed_options(
     "acCejMnrRsS",
     "compact-output color-output exit-status join-output monochrome-output null-input raw-input raw-output slurp "
     "sort-keys tab ascii-output",
 )
+"""The options of jq that change its output."""
 
 
 def jq(words: Sequence[str]) -> bool:
     """True if the filter reads nothing but its input."""
-    given = parse_arguments(words, _JQ)
+    given = parse_arguments(words, JQ)
     return given is not None and bool(given.operands) and not jq_reaches_further(given.operands[0])
 
 
@@ -88,6 +91,16 @@ def echo(words: Sequence[str]) -> bool:
 _TEST_WORDS = frozenset(
     "-a -b -c -d -e -f -g -h -k -L -n -N -O -G -p -r -s -S -t -u -w -x -z -eq -ne -lt -le -gt -ge -nt -ot -ef -o".split()
 )
+
+
+def bracket(words: Sequence[str]) -> bool:
+    """True for `[ … ]` around a harmless test."""
+    return words[-1:] == ["]"] and test(words[:-1])
+
+
+def command(words: Sequence[str]) -> bool:
+    """True if `command` only says where it would find programs."""
+    return words[:1] in (["-v"], ["-V"]) and not any(word.startswith("-") for word in words[1:])
 
 
 def test(words: Sequence[str]) -> bool:
@@ -275,6 +288,8 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "echo": echo,
     "date": date,
     "test": test,
+    "[": bracket,
+    "command": command,
     "ps": ps,
     "tput": tput,
     "diff": diff,

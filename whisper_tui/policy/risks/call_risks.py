@@ -3,6 +3,7 @@
 import posixpath
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 from whisper_tui.model.call import Argv, Command, Shell
@@ -10,6 +11,7 @@ from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.commands.argv import Words, parse_git, program_name
+from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import changes_what_runs
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
@@ -28,14 +30,15 @@ _REASSURING = re.compile(
 )
 _SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 """Scripts of which every letter is suspicious inside of a Latin word."""
-_TELLTALE_WORDS: dict[str, re.Pattern[str]] = {
-    "destructive": re.compile(
-        r"delet|remov|clean|clear|drop|destroy|wip|eras|purg|prun|reset|discard|revert|undo|overwrit|forc|kill|stop|shut|"
-        r"uninstall|terminat|publish|rebas|rm\b|trunc|format|unlink|restor|checkout|switch|kasser|löschen|supprim",
-        re.I,
-    ),
-    "privilege": re.compile(r"sudo|root|permission|right|privileg|admin|chmod|own", re.I),
-}
+_TELLTALE = re.compile(
+    r"delet|remov|clean|clear|drop|destroy|wip|eras|purg|prun|reset|discard|revert|undo|overwrit|forc|kill|stop|shut|"
+    r"uninstall|terminat|publish|rebas|rm\b|trunc|format|unlink|restor|checkout|switch|kasser|löschen|supprim|"
+    r"tidy|fresh|replac|renew|recreat|rebuild|redo|restart|roll|fix|sudo|root|permission|right|privileg|admin|own",
+    re.I,
+)
+"""Words with which a description tells that something is removed, replaced, ended, or done with more rights."""
+_DESCRIBED = frozenset({"destructive", "privilege"})
+"""The risks that a description should mention."""
 
 
 def deception_risks(question: Question, seen: CommandView) -> tuple[Risk, ...]:
@@ -94,7 +97,7 @@ def _emoji() -> re.Pattern[str]:
     parts = ("[\U0001f3fb-\U0001f3ff\ufe0f]*".join(map(re.escape, each)) for each in sorted(joined, reverse=True))
     flags = ("".join(chr(0x1F1E6 + ord(letter) - ord("A")) for letter in each) for each in FLAGS.split())
     toned, styled = ("".join(sorted(_characters(each))) for each in (TONED, STYLED))
-    alone = f"[{toned}][\U0001f3fb-\U0001f3ff]|[{styled}]{_STYLE}"
+    alone = f"[{toned}][\U0001f3fb-\U0001f3ff]|[{styled}]{_STYLE}|[0-9#*]{_STYLE}\u20e3"
     return re.compile(f"(?:{'|'.join(parts)})[\U0001f3fb-\U0001f3ff\ufe0f]?|{'|'.join(flags)}|{alone}")
 
 
@@ -122,18 +125,21 @@ def _soothing_words(seen: CommandView) -> tuple[Risk, ...]:
 
 
 def _silent_description(question: Question, seen: CommandView) -> tuple[Risk, ...]:
-    if not question.description.strip():
+    """Find a description that has no word about the command at all: any common word may be a mention."""
+    said = question.description
+    # what is written in letters of another language is not understood
+    if not said.strip() or not said.isascii() or _TELLTALE.search(said):
         return ()
+    stems = {word[:4].lower() for word in _STEM.findall(said)}
     for command, danger in seen.dangers:
-        telling = _TELLTALE_WORDS.get(danger.id)
-        # a description in another language than English is not understood, so only the missing word counts
-        if telling is None or telling.search(question.description):
-            continue
-        if command.name is not None and command.name.lower() in question.description.lower():
-            continue
-        sentence = f"The agent's description does not mention what {visible(command.name or 'it')} does here"
-        return (Risk(id="silent-description", sentence=sentence, span=command.place_of(danger.word)),)
+        words = " ".join(word or "" for each in seen.commands for word in each.argv)
+        if danger.id in _DESCRIBED and stems.isdisjoint(word[:4].lower() for word in _STEM.findall(words)):
+            sentence = f"The agent's description does not mention what {visible(command.name or 'it')} does here"
+            return (Risk(id="silent-description", sentence=sentence, span=command.place_of(danger.word)),)
     return ()
+
+
+_STEM = re.compile(r"[A-Za-z]{3,}")
 
 
 def _empty_variables(question: Question, seen: CommandView) -> tuple[Risk, ...]:
@@ -290,7 +296,8 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
         if shows_environment(command.argv):
             sentence = "Shows environment variables, which often contain keys and passwords"
             return (Risk(id="reads-secrets", sentence=sentence, span=command.place_of(0)),)
-        at = next((at for at, word in enumerate(command.argv) if at and word and _names_private(word)), None)
+        files = named_words(command.argv)
+        at = next((at for at, word in enumerate(command.argv) if at and word and _names_private(word, files)), None)
         if at is not None and command.name in _SHOW_CONTENT and _shows_content(command):
             return (_reads_secret(command.argv[at] or "", command.place_of(at)),)
         for redirection in command.redirections:
@@ -299,7 +306,8 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
                 return (_reads_secret(name, (redirection.target.start, redirection.target.end)),)
     # the supervisor has expanded variables and patterns, which the text alone does not tell
     for meaning in question.resolved.commands:
-        name = next((word for word in meaning.words[1:] if word and _names_private(word)), None)
+        files = named_words(meaning.words)
+        name = next((word for word in meaning.words[1:] if word and _names_private(word, files)), None)
         shown = program_name((*meaning.words, None)[0] or "")
         if name is not None and shown in _SHOW_CONTENT and (shown != "git" or _git_shows_content(meaning.words)):
             return (_reads_secret(name, None),)
@@ -342,7 +350,10 @@ _LOG_OF_NAMES = re.compile(
 """Options of `git log` that show no content of files."""
 
 
-def _names_private(word: str) -> bool:
+def _names_private(word: str, files: Sequence[str | None] | None = None) -> bool:
+    """True if a word names a file with secrets. `files`: the words of its command that may name files at all."""
+    if files is not None and word not in files and not word.startswith("-"):
+        return False
     # a public key lies in the directory of the private ones, and is made to be shown
     return names_secret(word) and not word.endswith((".pub", "/known_hosts"))
 
@@ -497,7 +508,7 @@ def _length(raw: str) -> tuple[Risk, ...]:
 
 
 def _substitution(seen: CommandView) -> tuple[Risk, ...]:
-    if not seen.expands:
+    if not seen.expands or seen.passes_text:
         return ()
     substitutions = [span for script in seen.scripts[:1] for span in script.substitutions]
     if not substitutions:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from whisper_tui.model.verdict import Place
 from whisper_tui.policy.commands.argv import Argv, program_name
+from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.wrapper_files import own_files
 from whisper_tui.policy.commands.wrappers import StandardInput
@@ -179,13 +180,16 @@ def read_paths(words: Argv) -> list[str]:
 
 
 _SHOWS_NAMES = frozenset(
-    "ls dir vdir find gfind fd fdfind stat df tree which whereis type cd pwd test basename dirname realpath readlink "
+    "[ command ls dir vdir find gfind fd fdfind stat df tree which whereis type cd pwd test basename dirname realpath "
+    "readlink "
     "echo printf true false expr seq sleep date exa eza lsd ps pgrep pidof pstree id whoami uname hostname "
     "uptime".split()
 )
 """Programs that show names, sizes and times, but no content of files."""
 
-_OPENS_NOTHING = frozenset("test basename dirname echo printf true false expr seq sleep date id whoami uname".split())
+_OPENS_NOTHING = frozenset(
+    "[ test command basename dirname echo printf true false expr seq sleep date id whoami uname".split()
+)
 """Programs of these to which a path is only a word."""
 
 _LOOKS_THROUGH_TREES = frozenset({"rg", "ag", "tokei"})
@@ -241,7 +245,7 @@ def names_closed_place(commands: Sequence[Argv], cwd: str, root: str) -> bool:
         path is None or _is_private(path, root)
         for argv in commands
         if argv and program_name(argv[0] or "") not in _OPENS_NOTHING
-        for path in _named(argv[1:], [cwd])
+        for path in _named(named_words(argv), [cwd])
     )
 
 
@@ -305,19 +309,9 @@ def _leads_away(argv: Argv, directories: Sequence[str], places: Sequence[Place],
         if not _DEVICES_OF_ALL.fullmatch(place.path)
     ):
         return True
-    if through_trees and any(not _is_searchable(path, root) for path in _named(_searched(argv), directories) if path):
+    if through_trees and any(not _is_searchable(path, root) for path in _named(named_words(argv), directories) if path):
         return True
-    return any(path is None or _is_private(path, root) for path in _named(argv[1:], directories))
-
-
-def _searched(argv: Argv) -> Argv:
-    """Return the words that may be paths to search: all but the pattern, which is the first operand."""
-    if program_name(argv[0] or "") not in {"grep", "egrep", "fgrep", "rg", "ag"}:
-        return argv[1:]
-    if any(re.match(r"-[A-Za-z]*[ef]|--(?:reg|file)", word or "") for word in argv[1:]):
-        return argv[1:]
-    first = next((at for at, word in enumerate(argv) if at and not (word or "").startswith("-")), len(argv))
-    return argv[1:first] + argv[first + 1 :]
+    return any(path is None or _is_private(path, root) for path in _named(named_words(argv), directories))
 
 
 def _named(words: Argv, directories: Sequence[str]) -> Iterator[str | None]:

@@ -1,7 +1,7 @@
 """Standing approvals: their validity and scope, suggested prefixes, and those that are too broad."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from posixpath import commonpath
 from typing import Any
 
@@ -11,7 +11,7 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import unwrap
-from whisper_tui.policy.commands.wrappers import SHELLS, WRAPPERS, StandardInput, is_own_variable
+from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, WRAPPERS, StandardInput, is_own_variable
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
 from whisper_tui.policy.rules.known_programs import RUNNERS
@@ -311,6 +311,7 @@ _LONGER: dict[str, tuple[int, frozenset[str]]] = {
         ("kubectl", 3, "get describe logs rollout config top create apply"),
         ("mise", 3, "exec run"),
         ("dotnet", 3, "tool nuget"),
+        ("flask", 3, "db"),
     )
 }
 """Programs with nested subcommands: how many words name the action, and after which second words."""
@@ -322,13 +323,20 @@ MOST = 4
 """Prefixes suggested for one call."""
 
 
-def suggested_prefixes(spec: CommandSpec) -> tuple[tuple[str, ...], ...]:
-    """Return a prefix for each command of a call, or none at all if one command has no safe prefix."""
+def suggested_prefixes(
+    spec: CommandSpec, is_allowed: Callable[[PlainCommand], bool] = lambda _: False
+) -> tuple[tuple[str, ...], ...]:
+    """Return a prefix for each command of a call, or none at all if one command has no safe prefix.
+
+    `is_allowed`: returns True for a command that needs none, such as `tail` behind `npm test`.
+    """
     plain = view(spec.command).plain
     if plain is None:
         return ()
     found: list[tuple[str, ...]] = []
     for command in plain:
+        if is_allowed(command):
+            continue
         prefix = _prefix(command.argv)
         # one command that would be asked anyway makes the others useless
         if prefix is None or scope_problem(PrefixScope(words=prefix), spec) is not None:
@@ -346,6 +354,9 @@ def _prefix(argv: tuple[str, ...]) -> tuple[str, ...] | None:
         length = 3
     elif known is not None and argv[1:2] and argv[1] in known[1]:
         length = known[0]
+    # the words behind a script are its own, and may be anything
+    if is_interpreter(argv[0]) or argv[0] in SHELLS | BUILTINS:
+        return None
     if len(argv) < length or "/" in argv[0]:
         return None
     return argv[:length] if all(_VERB.match(word) for word in argv[1:length]) else None

@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import product
+from itertools import product, takewhile
 
 from whisper_tui.model.call import Command, CommandSpec
 from whisper_tui.model.verdict import READ_ONLY_RULE, Resolved
-from whisper_tui.policy.commands.argv import Danger, parse_git, program_name
+from whisper_tui.policy.commands.argv import Danger, parse_git, program_name, without_directory
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
 from whisper_tui.policy.commands.read_only_programs import reads_submodules
 from whisper_tui.policy.commands.readings import find_words, read_words
@@ -31,6 +31,7 @@ from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA,
 from whisper_tui.policy.rules.known_programs import says_too_little
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
 from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.static_expansion import is_only_a_name
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import CommandView, Question, agreed, view
 
@@ -126,7 +127,7 @@ def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
 
 def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
     """True if a command begins with these words in some reading and spelling, wherever it has further options."""
-    assigned = [word for word in words if _ASSIGNMENT.match(word)]
+    assigned = list(takewhile(_ASSIGNMENT.match, words))
     words = words[len(assigned) :]
     if not all(assignment in inner.assignments for assignment in assigned) or not words:
         return bool(assigned) and not words and all(assignment in inner.assignments for assignment in assigned)
@@ -254,7 +255,7 @@ def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger])
     prefix = rule.prefix or ()
     if not command.assignments and prefix[:1] != command.argv[:1]:
         return False
-    assigned = tuple(word for word in prefix if _ASSIGNMENT.match(word))
+    assigned = tuple(takewhile(_ASSIGNMENT.match, prefix))
     words = prefix[len(assigned) :]
     if not words or command.assignments != assigned or command.argv[: len(words)] != words:
         return False
@@ -381,6 +382,9 @@ CHANGES_SHELL = frozenset(
 ) | (EVALUATING - {"test", "printf", "["})
 """Builtins that may change the meaning of later words of the same text."""
 
+_BASH = frozenset({"bash", "/bin/bash", "/usr/bin/bash"})
+"""The names by which agents start bash."""
+
 DEEPEST = 4
 """Nested wrappers through which an allow rule holds."""
 
@@ -389,6 +393,10 @@ READ_ONLY = Rule(name=READ_ONLY_RULE, anything=True, justification="it only read
 
 READ_ONLY_WITHOUT_SANDBOX = READ_ONLY.model_copy(update={"sandbox": False})
 """The same for programs that need no sandbox, because they cannot do anything else with any options."""
+
+
+_SETS_VARIABLES = READ_ONLY.model_copy(update={"justification": "it only reads, with variables that it sets"})
+"""The list for `export` before commands that only read."""
 
 
 @dataclass(frozen=True)
@@ -400,15 +408,24 @@ class Permissions:
     git_is_neutral: bool
     git_modules: bool = False
     """True if the repository has submodules."""
+    git_stays: bool = False
+    """True if git finds this repository wherever the text moves, so that a `cd` before it changes nothing."""
+    unsure: frozenset[str] = frozenset()
+    """Names of programs that may come from the workspace: the read-only list does not hold for them."""
+    elsewhere: frozenset[str] = frozenset()
+    """Names of programs that are not those of the system, and so always need a sandbox."""
 
     def allows(self, commands: Sequence[PlainCommand]) -> tuple[Rule, ...] | None:
         """Return the rules that together allow all commands, or None if one command is not allowed."""
-        if _changes_directory_before_git(commands):
+        if not self.git_stays and _changes_directory_before_git(commands):
             return None
         found = [self._one(command, 0) for command in commands]
         if any(rules is None for rules in found):
             return None
         used = tuple(dict.fromkeys(rule for rules in found for rule in rules or ()))
+        # a rule does not say with which variables its command may run
+        if used.count(_SETS_VARIABLES) and any(rule.name != READ_ONLY.name for rule in used):
+            return None
         if len({rule.name for rule in used} | {READ_ONLY.name}) > 1 and self._reads_with_git(commands, found):
             return None  # a git that only looks is held to one repository, which others in the same text would inherit
         return used
@@ -428,15 +445,23 @@ class Permissions:
         if opens or command.assignments or depth >= DEEPEST:
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
+        if self.read_only and not command.background and not dangers and _only_exports(command):
+            return (_SETS_VARIABLES,)
         if self.read_only and not command.background and not dangers and self._is_read_only(command):
-            return (READ_ONLY_WITHOUT_SANDBOX if needs_no_sandbox(command.argv) else READ_ONLY,)
+            is_harmless = needs_no_sandbox(command.argv) and command.argv[0] not in self.elsewhere
+            return (READ_ONLY_WITHOUT_SANDBOX if is_harmless else READ_ONLY,)
         return self._behind(command, depth)
 
+    def allows_by_itself(self, command: PlainCommand) -> bool:
+        """True if a rule or the read-only list allows one of the commands."""
+        return self._one(command, 0) is not None
+
     def _is_read_only(self, command: PlainCommand) -> bool:
-        if fails_in_sandbox(command.argv):
+        if fails_in_sandbox(command.argv) or command.argv[0] in self.unsure:
             return False
         neutral = self.git_is_neutral and not (self.git_modules and reads_submodules(command.argv))
-        return only_reads(command.argv, git_is_neutral=neutral)
+        argv = without_directory(command.argv) if self.git_stays else command.argv
+        return only_reads(argv, git_is_neutral=neutral)
 
     def _rule(self, command: PlainCommand, dangers: Sequence[Danger], opens: bool) -> Rule | None:
         if any(danger.id == "opaque" and danger.word >= len(command.argv) for danger in dangers):
@@ -453,9 +478,9 @@ class Permissions:
 
     def _behind(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         """Return the rules that allow the commands inside a wrapper, if allow rules hold through it."""
-        if command.argv[0] not in ALLOW_LOOKS_THROUGH | {"bash"}:
+        if command.argv[0] not in ALLOW_LOOKS_THROUGH | _BASH:
             return None
-        if command.argv[0] == "bash" and (len(command.argv) != 3 or command.argv[1] not in {"-c", "-lc"}):
+        if command.argv[0] in _BASH and (len(command.argv) != 3 or command.argv[1] not in {"-c", "-lc"}):
             return None  # every other option can name a file that bash reads first
         unwrapped = unwrap(command.argv, StandardInput(has_input=True))
         if unwrapped is None or unwrapped.opaque is not None:
@@ -470,7 +495,8 @@ class Permissions:
                 return None
             inside.extend(replace(each, background=each.background or command.background) for each in plain)
         found = [self._one(each, depth + 1) for each in inside]
-        if not found or any(rules is None for rules in found) or _changes_directory_before_git(inside):
+        moves = not self.git_stays and _changes_directory_before_git(inside)
+        if not found or moves or any(rules is None for rules in found):
             return None
         return tuple(rule for rules in found for rule in rules or ())
 
@@ -480,6 +506,17 @@ def _may_change(command: PlainCommand, rule: Rule) -> bool:
     if command.argv[0] not in CHANGES_SHELL:
         return True
     return rule.anything or (rule.prefix is not None and len(rule.prefix) > 1)
+
+
+def _only_exports(command: PlainCommand) -> bool:
+    """True if a command only sets variables that no reader is known to obey."""
+    words = [word.partition("=") for word in command.argv[1:]]
+    return (
+        command.argv[0] == "export"
+        and bool(words)
+        and all(sign and name.isidentifier() and name.isascii() for name, sign, _ in words)
+        and not any(changes_what_runs(name) or not is_only_a_name(name) for name, _, _ in words)
+    )
 
 
 def _changes_directory_before_git(commands: Sequence[PlainCommand]) -> bool:

@@ -129,8 +129,12 @@ class _Expansion:
         beginning: str | None = None
         for kind, text in word:
             if kind in {"name", "quoted name"}:
-                value = self._value(text, known, quoted=kind == "quoted name")
-                if beginning is None and value.beginning is not None:
+                quoted = kind == "quoted name"
+                value = self._value(text, known, quoted=quoted)
+                if value.beginning is not None and not quoted:
+                    # a file may appear whose name holds blanks, at which bash splits it into any words
+                    beginning = ""
+                elif value.beginning is not None and beginning is None:
                     beginning = "".join(part for part, _ in signs) + value.beginning
                 signs.append((value.text, False))
             elif kind == "bare":
@@ -157,8 +161,7 @@ class _Expansion:
             value = ExpandedWord(self._home)
         if value is None:
             raise NotPlain(f"it contains a variable whose value is not certain: {name}")
-        # a name that appears later may hold blanks, at which bash would split it
-        if not quoted and (value.beginning is not None or not _UNSPLIT.fullmatch(value.text)):
+        if not quoted and not _UNSPLIT.fullmatch(value.text):
             raise NotPlain(f"it contains a variable without quotes that bash may split: {name}")
         return value
 
@@ -191,11 +194,16 @@ def _assignment(word: ShellWord) -> tuple[str, str]:
 
 def _check_name(name: str, steps: Sequence[ShellStep], *, loop: bool = False) -> None:
     """Raise `NotPlain` if a variable means something to bash or to other programs, or is set twice."""
-    if _OF_BASH.fullmatch(name) or is_withheld(name):
+    if not is_only_a_name(name):
         raise NotPlain(f"it sets {name}, which changes how commands run")
     kinds = [step.kind for step in steps for each in _names_of(step) if each == name]
     if "set" in kinds and (loop or len(kinds) > 1):
         raise NotPlain(f"it sets {name} more than once")
+
+
+def is_only_a_name(name: str) -> bool:
+    """True if a variable means nothing to bash, as far as is known, and nothing to the programs of readers."""
+    return not (_OF_BASH.fullmatch(name) or is_withheld(name))
 
 
 def _with_home(word: ShellWord, home: str) -> ShellWord:

@@ -20,9 +20,13 @@ from whisper_tui.policy.shell.syntax import (
 
 # letters beyond ASCII are allowed, and `_unquoted` refuses those that are invisible
 _WORD = re.compile(r"(?:[A-Za-z0-9_./,:=@%+^!~#-]|[^\x00-\x7f])+")
-_BRACES = re.compile(r"\{\}|\{[0-9]+\}")
+# signs that mean nothing to bash where they stand; a bracket only as a word of its own
+_INERT = re.compile(r"\{\}|\{[0-9]+\}|\$(?=[ \t\n;&|]|\Z)")
+_BRACKET = re.compile(r"[\[\]](?=[ \t\n;&|]|\Z)")
 _SINGLE = re.compile(r"'([^'\x00-\x08\x0b-\x1f\x7f]*)'")
-_DOUBLE = re.compile(r'"((?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~])*)"')
+# a dollar sign before anything else begins no expansion, as in `"foo$"` and `"a$|b$"`
+_DOLLAR = r"\$(?=[ \t\n\"'|)/\\.,:;=%&+^\]}~<>])"
+_DOUBLE = re.compile(rf'"((?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~]|{_DOLLAR})*)"')
 _ESCAPED = re.compile(r"\\([ -~])")
 _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
@@ -37,7 +41,7 @@ _BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
 _NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # a set of other characters may mean one thing to one reader and another thing to bash
 _PATTERN = re.compile(r"[*?]|\[[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*\]")
-_DOUBLE_TEXT = re.compile(r'(?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~])+')
+_DOUBLE_TEXT = re.compile(rf'(?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~]|{_DOLLAR})+')
 _LOOP = re.compile(r"for[ \t]+([A-Za-z_][A-Za-z0-9_]*)[ \t]+in(?=[ \t])")
 _DO = re.compile(r"do(?=[ \t\n])")
 _DONE = re.compile(r"done(?=[ \t\n;&|]|\Z)")
@@ -326,7 +330,7 @@ class _PlainReader:
                 parts.append(("quoted", _DOUBLE_ESCAPE.sub(r"\1", match[1])))
             elif match := _ESCAPED.match(self._text, self._at):
                 parts.append(("quoted", match[1]))
-            elif match := _BRACES.match(self._text, self._at):
+            elif match := self._inert(first=self._at == start):
                 parts.append(("bare", match[0]))
             elif self._text[self._at] in " \t\n;&|<>":
                 break
@@ -336,6 +340,10 @@ class _PlainReader:
                 raise NotPlain(_reason(self._text, self._at))
             self._at = match.end()
         return shell_word(parts) if self._at > start else None
+
+    def _inert(self, *, first: bool) -> re.Match[str] | None:
+        """Match a sign that stands for itself."""
+        return _INERT.match(self._text, self._at) or (_BRACKET.match(self._text, self._at) if first else None)
 
     def _expansion(self, parts: list[Part]) -> bool:
         """Read an expansion that `static_expansion` knows. False if there is none."""
@@ -430,6 +438,8 @@ def _without_files(made: _Unfinished) -> None:
 def _reason(text: str, at: int) -> str:
     if text.startswith("<<<", at):
         return "it contains a here-string (<<<)"
+    if (keyword := text[at : at + 2]) in KEYWORDS and not text[at + 2 : at + 3].strip():
+        return f"it contains the shell keyword {keyword!r}"
     match character := text[at]:
         case "$" | "`":
             return "it contains a variable or a substitution"

@@ -1,5 +1,6 @@
 """An independent second reading by tree-sitter's grammar of bash, which must agree with the strict one."""
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _LISTS = frozenset({"program", "list", "pipeline"})
+_EXPRESSIONS = frozenset({"unary_expression", "binary_expression"})
 _SILENT = frozenset({"comment", "heredoc_body", "\n", ";", "&", "&&", "||", "|", "|&", ";;"})
 _DEEPEST = 400
 _PARSING = Lock()
@@ -68,6 +70,25 @@ def second_steps(text: str, *, expands: bool = True) -> tuple[ShellStep, ...] | 
     return tuple(ShellStep(kind, tuple(words)) for kind, words in collected.found)
 
 
+def substitutes_just(text: str, spans: Iterable[tuple[int, int]]) -> bool:
+    """True if the tree of a text has a substitution in quotes at each of these spans, and no other."""
+    parser = _parser()
+    if parser is None:
+        return False
+    with _PARSING:
+        tree = parser.parse(text.encode("utf-8", "surrogatepass"))
+    wanted = [tuple(len(text[:at].encode("utf-8", "surrogatepass")) for at in (start, end)) for start, end in spans]
+    found, open_nodes = [], [tree.root_node]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node.type in {"command_substitution", "process_substitution"}:
+            whole = node.parent is not None and node.parent.type == "string" and node.parent.named_child_count == 1
+            found.append((node.parent.start_byte, node.parent.end_byte) if node.parent is not None and whole else None)
+        else:
+            open_nodes += node.children
+    return not tree.root_node.has_error and sorted(map(str, found)) == sorted(map(str, wanted))
+
+
 class _Collector:
     """Collects the commands of a tree."""
 
@@ -90,6 +111,10 @@ class _Collector:
             self.found.append(("run", self._words(node)))
         elif node.type == "redirected_statement":
             self._redirected(node, depth + 1)
+        elif node.type == "test_command" and node.children[0].type == "[":
+            self.found.append(("run", list(self._leaves(node))))
+        elif node.type == "declaration_command" and node.children[0].type == "export":
+            self.found.append(("run", list(self._exported(node))))
         elif self._expands and node.type == "variable_assignment":
             self.found.append(("set", [self._assignment(node)]))
         elif self._expands and node.type == "variable_assignments":
@@ -98,6 +123,24 @@ class _Collector:
             self._loop(node, depth + 1)
         else:
             raise _Disagrees
+
+    def _leaves(self, node: "Node") -> Iterator[ShellWord]:
+        """Yield the words of `[ … ]`, of which the tree makes expressions."""
+        for child in node.children:
+            if child.type in _EXPRESSIONS:
+                yield from self._leaves(child)
+            elif child.child_count or child.is_named:
+                yield self._value(child)
+            else:
+                yield shell_word([("bare", _source(child))])
+
+    def _exported(self, node: "Node") -> Iterator[ShellWord]:
+        """Yield the words of `export`, which the tree takes for a keyword."""
+        for child in node.children:
+            if child.type in {"export", "variable_name"}:
+                yield shell_word([("bare", _source(child))])
+            else:
+                yield self._assignment(child) if child.type == "variable_assignment" else self._value(child)
 
     def _loop(self, node: "Node", depth: int) -> None:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
@@ -126,10 +169,15 @@ class _Collector:
             raise _Disagrees
         before = len(self.found)
         self._statement(body, depth)
+        end = body.end_byte
         for child in node.children:
             if child == body:
                 continue
-            words = self._behind(child)
+            # the tree has no node for a single dash before `<<`
+            skipped = (node.text or b"")[end - node.start_byte : child.start_byte - node.start_byte].strip()
+            words = [shell_word([("bare", "-")])] if skipped == b"-" else []
+            words += self._behind(child)
+            end = child.end_byte
             if words:
                 if len(self.found) == before or self.found[-1][0] != "run":
                     raise _Disagrees
@@ -201,7 +249,7 @@ class _Collector:
                 ):
                     raise _Disagrees
                 return [part for child in node.children for part in self._parts(child)]
-            case "{" | "}":
+            case "{" | "}" | "$":
                 return [("bare", node.type)]
             case "brace_expression" if self._expands:
                 return [("bare", _source(node))]
@@ -215,7 +263,8 @@ class _Collector:
         source, parts = (node.text or b""), list[Part]([("quoted", "")])
         at = 1
         for child in node.children[1:-1]:
-            if child.type == "string_content":
+            # `$` before a blank is text, and so is one that has no node of an expansion
+            if child.type in {"string_content", "$"} or _source(child)[:2] in {"$ ", "$\t", "$\n"}:
                 continue
             if not self._expands or child.type not in {"simple_expansion", "expansion"}:
                 raise _Disagrees

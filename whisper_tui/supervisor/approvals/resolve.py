@@ -12,8 +12,11 @@ from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
 from whisper_tui.model.effects import CodeEffect
-from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Resolved, Risk, RunCode, Verdict
+from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Repository, Resolved, Risk, RunCode, Verdict
+from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import helpers_of
+from whisper_tui.policy.commands.text_tools import named_words
+from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
 from whisper_tui.policy.view import CommandView, view
 from whisper_tui.supervisor.approvals.command_files import (
@@ -41,7 +44,7 @@ def find_places(seen: CommandView, cwd: str, own: Sequence[str]) -> tuple[Place,
     found: list[Place] = []
     directories = [cwd]
     for at, command in enumerate(seen.commands):
-        words = [word for word in command.argv[1:] if word is not None]
+        words = [word for word in named_words(command.argv) if word is not None]
         # `grep -r` and its like search the working directory if no path is given.
         if searches_trees(command.argv):
             words.append(".")
@@ -75,6 +78,46 @@ def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
         return None
     # The journal takes no name that is not UTF-8.
     return Place(command=at, path=os.fsencode(real).decode(errors="backslashreplace"), kind=kind)
+
+
+def _stays(seen: CommandView, cwd: str, repository: Repository) -> bool:
+    """True if git finds the same repository wherever a plain text changes to."""
+    if seen.plain is None:
+        return False
+    directories = [cwd]
+    for command in seen.commands:
+        targets = _targets(command)
+        if targets is None:
+            return False
+        where = directories
+        for target in targets:
+            named = [os.path.join(directory, target) for directory in where]  # noqa: PTH118
+            where = [os.path.normpath(path) for path in named]
+            # behind a link, the shell resolves `..` by another path than git
+            if any(host_files.realpath(path) != plain for path, plain in zip(named, where, strict=True)):
+                return False
+            found = (find_repository(path).repository for path in where if host_files.is_directory(path))
+            if list(found) != [repository] * len(where):
+                return False
+        if command.name == "cd":
+            directories = list(dict.fromkeys((*directories, *where)))
+        if len(directories) > MOST_DIRECTORIES:
+            return False
+    return True
+
+
+def _targets(command: InnerCommand) -> list[str] | None:
+    """Return the directories into which a command changes, one after the other. None: they are not certain."""
+    if command.name in {"cd", "pushd", "popd"}:
+        target = command.argv[1] if len(command.argv) == 2 and command.argv[0] == "cd" else None
+        return [target] if target and not target.startswith(("-", "~")) else None
+    if command.name != "git":
+        return []
+    parsed = parse_git(command.argv)
+    if parsed is None:
+        return None
+    values = [value for name, value, _ in parsed.options if name == "-C"]
+    return [value or "" for value in values] if all(values) else None
 
 
 _NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
@@ -152,6 +195,7 @@ def _with_meaning(
         own_shell=resolved.own_shell,
         git_is_neutral=neutral,
         repository=repository,
+        git_stays=repository is not None and _stays(seen, cwd, repository),
         places=find_places(seen, cwd, own),
         helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
         shell=os.path.basename(host_files.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119

@@ -265,10 +265,19 @@ def _inherited(record: CallRecord, environment: Mapping[str, str], root: str) ->
         workspaces = tuple(os.path.realpath(path) for path in (root, record.spec.cwd) if path)
         return {name: value for name, value in environment.items() if not _runs_unseen(name, value, workspaces)}
     rules = _rules_of(record)
-    if READ_ONLY.name in rules or (record.sandbox is not None and record.sandbox.kind == "read-only"):
-        added = read_only_environment(record.spec, record.resolved, alone=rules == {READ_ONLY.name})
+    alone = rules == {READ_ONLY.name}
+    if alone or (record.sandbox is not None and record.sandbox.kind == "read-only"):
+        added = read_only_environment(record.spec, record.resolved, alone=alone)
         return minimal_environment(environment, record.sandbox) | added
-    return {name: value for name, value in environment.items() if not is_withheld(name)}
+    kept = {name: value for name, value in environment.items() if not is_withheld(name)}
+    # `pytest | tail` finds its programs as `pytest` does; in another directory, a relative PATH would name others
+    return kept | _absolute_path(kept) | NO_PAGER if READ_ONLY.name in rules else kept
+
+
+def _absolute_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the directories of `PATH` that are the same wherever a program is looked for."""
+    path = environment.get("PATH")
+    return {} if path is None else {"PATH": ":".join(each for each in path.split(":") if each.startswith("/"))}
 
 
 _READ_FIRST = frozenset({"BASH_ENV", "ENV"})
