@@ -114,7 +114,7 @@ ASKED = {
         "a=src ls $a", "a=src; ls ${a%c}", "a=src; ls ${#a}", "echo $a; a=1", "a=~; ls $a", "a=x:~; ls $a",
     ),
     "bash would split or expand a value": (
-        "a='x y'; ls $a", "a='*'; ls $a", "a=; ls $a", "a='x\ty'; ls x$a", 'for f in *.py; do wc -l $f; done',
+        "a='x y'; ls $a", "a='*'; ls $a", "a=; ls $a", "a='x\ty'; ls x$a", 'for f in *.py; do sort $f; done',
         "a=*; ls $a", "a={x,y}; ls $a",
     ),
     "a variable changes how commands run": (

@@ -1,8 +1,11 @@
 """Imported rules allow no more here than in their own program, and rules that were not imported are reported."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from whisper_tui.cli.client_rules import import_rules
+from whisper_tui.cli.client_rules import import_rules, outside_of_system
 from whisper_tui.policy.rules.rules_toml import is_about
 
 CLAUDE = """{"permissions": {
@@ -57,6 +60,63 @@ decision = "allow"
         (("npm", "test"), "run_shell_command"),
     ]
     assert len(carried.left) == 2
+
+
+def permissions(**entries: list[str]) -> str:
+    return json.dumps({"permissions": entries})
+
+
+def test_parentheses_that_claude_code_escapes_are_those_of_the_command() -> None:
+    allow, deny = (
+        [r'Bash(python3 -c "print\(1\)")', r"Bash(npm run x\(y:*)"],
+        [r'Bash(echo "a\(b\)")', r"Edit(src/\(a\)/**)"],
+    )
+    carried = import_rules("settings.json", permissions(allow=allow, deny=deny))
+    (code, *_) = carried.of("allow")
+    assert is_about("allow", code, 'python3 -c "print(1)"')
+    assert not is_about("allow", code, 'python3 -c "print(2)"')
+    assert any(is_about("deny", rule, 'echo "a(b)"') for rule in carried.of("deny"))
+    assert "src/(a)/**" in {rule.path for rule in carried.of("deny")}
+
+
+def test_a_denial_with_backslashes_holds_in_both_readings() -> None:
+    carried = import_rules(
+        "settings.json", permissions(deny=[r"Bash(grep 'a\\|b' f)"], allow=[r"Bash(grep 'a\\|b' f)"])
+    )
+    for text in (r"grep 'a\|b' f", r"grep 'a\\|b' f"):
+        assert any(is_about("deny", rule, text) for rule in carried.of("deny")), text
+    assert [rule.text for rule in carried.of("allow")] == [r"grep 'a\|b' f"]
+
+
+def test_imported_rules_get_a_sandbox_in_which_their_commands_work() -> None:
+    entries = ("git add:*", "mkdir:*", "npm run build:*", "ls:*", "git log:*", "npm install", "docker compose up:*")
+    carried = import_rules("settings.json", permissions(allow=[f"Bash({each})" for each in entries]))
+    assert {rule.name: (rule.sandbox, rule.network) for rule in carried.of("allow")} == {
+        "Bash(git add:*)": ("workspace", False),
+        "Bash(mkdir:*)": ("workspace", False),
+        "Bash(npm run build:*)": ("workspace", False),
+        "Bash(ls:*)": (None, False),
+        "Bash(git log:*)": (None, False),
+        "Bash(npm install)": ("workspace", True),
+        "Bash(docker compose up:*)": ("workspace", False),
+    }
+    assert [sentence.partition(")")[0] for sentence in carried.failing] == [
+        "allow Bash(npm install",
+        "allow Bash(docker compose up:*",
+    ]
+    assert not import_rules("settings.json", permissions(deny=["Bash(mkdir:*)"])).of("deny")[0].sandbox
+
+
+def test_an_import_names_the_programs_that_no_sandbox_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pytest", "tox"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    carried = import_rules(
+        "settings.json", permissions(allow=["Bash(pytest:*)", "Bash(mkdir:*)"], deny=["Bash(tox:*)"])
+    )
+    (sentence,) = outside_of_system(carried)
+    assert sentence.startswith(f"allow Bash(pytest:*): no sandbox opens {tmp_path}/pytest")
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.rules", "x.toml", "x.txt"])

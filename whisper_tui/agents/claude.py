@@ -476,15 +476,24 @@ def rules_in(text: str) -> ImportedRules:
     imported = ImportedRules()
     effects: tuple[Effect, ...] = ("deny", "ask", "allow")
     for effect in effects:
-        for entry in permissions.get(effect, []):
-            _import_permission(effect, str(entry), imported)
+        for entry in map(str, permissions.get(effect, [])):
+            meant = _ESCAPED.sub(r"\1", entry)
+            _import_permission(effect, entry, meant, imported)
+            # a person may have written the backslashes, so a rule that denies or asks holds in both readings
+            if effect != "allow" and meant != entry:
+                _import_permission(effect, entry, entry, imported)
     return imported
 
 
-def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> None:
-    match = _PERMISSION.match(entry)
+_ESCAPED = re.compile(r"\\([()\\])")
+"""Claude Code escapes parentheses and backslashes in the rules that it writes."""
+
+
+def _import_permission(effect: Effect, entry: str, meant: str, imported: ImportedRules) -> None:
+    """Import a rule. `meant`: its text without escapes."""
+    match = _PERMISSION.match(meant)
     if match is None:
-        rule = _tool_rule(entry)
+        rule = _tool_rule(entry, meant)
         if rule is None:
             imported.left.append(f"{effect} {entry}: it is not about a supervised tool, or cannot be expressed")
         else:
@@ -506,12 +515,12 @@ def _import_permission(effect: Effect, entry: str, imported: ImportedRules) -> N
 _TOOL = re.compile(r"(?P<tool>\w+?)(?:\((?P<inside>.*)\))?\Z", re.DOTALL)
 
 
-def _tool_rule(entry: str) -> Rule | None:
+def _tool_rule(entry: str, meant: str) -> Rule | None:
     """Return the rule for a permission that is not about the shell. None: no rule can express it."""
     if entry.startswith("mcp__"):
         server, _, tool = entry.removeprefix("mcp__").partition("__")
         return server_rule(entry, server, tool) if server and server != SERVER else None
-    match = _TOOL.match(entry)
+    match = _TOOL.match(meant)
     if match is None:
         return None
     tool, inside = match["tool"], match["inside"]

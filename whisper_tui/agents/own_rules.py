@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from whisper_tui.model.verdict import client_rule_name
+from whisper_tui.policy.commands.argv import program_name
+from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, only_reads
+from whisper_tui.policy.risks.network_commands import reaches_network
 from whisper_tui.policy.rules.grants import is_too_broad
 from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule, Rules, host_problem, path_problem
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain
@@ -22,6 +25,8 @@ class ImportedRules:
     """One sentence with the reason for each rule that was not imported."""
     uncertain: list[str] = field(default_factory=list)
     """The rules among them that deny or ask about commands, in the file's own words."""
+    failing: list[str] = field(default_factory=list)
+    """One sentence with the reason for each rule whose commands may fail in a sandbox."""
 
     def of(self, effect: Effect) -> tuple[Rule, ...]:
         """Return the rules with an effect."""
@@ -32,8 +37,28 @@ class ImportedRules:
         broad = rule.anything and not is_server_rule(rule)
         if effect == "allow" and (broad or (rule.prefix is not None and is_too_broad(rule.prefix))):
             self.left.append(f"{source}: it would allow nearly anything; write it by hand if you want that")
+        elif effect == "allow" and not is_tool_rule(rule):
+            self.rules.append((effect, self._in_sandbox(rule, source)))
         else:
             self.rules.append((effect, rule))
+
+    def _in_sandbox(self, rule: Rule, source: str) -> Rule:
+        """Return a rule with the sandbox in which its commands work, which is no wider than what the client permits."""
+        words = (rule.program,) if rule.program else rule.prefix or literal_words(rule.text or "") or ()
+        if words and only_reads(words, git_is_neutral=True) and not fails_in_sandbox(words):
+            return rule
+        if words and fails_in_sandbox(words):
+            self.failing.append(
+                f"{source}: {words[0]} asks another process, which no sandbox opens; "
+                "set sandbox = false in its rule if it may run with all your rights"
+            )
+        network = bool(words) and reaches_network(words, program_name(words[0]))
+        if network and not fails_in_sandbox(words):
+            self.failing.append(
+                f"{source}: its sandbox has a network, but opens no keys or settings in your home directory; "
+                "set sandbox = false in its rule if it needs them"
+            )
+        return rule.model_copy(update={"sandbox": "workspace", "network": network})
 
 
 def is_server_rule(rule: Rule) -> bool:

@@ -1,6 +1,7 @@
 """The rules of agent clients: found in their files and kept up to date, or imported from a file that a user names."""
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSou
 from whisper_tui.agents.profile import ClientProfile, RuleFormat
 from whisper_tui.model.call import Session
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.system.landlock_rules import PROGRAM_DIRECTORIES
 
 LONGEST = 1024 * 1024
 """The size in bytes above which a file is not read."""
@@ -114,6 +116,19 @@ def import_rules(name: str, text: str, kind: str | None = None) -> ImportedRules
         known = [f"{ending} ({', '.join(titles)})" for ending, titles in endings.items()]
         raise ValueError(f"its name does not end in {', '.join(known[:-1])} or {known[-1]}")
     return chosen.read(text)
+
+
+def outside_of_system(imported: ImportedRules) -> Iterable[str]:
+    """Yield a sentence for each imported rule whose program no sandbox opens, because it is none of the system."""
+    system = tuple(directory + "/" for directory in PROGRAM_DIRECTORIES)
+    for rule in imported.of("allow"):
+        program = rule.prefix[0] if rule.prefix else rule.program
+        found = shutil.which(program) if program and "/" not in program else None
+        if rule.sandbox and found is not None and not os.path.realpath(found).startswith(system):
+            yield (
+                f"allow {rule.name}: no sandbox opens {found}; "
+                "add its directories as execute = […] to the rule, or set sandbox = false"
+            )
 
 
 def _format_of(name: str, text: str, formats: Iterable[RuleFormat]) -> RuleFormat | None:

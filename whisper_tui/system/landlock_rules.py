@@ -15,7 +15,9 @@ _ROOTS = (
 """System directories: everybody can read them, and only the administrator can write to them."""
 _WITH_PRIVATE_FILES = ("/etc", "/var/log", "/var/cache/man", "/var/lib/apt")
 """Directories of the system with files that only root may read."""
-_PROGRAMS = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap /run/current-system".split()
+PROGRAM_DIRECTORIES = (
+    "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store /snap /run/current-system".split()
+)
 """Directories with system programs. None of them belongs to a user."""
 _KERNEL = (
     "cpuinfo meminfo stat loadavg version uptime filesystems partitions diskstats swaps modules devices "
@@ -164,7 +166,7 @@ def _stamp(directory: str) -> tuple[int, ...]:
 
 def _rules_of_programs() -> tuple[tuple[str, int], ...]:
     """Return the rules without which no program starts: the system's programs and libraries."""
-    rules = [(path, READ | syscalls.EXECUTE) for path in _distinct(_PROGRAMS)]
+    rules = [(path, READ | syscalls.EXECUTE) for path in _distinct(PROGRAM_DIRECTORIES)]
     rules += [(path, READ) for path in (*_LINKER, *_READABLE_DEVICES)]
     rules += [(os.devnull, _NULL)]
     return tuple(rule for rule in rules if os.path.exists(rule[0]))
@@ -172,7 +174,7 @@ def _rules_of_programs() -> tuple[tuple[str, int], ...]:
 
 def _system_rules() -> tuple[tuple[str, int], ...]:
     """Return the rules of all sandboxes: the system is readable, except for files that only root may read."""
-    rules = [(path, READ | syscalls.EXECUTE if path in _PROGRAMS else READ) for path in _trees()]
+    rules = [(path, READ | syscalls.EXECUTE if path in PROGRAM_DIRECTORIES else READ) for path in _trees()]
     rules += [(path, READ) for path in _READABLE_DEVICES]
     rules += [("/etc", syscalls.READ_DIR)]  # Names may be listed, including those of private files.
     rules += [(os.devnull, _NULL)]

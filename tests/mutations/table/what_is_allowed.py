@@ -144,7 +144,7 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "the read-only list is for this machine",
-        "whisper_tui.policy.evaluate._allowed",
+        "whisper_tui.policy.evaluate._permissions",
         "not question.spec.place",
         "True",
         (PLACES + "test_nothing_runs_at_a_place_because_it_only_reads",),
@@ -427,14 +427,14 @@ EXPANDED = (
     Mutation(
         "expansions: a value that bash may split",
         "whisper_tui.policy.shell.static_expansion._Expansion._value",
-        "not quoted and (value.beginning is not None or not _UNSPLIT.fullmatch(value.text))",
+        "not quoted and (not _UNSPLIT.fullmatch(value.text))",
         "False",
         ASKED_EXPANSIONS,
     ),
     Mutation(
         "expansions: variables with a meaning",
         "whisper_tui.policy.shell.static_expansion._check_name",
-        "_OF_BASH.fullmatch(name) or is_withheld(name)",
+        "not is_only_a_name(name)",
         "False",
         ASKED_EXPANSIONS,
     ),

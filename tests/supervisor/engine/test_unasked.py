@@ -44,11 +44,12 @@ class Place:
         self.supervisor: Supervisor
         self.harness: Harness
 
-    async def open(self, rules: Rules, settings: SupervisorSettings | None = None) -> None:
+    async def open(self, rules: Rules, settings: SupervisorSettings | None = None, **variables: str) -> None:
         home = Directories(config=self.top / "config", state=self.top / "state", runtime=self.top / "run")
         self.supervisor = Supervisor(home, LocalExecutor(self.top / "state" / "runs"), rules=rules, settings=settings)
         await self.supervisor.open()
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C", "API_KEY": "PRIVATE"}
+        environment |= variables
         hello = SessionHello(name="agent", root=str(self.workspace), environment=environment)
         self.harness = Harness(self.supervisor, await self.supervisor.open_session(hello))
 
@@ -238,6 +239,29 @@ async def test_a_rule_without_a_word_about_it_is_read_only_and_one_with_a_word_i
     assert not (made.workspace / "a").exists()
     assert (made.workspace / "b").exists()
     assert (made.elsewhere / "c").exists()
+
+
+async def test_tools_in_a_sandbox_have_caches_of_their_own(tmp_path: Path) -> None:
+    made = Place(tmp_path)
+    (made.workspace / "t.sh").write_text(
+        'for directory in "$XDG_CACHE_HOME" "$npm_config_cache" "$CARGO_HOME" "$GOPATH"; do\n'
+        'mkdir -p "$directory/sub" && touch "$directory/sub/file" && echo "$directory"\ndone\n'
+    )
+    within = Rule(name="within", prefix=("/bin/sh", "t.sh"), sandbox="workspace")
+    cargo = str(made.workspace / "cargo")
+    await made.open(Rules(allow=(within,)), CARGO_HOME=cargo)
+    before = made.tree()
+    try:
+        record = await made.unasked("/bin/sh t.sh")
+        caches = (await made.said(record)).decode().splitlines()
+    finally:
+        await made.supervisor.close()
+    # what lies in the workspace is the project's own
+    assert caches[2] == cargo
+    assert len(caches) == 4
+    assert not [path for path in (caches[0], caches[1], caches[3]) if path.startswith(str(made.home))]
+    assert not [path for path in caches if path != cargo and Path(path).exists()]
+    assert {path for path in made.tree() if path not in before} == {cargo, f"{cargo}/sub", f"{cargo}/sub/file"}
 
 
 async def test_a_human_may_approve_into_a_sandbox(place: Place) -> None:

@@ -428,7 +428,7 @@ def _test(options: Options) -> int:
 
 
 def _import(options: Options) -> int:
-    from whisper_tui.cli.client_rules import import_rules
+    from whisper_tui.cli.client_rules import import_rules, outside_of_system
     from whisper_tui.model.errors import InvalidRequest
     from whisper_tui.policy.rules.rules_toml import rule_text
 
@@ -446,6 +446,8 @@ def _import(options: Options) -> int:
         sys.stdout.write("\n".join(rule_text(effect, rule) for effect, rule in carried.rules))
     for sentence in carried.left:
         sys.stderr.write(f"whisper-tui: not imported: {visible(sentence)}\n")
+    for sentence in (*carried.failing, *outside_of_system(carried)):
+        sys.stderr.write(f"whisper-tui: may fail: {visible(sentence)}\n")
     return DONE
 
 

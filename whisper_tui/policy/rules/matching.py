@@ -445,23 +445,26 @@ class Permissions:
         if opens or command.assignments or depth >= DEEPEST:
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
-        if self.read_only and not command.background and not dangers and _only_exports(command):
-            return (_SETS_VARIABLES,)
-        if self.read_only and not command.background and not dangers and self._is_read_only(command):
-            is_harmless = needs_no_sandbox(command.argv) and command.argv[0] not in self.elsewhere
-            return (READ_ONLY_WITHOUT_SANDBOX if is_harmless else READ_ONLY,)
+        if self.read_only and not command.background and not dangers and (listed := self._listed(command)):
+            return (listed,)
         return self._behind(command, depth)
 
     def allows_by_itself(self, command: PlainCommand) -> bool:
         """True if a rule or the read-only list allows one of the commands."""
         return self._one(command, 0) is not None
 
-    def _is_read_only(self, command: PlainCommand) -> bool:
+    def _listed(self, command: PlainCommand) -> Rule | None:
+        """Return the read-only list as the rule that allows a command, or None."""
+        if _only_exports(command):
+            return _SETS_VARIABLES
         if fails_in_sandbox(command.argv) or command.argv[0] in self.unsure:
-            return False
+            return None
         neutral = self.git_is_neutral and not (self.git_modules and reads_submodules(command.argv))
         argv = without_directory(command.argv) if self.git_stays else command.argv
-        return only_reads(argv, git_is_neutral=neutral)
+        if not only_reads(argv, git_is_neutral=neutral):
+            return None
+        is_harmless = needs_no_sandbox(command.argv) and command.argv[0] not in self.elsewhere
+        return READ_ONLY_WITHOUT_SANDBOX if is_harmless else READ_ONLY
 
     def _rule(self, command: PlainCommand, dangers: Sequence[Danger], opens: bool) -> Rule | None:
         if any(danger.id == "opaque" and danger.word >= len(command.argv) for danger in dangers):

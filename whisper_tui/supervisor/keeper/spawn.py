@@ -140,7 +140,35 @@ def with_private_directory(
         raise no_channel("a temporary directory", error) from None
     asked = order["sandbox"]
     opened = {**order, "sandbox": {**asked, "write": [*asked["write"], os.path.realpath(directory), *terminal]}}
-    return opened, {**environment, "TMPDIR": directory}
+    caches = _caches(environment, asked, os.path.join(directory, "cache")) if asked["write"] else {}
+    return opened, {**environment, **caches, "TMPDIR": directory}
+
+
+_CACHES = {
+    "XDG_CACHE_HOME": ".cache",
+    "npm_config_cache": ".npm",
+    "YARN_GLOBAL_FOLDER": ".yarn/berry",
+    "CARGO_HOME": ".cargo",
+    "GOPATH": "go",
+    "GRADLE_USER_HOME": ".gradle",
+    "DOTNET_CLI_HOME": ".dotnet",
+    "NUGET_PACKAGES": ".nuget/packages",
+    "COMPOSER_HOME": ".config/composer",
+    "BUNDLE_USER_HOME": ".bundle",
+}
+"""The variables with which tools look for their caches, and the usual places of these in a home directory."""
+
+
+def _caches(environment: dict[str, str], opened: dict[str, Any], scratch: str) -> dict[str, str]:
+    """Return the variables for caches that the sandbox does not open: in the command's own temporary directory."""
+    home = environment.get("HOME", "/")
+    paths = [path.rstrip("/") + "/" for name in ("read", "write", "execute") for path in opened[name]]
+    found: dict[str, str] = {}
+    for variable, usual in _CACHES.items():
+        used = os.path.realpath(environment.get(variable) or os.path.join(home, usual)) + "/"
+        if not any(used.startswith(path) for path in paths):
+            found[variable] = os.path.join(scratch, variable.lower())
+    return found
 
 
 def check_unchanged(order: dict[str, Any]) -> None:
