@@ -91,7 +91,7 @@ async def test_an_undo_names_what_changed_since_and_does_nothing(live: LiveBench
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("rm -rf build; make", "make may change more than the files that are named"),
+        ("rm -rf build; make", "make may change files that its words do not name"),
         ("sudo rm -rf build", "sudo runs with the rights of another user"),
         ("docker system prune --force", "docker acts on more than files"),
         ("rm -rf build & true", "a part of it goes on in the background"),

@@ -250,9 +250,10 @@ class Resolved(Value):
     git_is_neutral: bool = False
     """True if git's configuration here is known to run nothing by itself. False: it may, or nobody has looked."""
     repository: Repository | None = None
-    """The repository around the working directory. None: there is none, or it is not known well enough."""
-    git_stays: bool = False
-    """True if git finds this repository in every directory into which the text moves, or `git -C` goes."""
+    """The repository around the working directory, and around every other into which the text moves.
+
+    None: there is none, it is not known well enough, or the text may lead git to another one.
+    """
     places: tuple[Place, ...] = ()
     """Paths in the text that lead elsewhere than they say."""
     helpers: tuple[str, ...] = ()

@@ -226,7 +226,7 @@ def _permissions(question: Question, rules: Rules, seen: CommandView, holding: t
         read_only=bool(rules.read_only) and not question.spec.place and not _reads_too_far(question, seen),
         git_is_neutral=question.resolved.git_is_neutral and not _is_of_a_home(question),
         git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
-        git_stays=question.resolved.git_stays,
+        git_stays=question.resolved.repository is not None,
         unsure=_from_workspace(question, seen),
         elsewhere=_not_of_system(question),
     )
@@ -526,7 +526,7 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
         return ("copies", "") if writes else None
     if name in NAME_FILES:
         return "copies", ""
-    return ("view", "") if by_rule else ("none", f"{name} may change more than the files that are named")
+    return ("view", "") if by_rule else ("none", f"{name} may change files that its words do not name")
 
 
 def _in_view(question: Question, verdict: Verdict, *, confined: bool) -> UndoPlan:

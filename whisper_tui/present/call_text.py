@@ -250,7 +250,7 @@ def _state(record: CallRecord, now: float) -> Line:
         case Waiting(since=since):
             return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Held(since=since):
-            waited = Span(f", not started by its agent for {duration(max(0, now - since))}", "muted")
+            waited = Span(f", but its agent has not started it for {duration(max(0, now - since))}", "muted")
             return (Span("◇ approved", "running"), waited)
         case Queued():
             return (Span("◇ approved", "running"), Span(", about to start", "muted"))

@@ -244,7 +244,7 @@ def _measure(change: PreviewChange) -> str:
     if change.action == "attributes":
         if change.mode_before is not None and change.mode_after is not None and change.mode_before != change.mode_after:
             return f"mode {change.mode_before:o} → {change.mode_after:o}"
-        return "owner, times or extended attributes"
+        return "only its owner, times or attributes"
     if change.below:
         return f"with {count(change.below, 'entry', 'entries')}"
     before, after = change.size_before, change.size_after
@@ -286,10 +286,9 @@ def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
         offer = Span("not kept by itself", "muted"), Span(f"   {key} ", "strong"), Span("runs it reversibly", "muted")
         return (labelled("Undo", offer),)
     if plan.how == "none":
-        return (labelled("Undo", (Span("its changes cannot be taken back: ", "waiting"), *said(plan.why))),)
-    words = "its changes can be taken back: "
-    words += "the files that it names are kept first" if plan.how == "copies" else "they become real when it ends"
-    return (labelled("Undo", (Span(words, "good"),)),)
+        return (labelled("Undo", (Span("no undo: ", "waiting"), *said(plan.why))),)
+    words = "a backup of its files is made first" if plan.how == "copies" else "it is held in a copy until it ends"
+    return (labelled("Undo", (Span(f"can be undone: {words}", "good"),)),)
 
 
 def undo_text(undo: Undo, when: str) -> str:

@@ -317,7 +317,7 @@ def _about_groups(counts: list[str] | None) -> str:
     if counts is None:
         return f"{SIGNS['note']}  runs have no control groups: memory is limited for each process alone. {DELEGATE}"
     if not counts:
-        return f"{SIGNS['note']}  each run has a control group, in which memory is not counted. {DELEGATE}"
+        return f"{SIGNS['note']}  memory is limited for each process alone, not for a run. {DELEGATE}"
     return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
 
 

@@ -495,7 +495,7 @@ def _means_another(before: Resolved, now: Resolved, *, by_human: bool) -> bool:
     if by_human and changes_shell(before, now):
         return True
     if by_human:
-        ignored |= {"repository": None, "git_is_neutral": False, "git_stays": False}
+        ignored |= {"repository": None, "git_is_neutral": False}
     return before.model_copy(update=ignored) != now.model_copy(update=ignored)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from whisper_tui.effects import code_of
 from whisper_tui.effects.code_effects import may_run_code
 from whisper_tui.effects.edit_results import examine
-from whisper_tui.effects.git_repository import find_repository
+from whisper_tui.effects.git_repository import FoundRepository, find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Repository, Resolved, Risk, RunCode, Verdict
@@ -78,6 +78,15 @@ def _place(at: int, path: str, own: Sequence[str]) -> Place | None:
         return None
     # The journal takes no name that is not UTF-8.
     return Place(command=at, path=os.fsencode(real).decode(errors="backslashreplace"), kind=kind)
+
+
+def _repository(seen: CommandView, cwd: str) -> FoundRepository:
+    """Find the repository to which each git of a text belongs."""
+    found = find_repository(cwd)
+    moves = any(_targets(command) != [] for command in seen.commands)
+    if not moves or (found.repository is not None and _stays(seen, cwd, found.repository)):
+        return found
+    return FoundRepository(None, is_neutral=False)
 
 
 def _stays(seen: CommandView, cwd: str, repository: Repository) -> bool:
@@ -184,7 +193,7 @@ def _with_meaning(
     program, cwd = resolved.program or "", resolved.cwd or spec.cwd
     seen, word = view(spec.command), spec.command.words()[0]
     path = spec.environment.get("PATH", environment.get("PATH", os.defpath))
-    repository, neutral = find_repository(cwd) if "git" in seen.names else (None, False)
+    repository, neutral = _repository(seen, cwd) if "git" in seen.names else (None, False)
     # A profile is bound to the approval like a script: by its file, and by its content.
     profile = resolved.own_shell.profile if resolved.own_shell is not None else ""
     scripts = (*find_scripts(spec, cwd, environment), *filter(None, (profile,)))
@@ -195,7 +204,6 @@ def _with_meaning(
         own_shell=resolved.own_shell,
         git_is_neutral=neutral,
         repository=repository,
-        git_stays=repository is not None and _stays(seen, cwd, repository),
         places=find_places(seen, cwd, own),
         helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
         shell=os.path.basename(host_files.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119

@@ -54,7 +54,7 @@ def sandbox_description() -> str:
     """Describe the sandbox for `status` and `doctor`, in one sentence."""
     if sandbox_problem():
         return f"none, because {sandbox_problem()}: commands that need one are asked about"
-    return f"Landlock {landlock_version()} and seccomp confine every command that runs without a human's decision"
+    return f"works (Landlock {landlock_version()}, seccomp), for every command that runs without a human's decision"
 
 
 def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) -> SandboxProfile | None:
