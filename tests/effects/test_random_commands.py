@@ -120,6 +120,8 @@ ln -s a.txt new; echo x > new
 ln dirlink new; echo x > new/c.txt
 cp --parents ../outside/file sub
 cp --parents ../outside/file dirlink
+cp --parents ../outside/new sub/deep
+cp --parents full/new sub
 mkdir -p new; ln -s ../full new/sub; cp --parents sub/c.txt new
 cp -P dirlink new; echo x > new/c.txt
 cp -as "$PWD/a.txt" new; echo x > new

@@ -103,10 +103,13 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
         # An archive keeps links as links.
         links = args.has("a", "archive", "d", "P", "no-dereference", "r", "R", "recursive")
         origin = changes.find(step, source, follow=not links or args.has("L", "dereference"))
-        if origin is None or origin.kind == "absent":
+        if origin is None:
             continue
         if args.has("parents"):
+            # The directories are made before a file is missed.
             _copy_with_parents(step, changes, origin, _Goal(target, source or "", inside))
+        elif origin.kind == "absent":
+            continue
         elif origin.kind == "directory":
             if args.has("r", "R", "recursive", "a", "archive"):
                 _copy_tree(step, args, changes, origin, _Goal(target, source or "", inside))
