@@ -1,26 +1,29 @@
 """A connection that breaks: input arrives once, honest answers about doubt, one near end at a time, other versions."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import random
 import shutil
 import signal
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from tests.interpreter import PYTHON
 from tests.ssh_server import SshServer, needs_sshd
 from tests.supervisor.engine.conftest import alive, until
-from tests.supervisor.places.conftest import PlaceEngine, end_place
+from tests.supervisor.places.conftest import PipeTransport, PlaceEngine, end_place
 from tests.supervisor.places.faults import ROUND_S, one_round
 from whisper_tui.model.ending import Exited, Lost
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.supervisor.places import far_package as packages
 from whisper_tui.supervisor.places import far_runs
-from whisper_tui.supervisor.places.frames import encoded
+from whisper_tui.supervisor.places.frames import GREETING, encoded
 from whisper_tui.supervisor.runs.executor import HasSettled, HasSpawned, NeverRan, RunKey
 
 
@@ -41,6 +44,52 @@ async def test_the_host_process_is_killed_and_the_run_goes_on(engine: PlaceEngin
     assert await engine.ended(key) == Exited(code=5)
     await engine.settled(key)
     assert engine.out(key) == b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+
+
+SAYS_AND_ENDS = "import os, sys; os.close(0); os.write(1, bytes.fromhex(sys.argv[1])); sys.exit('the way is gone')"
+
+
+@pytest.mark.parametrize(
+    "said", [{"needs": "the archive"}, {"hello": 1, "package": "of another version"}], ids=["needs", "another version"]
+)
+async def test_a_program_that_ends_while_something_is_sent_to_it_is_started_again(
+    tmp_path: Path, said: dict[str, Any]
+) -> None:
+    engine = PlaceEngine(tmp_path)
+    firsts = [[PYTHON, "-c", SAYS_AND_ENDS, (GREETING + encoded(said, b"{}")).hex()]]
+
+    class Way(PipeTransport):
+        def command(self, argv: Sequence[str]) -> list[str]:
+            return firsts.pop() if firsts else super().command(argv)
+
+    engine.transport = lambda settings, _near: Way(settings.name)  # type: ignore[method-assign]
+    await engine.open()
+    try:
+        assert not firsts
+        await engine.run("true")
+    finally:
+        await end_place(engine)
+
+
+async def test_a_connection_for_which_this_machine_has_no_room_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, made = PlaceEngine(tmp_path), tempfile.TemporaryFile
+    full = [OSError(errno.ENOSPC, "No space left on device")]
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: _raise(full.pop()) if full else made())
+    engine.reached = lambda: asyncio.sleep(0)  # type: ignore[method-assign]
+    await engine.open()
+    try:
+        await until(lambda: "No space left" in (engine.executor.problem or "") or engine.executor.problem is None)
+        del engine.reached
+        await engine.reached()
+        assert not full
+    finally:
+        await end_place(engine)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 async def test_input_arrives_exactly_once_over_broken_connections(engine: PlaceEngine) -> None:

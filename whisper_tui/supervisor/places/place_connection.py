@@ -144,6 +144,10 @@ class PlaceConnection:
                     attempt = 0
                 self._begun_at = math.inf
                 self._lost(error)
+            except OSError as error:
+                # This machine has no descriptor or no room left. It is tried again, like everything else.
+                self._begun_at = math.inf
+                self._lost(Unavailable(f"the connection cannot be made from here: {error.strerror}"))
             pause = RETRIES_S[min(attempt, len(RETRIES_S) - 1)]
             attempt += 1
             self._retry.clear()
@@ -244,7 +248,7 @@ class PlaceConnection:
             for number, frame in enumerate(news := await frames.next()):
                 match frame.header:
                     case {"needs": str()}:
-                        await asyncio.get_running_loop().sock_sendall(ours, package.data)
+                        await _send_now(ours, package.data)
                     case {"failed": str(message)}:
                         raise _NotGreeted(visible(message[:_LAST_WORDS]))
                     case {"hello": int()}:
@@ -260,7 +264,7 @@ class PlaceConnection:
         package = far_package()
         if hello.get("package") != f"place-{package.digest}.pyz":
             request = encoded({"do": "renew", "id": 0}, json.dumps(self._argv("serve")[1:]).encode())
-            await asyncio.get_running_loop().sock_sendall(ours, request)
+            await _send_now(ours, request)
             with suppress(StreamEnded, TimeoutError):
                 async with asyncio.timeout(_ENDS_WITHIN_S):
                     await frames.skip_rest()
@@ -381,6 +385,12 @@ def _hello(frame: FrameView) -> Hello:
 def _error(answer: Mapping[str, Any]) -> WhisperError:
     kind, message, hint = (visible(str(answer.get(key, ""))[:_LAST_WORDS]) for key in ("error", "message", "hint"))
     return error_from(kind, message, hint)
+
+
+async def _send_now(connected: socket.socket, data: bytes) -> None:
+    """Send something before the greeting. If the program has ended, that and its reason are found by reading."""
+    with suppress(OSError):
+        await asyncio.get_running_loop().sock_sendall(connected, data)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
