@@ -123,6 +123,14 @@ cp --parents ../outside/file dirlink
 cp --parents ../outside/new sub/deep
 cp --parents full/new sub
 mkdir -p new; ln -s ../full new/sub; cp --parents sub/c.txt new
+sed --follow-symlinks -i.bak s/a/b/ ~/rc
+sed --follow-symlinks -i.bak s/o/b/ link
+sed --follow-symlinks --in-place='bak_*' s/a/b/ dirlink/c.txt
+sed --in-p=.bak s/a/b/ b.txt
+sed --in s/o/b/ a.txt
+sort --ou=new a.txt
+rm --re full
+mkdir --pa q/w
 cp -P dirlink new; echo x > new/c.txt
 cp -as "$PWD/a.txt" new; echo x > new
 mv dirlink new; echo x > new/c.txt

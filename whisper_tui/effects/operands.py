@@ -42,7 +42,7 @@ class ParsedWords:
     def _long_option(self, word: str, following: Sequence[str | None]) -> int:
         name, equals, value = word[2:].partition("=")
         full = next((each for each in self._long if each == name), None) or next(
-            (each for each in self._long if len(name) > 2 and each.startswith(name)), None
+            (each for each in self._long if len(name) > 1 and each.startswith(name)), None
         )
         if equals or full is None or not following:
             self.options.append((full or name, value if equals else ""))
@@ -63,19 +63,24 @@ class ParsedWords:
         return 0
 
     def has(self, *names: str) -> bool:
-        """True if one of these options is given; long ones also by a beginning of at least three letters."""
-        return any(
-            given in names or (len(given) > 2 and any(name.startswith(given) for name in names))
-            for given, _ in self.options
-        )
+        """True if one of these options is given; long ones also by a beginning of at least two letters."""
+        return any(self._is_one(given, names) for given, _ in self.options)
 
     def value(self, *names: str) -> str | None:
         """The last value of one of these options. None: it is not given, or only known when it runs."""
-        return next((value for given, value in reversed(self.options) if given in names), None)
+        return next((value for given, value in reversed(self.options) if self._is_one(given, names)), None)
 
     def all(self, *names: str) -> list[str | None]:
         """All values of these options."""
-        return [value for given, value in self.options if given in names]
+        return [value for given, value in self.options if self._is_one(given, names)]
+
+    def _is_one(self, given: str, names: Sequence[str]) -> bool:
+        return given in names or (given not in self._long and is_beginning(given, names))
+
+
+def is_beginning(given: str, names: Iterable[str]) -> bool:
+    """True if an option may be a beginning of one of these. One letter is an option of its own."""
+    return len(given) > 1 and any(name.startswith(given) for name in names)
 
 
 Handler = Callable[[Step, ParsedWords, Changes], None]
@@ -99,9 +104,7 @@ class Program(NamedTuple):
         args = ParsedWords(step.words, self.valued, self.long.split(), self.attached)
         known_names = frozenset(self.known.split())
         for given, _ in args.options if known_names else ():
-            if given not in known_names and not (
-                len(given) > 2 and any(each.startswith(given) for each in known_names)
-            ):
+            if given not in known_names and not is_beginning(given, known_names):
                 changes.unknown(step, "files", f"what its option {given} changes is not known")
         unknowns = len(changes.unknowns)
         self.handler(step, args, changes)

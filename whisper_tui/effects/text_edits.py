@@ -17,22 +17,25 @@ _SED_FLAGS = frozenset({"e", "expression", "i", "in-place", "E", "r", "regexp-ex
 """Options of sed with which its script means the same as without, but for the syntax of patterns."""
 
 
-def _in_place(step: Step, operands: Iterable[str | None], suffix: str, changes: Changes, why: str) -> Iterator[Found]:
+def _in_place(
+    step: Step, operands: Iterable[str | None], suffix: str, changes: Changes, why: str, *, follow: bool = False
+) -> Iterator[Found]:
     """Record the backups of files that are edited in place, and the files where the new content is not known here.
 
-    Yields the others: sed and perl write a new file, which takes the place of a symbolic link as well.
+    Yields the others: sed and perl write a new file, which takes the place of a symbolic link as well, unless sed is
+    told to `follow` it.
     """
-    for found in find_targets(step, operands, changes, follow=False):
+    for found in find_targets(step, operands, changes, follow=follow):
         if found.kind != "file":
             continue
-        is_link = not found.made and host_files.is_link(found.real)
+        is_link = not follow and not found.made and host_files.is_link(found.real)
         behind = changes.view.find(found.path, None) if is_link else None
         if behind is not None and behind.kind == "absent":
             continue
         if suffix:
-            name = os.path.basename(found.path)
+            directory, name = os.path.split(found.real if follow else found.path)
             backup = suffix.replace("*", name) if "*" in suffix else name + suffix
-            kept = changes.find(step, os.path.join(os.path.dirname(found.path), backup), follow=False)
+            kept = changes.find(step, os.path.join(directory, backup), follow=False)
             if kept is not None:
                 content = None if is_link else changes.view.content(found)[0]
                 changes.write(step, kept, content, detail=f"a backup of {found.path}")
@@ -59,13 +62,9 @@ def _sed(step: Step, args: ParsedWords, changes: Changes) -> None:
     if len(known) == len(scripts) and all(given in _SED_FLAGS for given, _ in args.options):
         simple = parse_sed("\n".join(known), extended=args.has("E", "r", "regexp-extended"))
     suffix = args.value("i", "in-place") or ""
-    follows = args.has("follow-symlinks")
-    if simple is None and not follows:
-        list(_in_place(step, operands, suffix, changes, NOT_COMPUTED))
-        return
     if simple is None:
-        for found in find_targets(step, operands, changes):
-            changes.write(step, found, None, why=NOT_COMPUTED, action="edits")
+        follow = args.has("follow-symlinks")
+        list(_in_place(step, operands, suffix, changes, NOT_COMPUTED, follow=follow))
         return
     for found in _in_place(step, operands, suffix, changes, ""):
         content, why = changes.view.content(found)

@@ -267,6 +267,13 @@ WHAT_IS_SHOWN = (
         (LEFT_OUT,),
     ),
     Mutation(
+        "effects: beginnings of long options",
+        "whisper_tui.effects.operands.is_beginning",
+        "len(given) > 1",
+        "len(given) > 2",
+        (LEFT_OUT + "[rm --re full]", LEFT_OUT + "[sort --ou=new a.txt]"),
+    ),
+    Mutation(
         "effects: options that are not known",
         "whisper_tui.effects.operands.Program.record",
         "self.known.split()",
