@@ -131,6 +131,8 @@ sed --in s/o/b/ a.txt
 sort --ou=new a.txt
 rm --re full
 mkdir --pa q/w
+wget -x -O new http://127.0.0.1:9/x
+patch -rempty/new b.txt archive.tar; rmdir --ignore-fail-on-non-empty empty
 cp -P dirlink new; echo x > new/c.txt
 cp -as "$PWD/a.txt" new; echo x > new
 mv dirlink new; echo x > new/c.txt

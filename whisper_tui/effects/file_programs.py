@@ -30,9 +30,14 @@ def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 def _rmdir(step: Step, args: ParsedWords, changes: Changes) -> None:
     for found in find_targets(step, args.operands, changes, follow=False):
-        if found.kind == "directory" and changes.view.names_in(found.real, MOST_NAMES) == []:
+        names = changes.view.names_in(found.real, MOST_NAMES) if found.kind == "directory" else None
+        if names == []:
             changes.change(step, found, "removes directory")
             changes.view.note(found.real, "absent")
+        elif names and all(
+            each.made for each in find_targets(step, [f"{found.real}/{name}" for name in names], changes)
+        ):
+            changes.unknown(step, "files", f"{found.path} is empty if the commands before made nothing in it")
     if args.has("p", "parents"):
         changes.unknown(step, "files", "empty parent directories are removed as well")
 

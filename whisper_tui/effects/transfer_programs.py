@@ -121,15 +121,15 @@ def _curl_reports(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
     base = args.value("P", "directory-prefix") or "."
+    written = args.has("O", "output-document")
+    if written and args.value("O", "output-document") != "-":
+        for found in find_targets(step, [args.value("O", "output-document")], changes):
+            # wget creates the file before it asks the server.
+            changes.write(step, found, None, why="it is downloaded")
     if args.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file", "x", "force-directories"):
         for found in find_targets(step, [base], changes):
             changes.fill(step, found, detail="with what it downloads", only_if="the server answers")
-    elif args.has("O", "output-document"):
-        if args.value("O", "output-document") != "-":
-            for found in find_targets(step, [args.value("O", "output-document")], changes):
-                # wget creates the file before it asks the server.
-                changes.write(step, found, None, why="it is downloaded")
-    elif not args.has("spider"):
+    elif not written and not args.has("spider"):
         _downloads(step, args.operands, base, changes)
     if any(word is None or word.startswith("https:") for word in args.operands):
         home = step.environment.get("HOME")
