@@ -271,7 +271,7 @@ WHAT_IS_SHOWN = (
         "whisper_tui.effects.operands.is_beginning",
         "len(given) > 1",
         "len(given) > 2",
-        (LEFT_OUT + "[rm --re full]", LEFT_OUT + "[sort --ou=new a.txt]"),
+        (LEFT_OUT + "[rm --re full]", LEFT_OUT + "[mkdir --pa q/w]"),
     ),
     Mutation(
         "effects: options that are not known",
