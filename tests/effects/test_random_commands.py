@@ -133,6 +133,8 @@ rm --re full
 mkdir --pa q/w
 wget -x -O new http://127.0.0.1:9/x
 patch -rempty/new b.txt archive.tar; rmdir --ignore-fail-on-non-empty empty
+ln a.txt new; echo x > new
+link ../outside/file ~/new; echo x > ~/new
 cp -P dirlink new; echo x > new/c.txt
 cp -as "$PWD/a.txt" new; echo x > new
 mv dirlink new; echo x > new/c.txt

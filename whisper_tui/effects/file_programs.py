@@ -258,18 +258,8 @@ def _ln(step: Step, args: ParsedWords, changes: Changes) -> None:
         if found is None or found.kind == "directory" or (found.kind != "absent" and not args.has("f", "force")):
             continue
         changes.change(step, found, "links", detail=target)
-        if args.has("s", "symbolic") or _is_link(step, target, args, changes):
-            changes.view.note_link(found.real)
-        else:
-            changes.view.note(found.real, "file")
-
-
-def _is_link(step: Step, path: str, args: ParsedWords, changes: Changes) -> bool:
-    """True if a new name for a file may be one for a symbolic link."""
-    if args.has("L", "logical"):
-        return False
-    found = changes.view.find(path, step.directory, follow=False)
-    return found is None or found.is_link
+        # What is written to a further name of a file changes the file, as what is written through a link does.
+        changes.view.note_link(found.real)
 
 
 def _dd(step: Step, args: ParsedWords, changes: Changes) -> None:

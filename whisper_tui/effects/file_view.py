@@ -76,7 +76,7 @@ class FileView:
         self._changed: dict[str, tuple[FileKind, bytes | None]] = {}
         """Real paths that a command before has changed: their kind then, and their content if it is known."""
         self._links: set[str] = set()
-        """Symbolic links that a command before has made. The disk does not have them, so nothing leads through them."""
+        """Links, also hard ones, that a command before has made. The disk lacks them, so nothing leads through them."""
         self._unsure: list[str] = []
         """Directories below which anything may have changed."""
 
