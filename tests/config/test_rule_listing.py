@@ -13,7 +13,7 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, SessionHello, Shell
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import ChangedSinceSeen, InvalidRequest, Refused
-from whisper_tui.model.event import RulesChanged, untrusted_entries
+from whisper_tui.model.event import RulesChanged, entries_digest, untrusted_entries
 from whisper_tui.model.shown_rules import RuleDraft, RuleEffect, RuleList
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
@@ -252,6 +252,20 @@ async def test_a_command_is_judged_by_the_rules_that_hold_now(api: Supervision, 
     Path((await api.rule_list()).path).write_text("nonsense")
     assert (await api.rule_list()).broken is not None
     assert (await api.judge_command("make", str(tmp_path))).verdict.kind == "ask"
+
+
+async def test_what_was_written_into_a_file_a_moment_ago_is_shown_for_trust(api: Supervision) -> None:
+    path = (await api.rule_list()).path
+    before = next(file for file in await api.rule_files() if file.path == path)
+    with Path(path).open("a") as file:
+        file.write('[[allow]]\nname = "tests"\nprefix = ["make", "test"]\n')
+    changed = next(file for file in await api.rule_files() if file.path == path)
+    (added,) = untrusted_entries(changed)
+    assert added.startswith("allow make test")
+    with pytest.raises(ChangedSinceSeen):
+        await api.trust_rules(path, ME, entries_digest(before.entries))
+    await api.trust_rules(path, ME, entries_digest(changed.entries))
+    assert all(rule.holds for rule in (await api.rule_list()).rules)
 
 
 @pytest.mark.parametrize("path", ["", "project", "/pro\0ject"])

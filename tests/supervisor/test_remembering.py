@@ -17,6 +17,7 @@ from whisper_tui.model.state import Ended, ShellReport
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.journal.store import AT_ONCE
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.tools.agent_text import agent_note
 
 
 class Kept:
@@ -70,6 +71,23 @@ async def test_a_prefix_lets_through_what_waits_already(programs: Bench) -> None
     first, second = [await programs.submit(session, text=f"npm test {name}") for name in "ab"]
     await programs.approve(first, remember=PUSH)
     await programs.ordered(second)
+
+
+async def test_an_agent_is_told_what_was_approved_and_not_that_this_command_was(programs: Bench) -> None:
+    session = await programs.session()
+    first, waits = [await programs.submit(session, text=f"npm test {name}") for name in "ab"]
+    await programs.approve(first, remember=PUSH)
+    await programs.ordered(waits)
+    later = await programs.submit(session, text="npm test c")
+    for call_id in (waits, later):
+        note = agent_note(await programs.record(call_id))
+        begin = "a human had approved commands that begin with `npm test` for this session"
+        assert note == f"No human was asked this time: {begin}, with call {first}."
+    exact = await programs.submit(session, "true")
+    await programs.approve(exact, remember=ExactScope())
+    again = await programs.record(await programs.submit(session, "true"))
+    same = f"a human had approved this same command for this session, with call {exact}"
+    assert agent_note(again) == f"No human was asked this time: {same}."
 
 
 async def waiting_pushes(bench: Bench) -> list[str]:

@@ -131,11 +131,10 @@ def heading_of(cockpit: Cockpit) -> str:
     return "".join(span.text for span in cockpit.screen.query_one("#call-heading", LineView).left)
 
 
-def decided(scenario: Scenario, call_id: str) -> None:
-    """This cockpit's user approves the call, and it starts."""
-    me = Decider(surface="cockpit", who="me")
+def decided(scenario: Scenario, call_id: str, by: Decider = Decider(surface="cockpit", who="me")) -> None:  # noqa: B008
+    """The user of this cockpit approves the call, or somebody else, and it starts."""
     scenario.clock.advance(1)
-    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=me))
+    scenario.supervisor.happen(Decided(at=scenario.clock(), call_id=call_id, decision=Approve(), by=by))
     scenario.supervisor.start(call_id)
 
 
@@ -178,7 +177,36 @@ async def test_a_notification_stands_above_what_became_of_the_last_decisions() -
         assert all(toast.region.bottom <= strip.region.y for toast in cockpit.screen.query(Toast))
 
 
-async def test_calls_that_others_or_rules_approved_are_not_in_the_strip() -> None:
+async def test_the_strip_has_the_last_three_calls_whoever_approved_them() -> None:
+    scenario = Scenario.begin()
+    ours, theirs, denied = scenario.ask("build"), scenario.ask("fix"), scenario.ask("clean")
+    async with open_cockpit(scenario) as cockpit:
+        strip = cockpit.screen.query_one("#recent")
+        decided(scenario, ours)
+        await cockpit.until(lambda: strip.region.height == 1)
+        decided(scenario, theirs, Decider(surface="command line", who="somebody"))
+        scenario.deny(denied, "no")
+        ruled = scenario.ask("build")
+        decided(scenario, ruled, Decider(surface="rule", who="builds"))
+        await cockpit.until(lambda: strip.region.height == 3)
+        rows = cockpit.text().splitlines()[-4:-1]
+        assert [call_id in row for call_id, row in zip((ours, theirs, ruled), rows, strict=True)] == [True] * 3
+
+
+async def test_the_line_of_a_call_that_failed_is_the_one_with_the_error() -> None:
+    scenario = Scenario.begin()
+    first, second = scenario.ask("build"), scenario.ask("fix")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.select(second)
+        decided(scenario, first)
+        lines = b"main.c:3: error: expected ;\n1 warning\nmake: *** [all] Error 1\nbye\n"
+        scenario.supervisor.written.setdefault(first, RecordedStreams()).err += lines
+        await cockpit.until(lambda: "bye" in cockpit.text().splitlines()[-2])
+        scenario.supervisor.finish(first, Exited(code=2))
+        await cockpit.until(lambda: "main.c:3: error: expected ;" in cockpit.text().splitlines()[-2])
+
+
+async def test_calls_that_were_approved_before_the_cockpit_opened_are_not_in_the_strip() -> None:
     async with open_cockpit(workday()) as cockpit:
         await cockpit.pilot.pause()
         assert not cockpit.screen.query_one("#recent").display

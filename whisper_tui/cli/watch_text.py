@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, CommandSpec, Shell
+from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Function, Shell
 from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Approve, masked_denial
 from whisper_tui.model.effects import Effects
@@ -39,7 +39,7 @@ from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe
-from whisper_tui.present.command_text import call_line, meaning_paragraphs
+from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
 from whisper_tui.present.preview_text import findings_text, warnings
@@ -262,11 +262,14 @@ def edited_spec(asked: CommandSpec, text: str) -> CommandSpec:
 
 
 def command_lines(record: CallRecord) -> Iterator[str]:
-    """Return the command, each of its lines on a line of its own."""
+    """Yield the command, each of its lines on a line of its own; of an edit its files, of a tool its arguments."""
     command = record.spec.command
-    text = command.text
-    for line in text.split("\n"):
-        yield f"  {visible(line)}"
+    if isinstance(command, FileEdits):
+        yield f"  {''.join(span.text for span in call_line(record))}"
+    elif isinstance(command, Function):
+        yield from (f"  {line}" for line in lines(command_paragraphs(command, ())))
+    else:
+        yield from (f"  {visible(line)}" for line in command.text.split("\n"))
 
 
 def lines(paragraphs: tuple[Paragraph, ...]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.notify.delivery import TITLE, desktop_environment
 from whisper_tui.notify.window_launcher import WindowLauncher
-from whisper_tui.present.command_text import whole_text
+from whisper_tui.present.command_text import call_line, whole_text
 from whisper_tui.present.security_text import is_grave, not_inspected_sentences
 from whisper_tui.present.words import session_label
 
@@ -68,7 +68,9 @@ class CallNotice(NamedTuple):
 
 def call_notice(record: CallRecord, session: Session | None) -> CallNotice:
     """Return what a notification says about a waiting call: its command and its risks, secrets masked, bounded."""
-    text = whole_text(record.spec.command)
+    command = record.spec.command
+    carried_out = isinstance(command, CarriedOut)
+    text = "".join(span.text for span in call_line(record, session)) if carried_out else whole_text(command)
     # The beginning alone is masked, because the patterns would take long on megabytes.
     shown = visible(masked(text[: LONGEST_COMMAND * 2]))
     is_whole = shown == text and len(text) <= LONGEST_COMMAND

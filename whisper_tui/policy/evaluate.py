@@ -1,11 +1,13 @@
 """The verdict on a call, from the rules and the standing approvals, without touching anything."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from whisper_tui.model.call import Shell
-from whisper_tui.model.decision import Grant
+from whisper_tui.model.call import CarriedOut, Shell
+from whisper_tui.model.decision import Grant, PrefixScope, ToolScope
 from whisper_tui.model.run import Sandbox, SandboxKind
+from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import (
     CLIENT_PREFIX,
@@ -431,8 +433,24 @@ def _by_rules(
 
 def by_grant(grant: Grant, risks: tuple[Risk, ...]) -> Verdict:
     """Return the permission by a standing approval."""
-    reason = f"approved for this session with call {grant.from_call}"
+    reason = f"{_approved(grant)} for this session, with call {grant.from_call}"
     return Verdict(kind="allow", reason=reason, grant_id=grant.id, risks=risks, sandbox=grant.sandbox)
+
+
+def _approved(grant: Grant) -> str:
+    """Return what a human has approved, as a clause: an agent and its human must not take a part for the whole."""
+    match grant.scope:
+        case PrefixScope(words=words):
+            return f"a human had approved commands that begin with `{shlex.join(masked_words(words))}`"
+        case ToolScope(hosts=hosts) if hosts:
+            return f"a human had approved fetches from {', '.join(hosts)}"
+        case ToolScope(path=path) if path:
+            return f"a human had approved edits of {path}"
+        case ToolScope(tool=tool):
+            return f"a human had approved calls of {tool}"
+        case _:
+            what = "call" if isinstance(grant.spec.command, CarriedOut) else "command"
+            return f"a human had approved this same {what}"
 
 
 def _too_short(question: Question, rules: Rules, seen: CommandView) -> str | None:

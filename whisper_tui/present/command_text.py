@@ -146,7 +146,7 @@ def one_line(command: Command) -> Line:
     """Return the beginning of a command for a row of a list."""
     if isinstance(command, FileEdits):
         return edit_line(changed_files(command), "")
-    if isinstance(command, Function) and command.about:
+    if isinstance(command, Function):
         return tool_line(command.tool, command.about, command.targets, command.arguments)
     text = shlex.join(command.words()[:MOST_WORDS]) if isinstance(command, Argv) else command.text
     cut = len(text) > LONGEST_ROW or (isinstance(command, Argv) and len(command.words()) > MOST_WORDS)
@@ -160,7 +160,7 @@ def command_paragraphs(command: Command, risks: tuple[Risk, ...]) -> tuple[Parag
     title = (_block(said(command.tool, "strong")),) if isinstance(command, CarriedOut) else ()
     if shows_only_ends(text):
         return (*title, *_ends(text, marked))
-    if isinstance(command, Function) and command.about and is_tree(command.arguments):
+    if isinstance(command, Function) and is_tree(command.arguments):
         return (*title, *tool_paragraphs(command.about, command.targets, command.arguments))
     if isinstance(command, Argv):
         return _argv(command, marked)

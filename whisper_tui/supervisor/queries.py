@@ -20,7 +20,6 @@ from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused, Unavailable, UnknownCall
-from whisper_tui.model.event import RulesChanged
 from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, TerminalSize, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
@@ -258,10 +257,6 @@ class Queries:
         # These texts are known by their paths on this machine.
         if code and record.decided_by_human and not record.edited and not record.spec.place:
             self._disk.run_later(lambda: self._scripts.keep(record.id, code))
-
-    async def rule_files(self) -> tuple[RulesChanged, ...]:
-        """Return the newest event about each rule file."""
-        return tuple(self._store.board.rules.values())
 
 
 class DiskThread:

@@ -17,6 +17,7 @@ from whisper_tui.model.event import (
     EditModeSet,
     EditReverted,
     Event,
+    RulesChanged,
     Started,
 )
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
@@ -113,7 +114,7 @@ class Supervisor:
     def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:
         """Have the queries themselves answer what only reads; the API documents each."""
         self.queries, self.watch_board = queries, self._store.watch_board
-        self.session, self.history, self.rule_files = queries.session, queries.history, queries.rule_files
+        self.session, self.history = queries.session, queries.history
         self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
         self.effects, self.file_versions = queries.effects, queries.file_versions
         self.preview_page, self.preview_versions, self.undo = changes.page, changes.versions, changes.undo
@@ -322,6 +323,12 @@ class Supervisor:
     async def trust_project(self, root: str, by: Decider, digest: str = "", *, trusted: bool) -> None:
         """Trust the rules file of a workspace as it was shown, or withdraw that trust."""
         self._rules.trust_project(root, digest, by, trusted=trusted)
+
+    async def rule_files(self) -> tuple[RulesChanged, ...]:
+        """Return the newest event about each rule file, as the files are now."""
+        # What is shown is trusted next, so a change that nobody has looked at yet must be in it.
+        self._rules_now("")
+        return tuple(self._store.board.rules.values())
 
     async def trust_rules(self, path: str, by: Decider, digest: str) -> None:
         """Trust the allow rules of a rule file."""

@@ -158,7 +158,9 @@ def limit_note(record: CallRecord) -> str | None:
 def _memory(record: CallRecord) -> str | None:
     if record.decided_by is None or record.decided_by.surface != "memory":
         return None
-    return "No human was asked this time: the human had approved this same command for the session."
+    # A journal of the version before has no verdict that says what was approved.
+    reason = record.verdict.reason if record.verdict is not None else "it was approved for the session"
+    return f"No human was asked this time: {reason}."
 
 
 def sandbox_note(record: CallRecord) -> str | None:

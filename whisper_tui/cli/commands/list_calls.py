@@ -228,7 +228,7 @@ def _command(row: Row) -> str:
 def _words_of(row: Row) -> str:
     """The command, or the edit or tool as in the cockpit's list."""
     function = row.get("function")
-    if not row.get("edits") and not (function and function["about"]):
+    if not row.get("edits") and not function:
         return command_line(row["command"])
     # Only for calls of other tools: it takes as long to load as all else that a list needs.
     from whisper_tui.present.tool_text import ChangedFile, edit_line, tool_line
@@ -364,7 +364,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
     if row["description"]:
         yield "description", row["description"]
-    named = bool(row.get("edits")) or bool((row.get("function") or {}).get("about"))
+    named = bool(row.get("edits") or row.get("function"))
     yield "command", _words_of(row) if named else _command_in_full(row["command"])
     if named and row.get("function"):
         yield "arguments", json.dumps(row["spec"]["command"]["arguments"], ensure_ascii=False, indent=2)

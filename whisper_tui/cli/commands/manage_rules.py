@@ -171,9 +171,12 @@ def untrust(options: Options) -> int:
 
 def _trust_own(options: Options) -> int:
     """Show what would be allowed by the user's own files and is not, and trust it if the user says so."""
+    from whisper_tui.model.errors import BadConfiguration
     from whisper_tui.model.event import entries_digest, entry_allows, untrusted_entries
 
     with light_client(home_of(options)) as supervisor:
+        if broken := _listed(supervisor).broken:
+            raise BadConfiguration(broken, hint="Correct it, then trust it")
         files = [changed for changed in _known(supervisor) if untrusted_entries(changed)]
         for changed in files:
             lost = [each for each in changed.trusted if not entry_allows(each) and each not in changed.entries]

@@ -1,5 +1,6 @@
 """The lines above and below the calls: connection, problems, notices, versions, and recent decisions."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import NOT_POSSIBLE
+from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.call_text import standing
@@ -32,6 +34,7 @@ from whisper_tui.tui.cockpit_context import CockpitContext, CommandRequested
 from whisper_tui.tui.command_definition import in_force
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.ansi import plain_with_colours
+from whisper_tui.tui.output.output_search import ERRORS
 
 _WORDS: tuple[tuple[Section, str, str, Role], ...] = (
     ("waiting", "◆", "waiting", "waiting"),
@@ -255,17 +258,22 @@ class DecisionBar(Horizontal):
 
 
 MOST_SHOWN = 3
-"""Calls in the strip, the last decided ones."""
+"""Calls in the strip, the last approved ones."""
 ROWS_FOR_ALL = 30
 """Rows of a terminal in which the strip has all its lines; in a lower one it has one."""
-TAIL = 2_000
-"""Bytes of a stream in which its last line is looked for."""
+TAIL = 8_000
+"""Bytes of a stream in which its last line, or the line with its error, is looked for."""
+_REPEATS_ERROR = re.compile(r"g?make(?:\[\d+\])?: \*\*\* |npm (?:error|ERR!) (?:code|path|command|A complete log)\b")
+"""Matches lines that come after the error of another program and tell nothing about it."""
 LONGEST_COMMAND, LONGEST_LINE = 40, 200
 """Characters of a command, and of the last line of its output."""
 
 
 class RecentDecisions(Vertical):
-    """One line for each call that was approved here last: its state, its command, its last line of output."""
+    """One line for each call that was approved last, by a human or without one: its state, its command, its last line.
+
+    The line of a call that has failed is the one with the error, where one is found.
+    """
 
     def __init__(self, cockpit: CockpitContext, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -285,21 +293,21 @@ class RecentDecisions(Vertical):
             yield LineView()
 
     def changed(self, call_ids: Iterable[str]) -> None:
-        """Add calls that were approved here, and report the failure of one that is not on the screen."""
+        """Add calls that were approved, and report the failure of one that was approved here and is not shown."""
         touched = False
         for call_id in call_ids:
             record = self._cockpit.board.calls.get(call_id)
-            if record is not None and self._is_ours(record):
+            if record is not None and self._is_new(record):
                 touched = True
                 if call_id not in self._shown:
                     self._shown.append(call_id)
-                self._report(record)
+                if record.decided_by == self._cockpit.me:
+                    self._report(record)
         if touched:
             self.look()
 
-    def _is_ours(self, record: CallRecord) -> bool:
-        decided_here = record.decided_by == self._cockpit.me and isinstance(record.decision, Approve)
-        return decided_here and (record.decided_at or 0.0) > self._opened_at
+    def _is_new(self, record: CallRecord) -> bool:
+        return isinstance(record.decision, Approve) and (record.decided_at or 0.0) > self._opened_at
 
     def _report(self, record: CallRecord) -> None:
         """Say once that an approved call failed: its result would otherwise pass unseen below the queue."""
@@ -364,12 +372,21 @@ class RecentDecisions(Vertical):
 
     async def _last_line_of(self, record: CallRecord) -> str:
         failed = isinstance(record.state, Ended) and not went_well(record.state.ending)
-        for stream in ("err", "out") if failed else ("out", "err"):
-            chunk = await self._cockpit.supervision.read_output(record.id, stream, -TAIL, TAIL)
-            lines = plain_with_colours(chunk.data).decode("utf-8", "replace").strip().splitlines()
-            if lines:
-                return one_line_beginning(Text.from_ansi(lines[-1]).plain, LONGEST_LINE)
-        return ""
+        streams: tuple[Stream, ...] = ("err", "out") if failed else ("out", "err")
+        ends = [await self._end_of(record.id, stream) for stream in streams]
+        errors = (line for lines in ends for line in reversed(lines) if failed and _is_error(line))
+        lasts = (lines[-1] for lines in ends if lines)
+        return one_line_beginning(next(errors, None) or next(lasts, ""), LONGEST_LINE)
+
+    async def _end_of(self, call_id: str, stream: Stream) -> list[str]:
+        """Return the last lines of a stream, without colours."""
+        chunk = await self._cockpit.supervision.read_output(call_id, stream, -TAIL, TAIL)
+        text = plain_with_colours(chunk.data).decode("utf-8", "replace").strip()
+        return [Text.from_ansi(line).plain for line in text.splitlines()]
+
+
+def _is_error(line: str) -> bool:
+    return ERRORS.drawn.search(line) is not None and _REPEATS_ERROR.match(line) is None
 
 
 def _command_of(record: CallRecord) -> str:

@@ -78,7 +78,7 @@ def _line(text: str, role: Role) -> Paragraph:
 
 def _what(spec: CommandSpec) -> tuple[str, str]:
     command = spec.command
-    text = command.text
+    text = "".join(span.text for span in one_line(command)) if isinstance(command, CarriedOut) else command.text
     where = f"{spec.cwd} at {spec.place}" if spec.place else spec.cwd
     return (text if len(text) <= SHOWN else text[:SHOWN] + " …"), where
 
