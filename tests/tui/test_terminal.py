@@ -8,10 +8,13 @@ from textual.widgets import Input
 
 from tests.tui.cockpit import open_cockpit
 from tests.tui.live import live
+from tests.tui.scenes import ROOT, Scenario
 from tests.tui.test_typing_in import asking
+from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import NotRunning
-from whisper_tui.model.state import Ended
+from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.tui.cockpit.call_list import CallList
+from whisper_tui.tui.commands.undo_approval import UndoSettings
 from whisper_tui.tui.output import terminal_pane
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 
@@ -29,6 +32,45 @@ async def test_a_terminal_is_shown_as_its_screen_and_o_shows_its_lines() -> None
         await cockpit.sees("Welcome", "following")
         await cockpit.press("o")
         await cockpit.until(lambda: terminal.display)
+
+
+def two_that_ask() -> Scenario:
+    """A command that needs a terminal waits, and another one below it."""
+    scenario = Scenario.begin()
+    for text in ("./ask.sh", "./delete.sh"):
+        spec = CommandSpec(command=Shell(text=text), cwd=ROOT, tty=True, accepts_input=True)
+        scenario.supervisor.ask(CallRequest(session_id="s1", tool="ExecCommand", arguments={}, spec=spec))
+    return scenario
+
+
+async def test_the_terminal_after_an_approval_is_that_of_the_approved_call_and_no_key_decides_before_it_opens() -> None:
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 3.0)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("a")
+        await cockpit.until(lambda: cockpit.selected == "2")
+        cockpit.scenario.clock.advance(1)
+        await cockpit.press("T")
+        await cockpit.sees("Terminal of call 1", "opens as soon as the command runs")
+        await cockpit.press("a", "l", "q")
+        cockpit.scenario.clock.advance(3)
+        await cockpit.sees("TERMINAL MODE")
+        assert cockpit.selected == "1" and cockpit.screen.query_one(TerminalPane).typing
+        await cockpit.press("v", "1")
+        await cockpit.until(lambda: cockpit.scenario.supervisor.written["1"].out.endswith(b"v1"))
+        assert isinstance(cockpit.record("2").state, Waiting)
+
+
+async def test_an_approval_that_is_undone_opens_no_terminal() -> None:
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 3.0)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.press("a")
+        await cockpit.until(lambda: cockpit.selected == "2")
+        cockpit.scenario.clock.advance(1)
+        await cockpit.press("T")
+        await cockpit.sees("Terminal of call 1")
+        await cockpit.press("escape", "u", "T")
+        await cockpit.sees("Terminal is not possible: call 1 does not run in a terminal.")
+        assert isinstance(cockpit.record("1").state, Waiting)
 
 
 @pytest.mark.slow

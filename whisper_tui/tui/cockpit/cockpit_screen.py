@@ -113,12 +113,13 @@ class CockpitScreen(KeyedScreen):
 
     def _commands(self) -> dict[str, Callable[[], object]]:
         # A waiting call is never hidden: it is decided about by what is seen of it (decision 23).
+        self._input = InputCommands(self, self.decisions)
         self._zoom = PaneZoom(self, ("#call",), "#output", ("#left",), lambda: _waits(self.shown))
         groups = (
             self.decisions,
             self._marks,
             self._session_denials,
-            InputCommands(self),
+            self._input,
             ConversationCommands(self),
             SignalCommands(self),
             *(EditCommands(self, self.decisions.is_guarded), PreviewCommands(self, self.decisions, self.card)),
@@ -268,6 +269,8 @@ class CockpitScreen(KeyedScreen):
     async def action_command(self, command_id: str) -> None:
         """Carry out a command from a key, a button or the palette."""
         if not available(BY_ID[command_id], self.shown):
+            if command_id == "terminal" and self._input.use_terminal_of_approved():
+                return
             self.tell(why_not(BY_ID[command_id], self.shown))
             return
         result = self.does[command_id]()

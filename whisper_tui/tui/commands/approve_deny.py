@@ -217,6 +217,8 @@ class DecisionCommands:
         self._cockpit = cockpit
         self.guard = SelectionGuard(cockpit.clock)
         self.typing = TypingGuard()
+        self.last_approved: str | None = None
+        """The call that was approved here last; while its approval can be undone, it still waits."""
         self._approved_by_letter: str | None = None
         """The call whose approval the latest letter began, if it can still be undone."""
         self.reasons = RecentReasons()
@@ -407,6 +409,7 @@ class DecisionCommands:
     def decide(self, record: CallRecord, decision: Decision) -> None:
         """Send a decision about a call as it was on the screen; an approval when its undo window has passed."""
         if isinstance(decision, Approve):
+            self.last_approved = record.id
             if self.undoing.delay(record, decision):
                 self._approved_by_letter = record.id
                 self._cockpit.select_after(record.id)

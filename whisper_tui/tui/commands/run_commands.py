@@ -7,33 +7,35 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import CallRequest, Session
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.run import Echo, SignalTarget, UsageSample
-from whisper_tui.model.state import CallRecord, Running, Unjudged, Waiting
+from whisper_tui.model.state import CallRecord, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.present.quantities import count
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.command_definition import Command, is_alive
+from whisper_tui.tui.command_definition import Command, available, is_alive
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.output.ansi import PLAIN, read_line
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import UsageLine
 
 if TYPE_CHECKING:
-    from whisper_tui.tui.dialogs.run_dialogs import HowToKill, InputRequest, LeftBehindChoice, SignalRequest
+    from whisper_tui.tui.dialogs.run_dialogs import HowToKill, InputRequest, LeftBehindChoice, Readiness, SignalRequest
 
+TERMINAL = Command(
+    "terminal",
+    "T",
+    "Terminal",
+    "Send every key to the command in its terminal, and the mouse if it asks for it; Ctrl+] ends this.",
+    "Run",
+    "terminal",
+)
 INPUT: tuple[Command, ...] = (
     Command("type", "i", "Type", "Send a line to the input of the command.", "Run", "reads"),
-    Command(
-        "terminal",
-        "T",
-        "Terminal",
-        "Send every key to the command in its terminal, and the mouse if it asks for it; Ctrl+] ends this.",
-        "Run",
-        "terminal",
-    ),
+    TERMINAL,
 )
 
 SIGNALS: tuple[Command, ...] = (
@@ -73,8 +75,9 @@ LAST_LINE_BYTES = 4096
 class InputCommands:
     """Carries out the commands that type into a run."""
 
-    def __init__(self, cockpit: CockpitContext) -> None:
+    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
         self._cockpit = cockpit
+        self._decisions = decisions
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -86,6 +89,41 @@ class InputCommands:
         if not area.as_screen:
             area.choose_next()
         area.terminal.begin_typing()
+
+    def use_terminal_of_approved(self) -> bool:
+        """Open the terminal of the call that was approved here last, once it runs. False: there is no such terminal.
+
+        After an approval the next waiting call is selected, and the key still means the one before.
+        """
+        from whisper_tui.tui.dialogs.run_dialogs import TerminalAwaitedScreen
+
+        call_id = self._decisions.last_approved
+        if call_id is None or self._readiness(call_id) == "gone":
+            return False
+
+        def opened(runs: bool | None) -> None:
+            if runs:
+                self._cockpit.screen.query_one(CallList).select(call_id, by_hand=True)
+                self._cockpit.refresh_call()
+                self.use_terminal()
+
+        if self._readiness(call_id) == "runs":
+            opened(True)
+        else:
+            screen = TerminalAwaitedScreen(call_id, lambda: self._readiness(call_id))
+            self._cockpit.screen.app.push_screen(screen, opened)
+        return True
+
+    def _readiness(self, call_id: str) -> "Readiness":
+        """Return if the terminal of a call can be used, can be later, or not at all."""
+        record = self._cockpit.board.calls.get(call_id)
+        if record is None or not record.spec.tty:
+            return "gone"
+        if available(TERMINAL, record):
+            return "runs"
+        pending = isinstance(record.state, Waiting) and self._decisions.undoing.is_pending(call_id)
+        approved = isinstance(record.decision, Approve) and isinstance(record.state, Held | Queued | Starting)
+        return "later" if pending or approved else "gone"
 
     async def type(self) -> None:
         """Ask for a line, and send it to the standard input of the run."""

@@ -31,6 +31,40 @@ LOOK_S = 0.25
 """Seconds between two checks for a prompt that asks for a secret."""
 
 
+Readiness = Literal["runs", "later", "gone"]
+"""Of a call that was approved: its terminal can be used, can be as soon as it runs, or cannot be."""
+READY_S = 0.05
+"""Seconds between two looks if a call runs."""
+
+
+class TerminalAwaitedScreen(Dialog[bool]):
+    """Waits for a call that was approved, and takes all keys meanwhile: they would decide about the next call."""
+
+    LEAVE = "Do not wait"
+
+    def __init__(self, call_id: str, readiness: Callable[[], Readiness]) -> None:
+        super().__init__()
+        self._call_id = call_id
+        self._readiness = readiness
+
+    def compose(self) -> ComposeResult:
+        """Build one sentence."""
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(f"Terminal of call {self._call_id}")
+            text = "It opens as soon as the command runs. Keys that you press before are not used."
+            yield Static(Content(text), classes="dialog-text")
+            yield from self.buttons()
+
+    def on_mount(self) -> None:
+        """Look until it runs, or never will."""
+        self.set_interval(READY_S, self._look)
+
+    def _look(self) -> None:
+        now = self._readiness()
+        if now != "later" and self.is_current:
+            self.dismiss(now == "runs")
+
+
 @dataclass(frozen=True)
 class InputRequest:
     """A line of input; `ends` also closes the input."""
