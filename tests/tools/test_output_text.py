@@ -80,3 +80,38 @@ async def test_one_stream_may_use_the_unused_budget_of_the_other():
 async def test_without_a_limit_both_streams_are_whole():
     supervision = Recorded(out=b"o" * 20_000_000, err=b"e" * 5)
     assert [len(await captured(supervision, limit=None, stream=stream)) for stream in ("out", "err")] == [20_000_000, 5]
+
+
+FETCHING = b"".join(b"fetch %d%%\r" % part for part in range(100)) + b"fetch 100%\ndone\n"
+
+
+async def shown(supervision, limit=10_000):
+    call_id = await supervision.submit(tool_over(supervision).request({"command": "x"}))
+    return (await captured_texts(supervision, await supervision.outcome(call_id), limit, frames=False))[0]
+
+
+async def test_a_line_that_was_written_over_is_shown_as_it_was_left_and_the_rest_is_named():
+    note = "\n[whisper_tui: 100 earlier states of overwritten lines are left out; all of it is in /runs/1/out]\n"
+    assert await shown(Recorded(out=b"begin\n" + FETCHING)) == "begin\nfetch 100%\ndone\n" + note
+    assert await captured(Recorded(out=FETCHING)) == FETCHING.decode()
+
+
+async def test_progress_leaves_room_for_what_was_printed_before_and_after_it():
+    text = await shown(Recorded(out=b"begin\n" + FETCHING * 200 + b"end\n"), limit=4000)
+    assert text.startswith("begin\nfetch 100%\ndone\n") and "\nend\n" in text
+    assert text.count("fetch 100%") == 200
+
+
+@pytest.mark.parametrize(
+    "out",
+    [b"one\r\ntwo\r\n", b"one\r\r\n", b"menu\r\x1b[2Aup\n", b"no frames\n", b"\r\n\r\n"],
+    ids=["line ends", "doubled ends", "moved cursor", "none", "empty lines"],
+)
+async def test_what_is_no_progress_is_shown_whole(out):
+    assert await shown(Recorded(out=out)) == out.decode()
+
+
+async def test_coloured_progress_is_progress():
+    assert (await shown(Recorded(out=b"\x1b[32m1/2\x1b[0m\x1b[K\r\x1b[32m2/2\x1b[0m\n"))).startswith(
+        "\x1b[32m2/2\x1b[0m\n\n["
+    )

@@ -3,6 +3,7 @@
 import asyncio
 import codecs
 import json
+import re
 import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import whose_rule
 from whisper_tui.present.ending_text import denied_for_session
+from whisper_tui.present.quantities import count
 
 Cause = Literal["denied", "refused", "withdrawn", "lost"]
 
@@ -270,19 +272,62 @@ _LEADING = 0xC0
 _CONTINUATION = 0x80
 
 
-async def captured_texts(supervision: Supervision, record: CallRecord, limit: int | None) -> tuple[str, str]:
+_MOVES_CURSOR = re.compile(r"\x1b(?!\[[0-9;:]*[mK])")
+"""Matches an escape sequence that neither colours nor erases to an end of the line: what it writes over is unknown."""
+MOST_FRAMES = 4 * PIECE
+"""Bytes of a stream that are read whole so that progress frames leave room for the rest."""
+
+
+def without_frames(text: str) -> tuple[str, int]:
+    """Return a text in which each line that was written over (`\\r`) is as it was left, and the number of states that
+    are gone with that."""
+    if "\r" not in text:
+        return text, 0
+    lines, gone = text.split("\n"), 0
+    for at, line in enumerate(lines):
+        body = line.rstrip("\r")
+        states = body.count("\r")
+        if states and not _MOVES_CURSOR.search(body):
+            lines[at] = body.rpartition("\r")[2] + line[len(body) :]
+            gone += states
+    return "\n".join(lines), gone
+
+
+def frames_note(gone: int, where: str) -> str:
+    """Return the marker after a text without its progress frames. Empty: none are gone. `where`: how to get them."""
+    return _marker(f"{count(gone, 'earlier state')} of overwritten lines are left out; {where}") if gone else ""
+
+
+async def captured_texts(
+    supervision: Supervision, record: CallRecord, limit: int | None, *, frames: bool = True
+) -> tuple[str, str]:
     """Return both streams as they were when the leader ended, cut to `limit` bytes. None: no limit.
 
     Each stream may use half of the limit, and what the other stream does not need. A shortened stream
-    keeps its head and its tail. A marker replaces bytes that are omitted here or were dropped by the capture.
+    keeps its head and its tail. A marker replaces bytes that are omitted here or were dropped by the capture, and
+    without `frames` the progress that was written over.
     """
     if not isinstance(record.state, Ended) or record.state.attempt is None:
         return "", ""
     out, err = record.state.output.out, record.state.output.err
     most_err = err if limit is None else max(limit // 2, limit - out)
     most_out = out if limit is None else limit - min(err, most_err)
+    read = _captured if frames else _without_frames
     return await asyncio.gather(
-        _captured(supervision, record.id, "out", out, most_out), _captured(supervision, record.id, "err", err, most_err)
+        read(supervision, record.id, "out", out, most_out), read(supervision, record.id, "err", err, most_err)
+    )
+
+
+async def _without_frames(supervision: Supervision, call_id: str, stream: Stream, size: int, limit: int) -> str:
+    if size > limit and size > MOST_FRAMES:
+        text, gone = without_frames(await _captured(supervision, call_id, stream, size, limit))
+    else:
+        text, gone = without_frames(await StreamText(supervision, call_id, stream).text(0, size))
+        if not gone:
+            return text if size <= limit else await _captured(supervision, call_id, stream, size, limit)
+    where = await where_kept(supervision, call_id, stream)
+    return (
+        shortened(text, OutputBudget(max(limit, 1), in_bytes=True), where) + frames_note(gone, where) if gone else text
     )
 
 
@@ -294,10 +339,11 @@ async def _captured(supervision: Supervision, call_id: str, stream: Stream, size
     head = await reader.text(0, half, ends_midway=True)
     tail = await reader.text(size - half, size, starts_midway=True)
     left_out = f"{size - 2 * half:,} bytes are left out here"
-    return head + _marker(f"{left_out}; {await _where(supervision, call_id, stream)}") + tail
+    return head + _marker(f"{left_out}; {await where_kept(supervision, call_id, stream)}") + tail
 
 
-async def _where(supervision: Supervision, call_id: str, stream: Stream) -> str:
+async def where_kept(supervision: Supervision, call_id: str, stream: Stream) -> str:
+    """Return the clause that says where all of a stream is."""
     path = await supervision.output_file(call_id, stream)
     return (
         f"all of it is in {path}" if path else f"`whisper-tui logs {call_id} --stream {stream}` prints the kept output"

@@ -159,7 +159,9 @@ class CommandTool(SupervisedTool):
             return self._without_output(record, ending, said)
 
         async def made(limit: int | None) -> dict[str, Any]:
-            return self.result(record, ending, *await captured_texts(self._context.supervision, record, limit))
+            return self.result(
+                record, ending, *await captured_texts(self._context.supervision, record, limit, frames=False)
+            )
 
         result = await fitted(room.less(said) if room else None, made, self.text)
         return Answer(result=result, text=self.text(result), told=said)

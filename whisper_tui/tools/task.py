@@ -20,7 +20,14 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.run import OutputSpan, Stream
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.present.ending_text import ending_for_agent
-from whisper_tui.tools.agent_text import StreamText, command_line, whole_start
+from whisper_tui.tools.agent_text import (
+    StreamText,
+    command_line,
+    frames_note,
+    where_kept,
+    whole_start,
+    without_frames,
+)
 from whisper_tui.tools.ai_tool import ArgumentError
 
 KIND = "command_task"
@@ -185,9 +192,12 @@ async def _sample(supervision: Supervision, record: CallRecord, stream: Stream, 
     # The budget is in characters and files are in bytes. So many bytes always contain enough characters.
     reach, stored = LONGEST_CHARACTER * budget, StreamText(supervision, record.id, stream)
     if size <= 2 * reach:
-        return _Sample(size, await stored.text(0, size), None)
-    head = await stored.text(0, reach, ends_midway=True)
-    return _Sample(size, head, await stored.text(size - reach, size, starts_midway=True))
+        text, gone = without_frames(await stored.text(0, size))
+        note = frames_note(gone, await where_kept(supervision, record.id, stream)) if gone else ""
+        return _Sample(size, text + note, None)
+    head, _ = without_frames(await stored.text(0, reach, ends_midway=True))
+    tail, _ = without_frames(await stored.text(size - reach, size, starts_midway=True))
+    return _Sample(size, head, tail)
 
 
 ROWS = 4096
@@ -238,15 +248,22 @@ class TaskOutputReader:
         reach = LONGEST_CHARACTER * budget
         if total - offset <= 2 * reach:
             text, end = await self._text(spans, offset, total, midway=False)
+            text, gone = without_frames(text)
+            text += frames_note(gone, self._where)
             if len(text) <= budget:
                 return OutputSlice(text, end, cut=False)
             return OutputSlice(self._cut(text, None, budget, end - offset), end, cut=True)
         head, _ = await self._text(spans, offset, offset + reach, midway=False)
         tail, end = await self._text(spans, total - reach, total, midway=True)
+        head, tail = without_frames(head)[0], without_frames(tail)[0]
         return OutputSlice(self._cut(head, tail, budget, end - offset), end, cut=True)
 
+    @property
+    def _where(self) -> str:
+        return f"`whisper-tui logs {self._record.id}` prints the kept output"
+
     def _cut(self, head: str, tail: str | None, budget: int, size: int) -> str:
-        return cut_text(head, tail, budget, size, f"`whisper-tui logs {self._record.id}` prints the kept output")
+        return cut_text(head, tail, budget, size, self._where)
 
     async def _spans(self) -> list[_Span]:
         """Return all rows of the time index. Without an index: all of stdout and then all of stderr."""

@@ -9,6 +9,7 @@ from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.policy.rules.rule import ExactRule, Rules
 from whisper_tui.tools import UnknownTool
 from whisper_tui.tools.exec_envelope import render_for_model
+from whisper_tui.tools.task_tools import TaskOutputTool
 
 
 async def test_a_short_command_is_answered_with_its_exit_status_and_both_previews(shop: Shop):
@@ -31,6 +32,17 @@ async def test_a_short_command_is_answered_with_its_exit_status_and_both_preview
     assert render_for_model(await answer) == (
         "Process exited with code 0\n\nstdout:\nline one\nline two\n\nstderr:\ncareful\n"
     )
+
+
+async def test_progress_is_shown_as_it_was_left_in_the_preview_and_to_who_reads_on(shop: Shop):
+    answer, key = await shop.started()
+    shop.bench.executor.write(key, b"1%\r50%\r100%\nbuilt\n")
+    shop.bench.executor.finish(key, Exited(code=0))
+    preview = (await answer)["result"]["stdout_preview"]
+    assert preview.startswith("100%\nbuilt\n\n[whisper_tui: 2 earlier states of overwritten lines are left out; ")
+    later = await TaskOutputTool(shop.context).execute(task_id=key.call_id)
+    assert later["result"]["output"].startswith("100%\nbuilt\n\n[whisper_tui: 2 earlier states")
+    assert later["result"]["next_offset"] == 18
 
 
 async def test_a_non_zero_exit_is_a_success_of_the_tool(shop: Shop):
