@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import ROOT, a_month, begin, ran
 from tests.tui.scenes import ME, Scenario
-from whisper_tui.model.call import Argv, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, ReplaceText
 from whisper_tui.model.decision import Coverage, Decider, ExactScope, Grant, PrefixScope, SessionDenial
 from whisper_tui.model.errors import ChangedSinceSeen, Refused, WhisperError
 from whisper_tui.model.event import Granted, GrantUsed, Judged
@@ -391,6 +391,16 @@ def test_the_explanation_names_the_built_in_list_approvals_and_denials(verdict: 
     )
     paragraphs = why_paragraphs(record, RuleList(), tuple(scenario.supervisor.board.grants.values()), (denial,))
     assert shown in "\n".join("".join(span.text for span in each.spans) for each in paragraphs)
+
+
+def test_the_explanation_of_an_edit_names_its_file_and_no_json() -> None:
+    scenario = begin()
+    edit = FileEdits(tool="Edit", changes=(ReplaceText(path=f"{ROOT}/a.py", old="one", new="two"),))
+    spec = CommandSpec(command=edit, cwd=ROOT)
+    call_id = scenario.supervisor.ask(CallRequest(session_id="s1", tool="Edit", arguments={}, spec=spec))
+    paragraphs = why_paragraphs(scenario.supervisor.board.calls[call_id], RuleList(), (), ())
+    text = "\n".join("".join(span.text for span in each.spans) for each in paragraphs)
+    assert "create a.py" in text and "{" not in text
 
 
 async def test_denials_for_a_session_are_listed_and_lifted() -> None:

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from whisper_tui.model.call import Session, Shell
+from whisper_tui.model.call import FileEdits, Session, Shell
 from whisper_tui.model.call_rows import masked_grant, masked_record
 from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
 from whisper_tui.present.call_text import place_paragraphs
-from whisper_tui.present.command_text import command_paragraphs, meaning_paragraphs, one_line
+from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
 from whisper_tui.present.security_text import risk_role, risk_sign, sandbox_line
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
@@ -40,7 +40,11 @@ def why_paragraphs(
     return (
         Paragraph((Span(f"{words}: call {record.id}", role),), margin=(Span(" "),)),
         BLANK,
-        *command_paragraphs(masked.spec.command, ()),
+        *(
+            (Paragraph(call_line(masked), margin=(Span(" "),)),)
+            if isinstance(masked.spec.command, FileEdits)
+            else command_paragraphs(masked.spec.command, ())
+        ),
         BLANK,
         labelled("Because", said(masked.verdict.reason)),
         labelled("Decided", said(decided)),
