@@ -11,7 +11,6 @@ from whisper_tui.cli.commands.supervisor_control import settled_status, watched_
 from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
 from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
-from whisper_tui.model.preview import EXACT_WAYS, NOT_POSSIBLE, WAY_NAMES
 from whisper_tui.model.text import visible
 from whisper_tui.system.own_program import installed_program
 from whisper_tui.wire.protocol import SOCKET
@@ -204,6 +203,7 @@ def add_doctor(verbs: Subcommands) -> None:
 def _examine(options: Options) -> int:
     from whisper_tui.agents.doctor import examine
     from whisper_tui.agents.findings import DoctorContext
+    from whisper_tui.model.preview import NOT_POSSIBLE
 
     scene = DoctorContext(launch_of(options), dict(os.environ), project_of(options) or Path.cwd())
     names = INSTALLABLE if options.client is None else (options.client,)
@@ -303,6 +303,8 @@ def _previews(options: Options, status: dict[str, Any] | None) -> str:
 
 def _print_previews(words: str) -> None:
     """Print how commands are previewed, and why better ways do not work."""
+    from whisper_tui.model.preview import EXACT_WAYS, NOT_POSSIBLE, WAY_NAMES
+
     exact = tuple(f"with {WAY_NAMES[way]}" for way in EXACT_WAYS)
     sign = SIGNS["good" if words.startswith(exact) else "note"]
     if words.startswith(NOT_POSSIBLE):
