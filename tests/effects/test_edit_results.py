@@ -189,6 +189,14 @@ def test_a_binary_file_is_not_compared_as_text(file: Path):
     assert versions(changes, (found,))[0].not_shown == "the content is not UTF-8 text"
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-32"])
+def test_a_file_in_another_encoding_is_compared_as_text(file: Path, encoding: str):
+    file.write_bytes("straße\nzwei\n".encode(encoding))
+    changes = (WriteFile(path=str(file), content="straße\n"),)
+    (shown,) = versions(changes, look(file.parent, *changes))
+    assert (shown.old, shown.new, shown.not_shown) == ("straße\nzwei\n", "straße\n", "")
+
+
 def test_a_fifo_is_never_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     (found,) = look(tmp_path, WriteFile(path=str(tmp_path / "pipe"), content="x"))

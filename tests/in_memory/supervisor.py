@@ -349,11 +349,15 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         return self.previewed_contents[call_id, number]
 
-    async def undo(self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider) -> None:
+    async def undo(
+        self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider, *, all_but: bool = False
+    ) -> None:
         """Record an undo; nothing is written. It is refused if the test has set conflicts."""
         self.check()
         page = self.preview_pages.get(call_id)
-        if page is None or page.conflicts:
+        if all_but and page is not None:
+            paths = tuple(change.path for change in page.changes if change.path not in paths)
+        if page is None or (page.conflicts and (not paths or set(paths) & set(page.conflicts))):
             raise Refused(
                 f"call {call_id} cannot be undone: {', '.join(page.conflicts) if page else 'nothing was kept'}"
             )

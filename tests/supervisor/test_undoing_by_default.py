@@ -1,6 +1,7 @@
 """What commands with severe risks change can be taken back, with real keepers; what cannot be kept does not run."""
 
 import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
@@ -219,6 +220,75 @@ async def test_a_git_command_with_input_runs_in_a_view_all_the_same(live: LiveBe
     assert await live.output(record.id) == b"from a pipe\n"
     await take_back(live, record)
     assert (live.workspace / "notes.txt").read_text() == "work\n"
+
+
+def git(live: LiveBench, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=live.workspace, check=True, stdout=subprocess.DEVNULL)
+
+
+async def test_a_look_at_the_repository_does_not_prevent_an_undo(live: LiveBench) -> None:
+    repository(live)
+    (live.workspace / "notes.txt").write_text("work\n")
+    record = await run(live, "git reset -q --hard")
+    index = live.workspace / ".git" / "index"
+    before = index.read_bytes()
+    os.utime(live.workspace / "notes.txt", (1_000_000_000, 1_000_000_000))
+    git(live, "status")
+    assert index.read_bytes() != before
+    await take_back(live, record)
+    assert (live.workspace / "notes.txt").read_text() == "work\n"
+    await take_back(live, record, "redo")
+    assert (live.workspace / "notes.txt").read_text() == "one\n"
+    git(live, "diff", "--exit-code", "HEAD")
+
+
+async def test_what_was_staged_since_prevents_an_undo(live: LiveBench) -> None:
+    repository(live)
+    (live.workspace / "notes.txt").write_text("work\n")
+    record = await run(live, "git reset -q --hard")
+    git(live, "add", "build/x.o")
+    with pytest.raises(Refused, match="index changed since"):
+        await take_back(live, record)
+    assert (live.workspace / "notes.txt").read_text() == "one\n"
+
+
+CALLS = (
+    "truncate -s 1 build/x.o notes.txt",
+    "echo new > build/new",
+    "mv build/new notes.txt",
+    "chmod 600 build/x.o",
+    "rm -rf build",
+    "rm notes.txt",
+)
+
+
+async def test_calls_about_the_same_files_are_undone_from_the_newest_on(live: LiveBench) -> None:
+    await live.restart(Rules(ask=(Rule(name="all", anything=True, undo=True),)))
+    states, records = [], []
+    for text in CALLS:
+        states.append(live.files())
+        records.append(await run(live, text))
+        assert records[-1].keeps == "copies", (text, records[-1].verdict)
+    for record, before in reversed(list(zip(records, states, strict=True))):
+        await take_back(live, record)
+        assert live.files() == before, record.spec
+
+
+async def test_a_part_is_named_from_the_directory_of_the_call_or_left_out(live: LiveBench) -> None:
+    record = await run(live, "rm -rf build notes.txt")
+    await live.supervisor.undo(record.id, ("notes.txt",), "undo", HUMAN)
+    assert live.files() == {"notes.txt": "one\n"}
+    await take_back(live, record)
+    await take_back(live, record, "redo")
+    with pytest.raises(Refused, match="is not among its changes"):
+        await live.supervisor.undo(record.id, ("build/x.o",), "undo", HUMAN, all_but=True)
+    (live.workspace / "notes.txt").write_text("somebody else\n")
+    with pytest.raises(Refused, match="changed since"):
+        await take_back(live, record)
+    page = await live.supervisor.preview_page(record.id)
+    assert page.conflicts == (f"{live.workspace}/notes.txt",)
+    await live.supervisor.undo(record.id, ("notes.txt",), "undo", HUMAN, all_but=True)
+    assert live.files() == {"build/x.o": "object\n", "notes.txt": "somebody else\n"}
 
 
 async def test_the_agents_shell_follows_a_git_command_that_ran_in_a_view(live: LiveBench) -> None:

@@ -333,6 +333,21 @@ async def test_single_files_can_be_taken_back() -> None:
     assert len(rows) == 4 and not any("old.txt" in row for row in rows)
 
 
+async def test_what_changed_since_is_left_out_and_the_rest_is_taken_back_with_one_key() -> None:
+    scenario = applied()
+    page = scenario.supervisor.preview_pages["1"]
+    other = CHANGES[3].path
+    scenario.supervisor.preview_pages["1"] = page.model_copy(update={"conflicts": (other,)})
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await decide(cockpit, "J")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        await cockpit.sees("Changed since, and left out", "changed since")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
+    undo = scenario.supervisor.known("1").undo
+    assert undo is not None and undo.paths and other not in undo.paths
+
+
 async def test_the_dialog_says_of_each_change_what_takes_it_back() -> None:
     """Its letter, its modes and the entries of a directory, like the difference beside it."""
     async with open_cockpit(applied(), size=TALL) as cockpit:

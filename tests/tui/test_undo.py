@@ -5,9 +5,11 @@ import pytest
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario, workday
 from tests.tui.test_follow import GONE, back_to
+from tests.tui.test_rules_screen import Book
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Withdrawn
 from whisper_tui.model.event import Decided
+from whisper_tui.model.shown_rules import SAVED_WITH, RuleDraft
 from whisper_tui.model.state import Ended, Queued, Running, Waiting
 from whisper_tui.tui.commands.undo_approval import WITHDRAWN_REASON, UndoSettings
 
@@ -113,7 +115,7 @@ async def test_letters_as_fast_as_typed_text_approve_nothing() -> None:
 async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
     async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
         await cockpit.press("X")
-        await cockpit.sees("No standing approval is left to revoke.")
+        await cockpit.sees("No standing approval is left to revoke")
         await cockpit.select(PLAIN)
         await cockpit.press("F")
         await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
@@ -122,6 +124,28 @@ async def test_x_revokes_the_standing_approval_that_was_given_last() -> None:
         await cockpit.until(
             lambda: all(grant.revoked_at for grant in cockpit.scenario.supervisor.board.grants.values())
         )
+
+
+async def test_x_removes_the_rule_that_was_saved_last() -> None:
+    async with open_cockpit(workday(), undo=UndoSettings("none")) as cockpit:
+        supervisor = cockpit.scenario.supervisor
+        supervisor.rule_book = book = Book()
+        before = book.now.rules
+        await cockpit.select(PLAIN)
+        await cockpit.press("F")
+        await cockpit.until(lambda: supervisor.board.grants)
+        cockpit.scenario.clock.advance(60)
+        await cockpit.select(RISKY)
+        await cockpit.press("a")
+        await cockpit.until(lambda: supervisor.known(RISKY).decided_at is not None)
+        definition = {"name": "rm", "prefix": ["rm"], "justification": f"{SAVED_WITH}{RISKY}"}
+        book.replace(None, RuleDraft(effect="allow", definition=definition))
+        await cockpit.press("X")
+        await cockpit.sees("Removed the rule that was saved last: rm")
+        assert book.now.rules == before
+        assert not any(grant.revoked_at for grant in supervisor.board.grants.values())
+        await cockpit.press("X")
+        await cockpit.until(lambda: all(grant.revoked_at for grant in supervisor.board.grants.values()))
 
 
 async def test_approving_twice_does_not_end_the_undo_window() -> None:

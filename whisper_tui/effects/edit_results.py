@@ -1,5 +1,6 @@
 """The results of an edit: what its changes make of each file, computed from the disk without touching it."""
 
+import codecs
 import hashlib
 import json
 import os
@@ -417,11 +418,37 @@ def _versions_of(paths: EditedPaths, file: EditedFile, cell: EditCell | None) ->
     return shown_versions(file, old, new)
 
 
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text in an encoding of one byte a character has."""
+
+
+def _shown_text(content: Content) -> tuple[str, str]:
+    """Return a content as text for people, also in another encoding than UTF-8, or why that is not possible."""
+    text, why = _text(content)
+    data = content.data
+    if why != NOT_TEXT or data is None:
+        return text, why
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            try:
+                return data.decode(encoding), ""
+            except UnicodeDecodeError:
+                return "", NOT_TEXT
+    # Each byte is one character. In other encodings of this kind some letters are others, but no line is.
+    return ("", NOT_TEXT) if _CONTROL.search(data) else (data.decode("latin-1"), "")
+
+
 def shown_versions(file: EditedFile, old: Content, new: Content) -> FileVersions:
     """Return two contents as texts, or why they cannot be shown."""
     texts: list[str | None] = []
     for content in (old, new):
-        text, why = _text(content)
+        text, why = _shown_text(content)
         if why or "\0" in text:
             return FileVersions(file=file, not_shown=why or "the content is binary")
         texts.append(None if content.data is None else text)

@@ -381,8 +381,12 @@ class Supervision(Protocol):
         """Return the content of one changed file before and after it."""
         ...
 
-    async def undo(self, call_id: str, paths: Paths, direction: UndoDirection, by: Decider) -> None:
+    async def undo(
+        self, call_id: str, paths: Paths, direction: UndoDirection, by: Decider, *, all_but: bool = False
+    ) -> None:
         """Take back the changes of an ended call, or make them again. No paths: all of them.
+
+        Paths begin in the directory of the call, unless they are absolute. `all_but`: all changes but those.
 
         `Refused`, with the paths, if one of them is no longer as the command left it: then nothing is done.
         """

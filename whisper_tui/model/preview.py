@@ -197,7 +197,8 @@ class PreviewPage(Value):
     total: Count = 0
     counts: ChangeCounts = ChangeCounts()
     conflicts: tuple[str, ...] = ()
-    """Paths that are no longer as the command read them: while there are any, nothing is applied."""
+    """Paths that are no longer as the command read them, or as it left them: nothing is applied, or taken back, while
+    it is about any of them."""
 
 
 KeepsChanges = Literal["", "view", "copies"]

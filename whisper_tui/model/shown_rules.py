@@ -10,6 +10,9 @@ from whisper_tui.model.verdict import Resolved, Verdict
 
 RuleEffect = Literal["deny", "ask", "allow"]
 
+SAVED_WITH = "saved with the approval of call "
+"""The beginning of the justification of a rule that was saved with an approval. The id of the call follows."""
+
 
 class ShownRule(Value):
     """One rule."""

@@ -2,13 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from whisper_tui.model.api import Presence, Pruned, SettingList, Submission, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMode, Session, SessionHello, ToolCall
+from whisper_tui.model.call import (
+    CallRequest,
+    ClientInfo,
+    CommandSpec,
+    EditMode,
+    FileEdits,
+    Session,
+    SessionHello,
+    ToolCall,
+)
 from whisper_tui.model.decision import Decider, Decision
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.event import (
@@ -20,6 +29,7 @@ from whisper_tui.model.event import (
     RulesChanged,
     Started,
 )
+from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
@@ -117,7 +127,7 @@ class Supervisor:
         self.session, self.history = queries.session, queries.history
         self.grants, self.would_cover, self.denials = queries.grants, queries.would_cover, queries.denials
         self.effects, self.file_versions = queries.effects, queries.file_versions
-        self.preview_page, self.preview_versions, self.undo = changes.page, changes.versions, changes.undo
+        self.preview_page, self.preview_versions = changes.page, changes.versions
         self.read_output, self.output_file = queries.read_output, queries.output_file
         self.read_timeline, self.terminal_sizes = queries.read_timeline, queries.terminal_sizes
         self.usage, self.stalls, self.echo = queries.usage, queries.stalls, queries.echo
@@ -262,6 +272,17 @@ class Supervisor:
     async def resize(self, call_id: str, rows: int, columns: int) -> None:
         """Set the size of the command's terminal."""
         await self._run_control.resize(self._store.call(call_id), rows, columns)
+
+    async def undo(
+        self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider, *, all_but: bool = False
+    ) -> None:
+        """Take back what an ended call changed, an edit or a command, or make it again."""
+        if not isinstance(self._store.call(call_id).spec.command, FileEdits):
+            await self._parts.pool.previews.changes.undo(call_id, paths, direction, by, all_but=all_but)
+            return
+        if paths or direction == "redo":
+            raise Refused(f"edit {call_id} is taken back whole, and not redone", hint=f"whisper-tui undo {call_id}")
+        await self.revert_edit(call_id, by)
 
     async def revert_edit(self, call_id: str, by: Decider) -> None:
         """Put back the files of an edit as they were before it."""

@@ -402,3 +402,9 @@ def user_id() -> int:
 def host_name() -> str:
     """Return the name of the machine."""
     return _ASKED.get().host_name()
+
+
+def named_path(path: str, directory: str) -> str:
+    """Return the real path of a name, from a directory on. If it names a symbolic link, it is the path of the link."""
+    parent, name = os.path.split(os.path.normpath(os.path.join(directory, path)))
+    return os.path.join(os.path.realpath(parent), name)

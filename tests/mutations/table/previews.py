@@ -12,6 +12,7 @@ KILLS = "tests/supervisor/preview/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
 POWER = "tests/supervisor/preview/test_power_failures.py::"
 SERVICES = "tests/supervisor/preview/test_services_of_the_machine.py::"
+MEANINGS = "tests/supervisor/preview/test_meanings.py::"
 IMAGES = "tests/supervisor/preview/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
@@ -611,6 +612,30 @@ PREVIEWS = (
         "order.input >= 0",
         "False",
         ("tests/supervisor/test_undoing_by_default.py::test_a_git_command_with_input_runs_in_a_view_all_the_same",),
+    ),
+    Mutation(
+        "what git only caches in its index is no change of it",
+        "whisper_tui.supervisor.preview.meanings._digest",
+        "index_without_cache(content) or content",
+        "content",
+        ("tests/supervisor/test_undoing_by_default.py::test_a_look_at_the_repository_does_not_prevent_an_undo",),
+    ),
+    Mutation(
+        "a file of the same size and time with another content is a conflict",
+        "whisper_tui.supervisor.preview.meanings._Same.file",
+        "_digest(path, path, change.op) == digest",
+        "True",
+        (
+            MEANINGS + "test_what_has_another_content_or_mode_is_not_taken_back",
+            MEANINGS + "test_what_has_another_content_or_mode_is_not_overwritten",
+        ),
+    ),
+    Mutation(
+        "a file that is written in place has no further name since",
+        "whisper_tui.supervisor.preview.meanings._Same.file",
+        "change.op in _IN_PLACE and found.links > wanted.links",
+        "False",
+        (MEANINGS + "test_a_file_that_is_written_in_place_has_no_further_name_since",),
     ),
     Mutation(
         "an undo during which the supervisor was killed is finished",

@@ -118,7 +118,7 @@ def test_what_others_changed_is_found_in_any_part(scene):
     with pytest.raises(Conflict) as raised:
         apply(scene.store)
     assert sorted(raised.value.paths) == named
-    assert raised.value.paths == conflicts(load_plan(scene.store))
+    assert raised.value.paths == conflicts(scene.store, load_plan(scene.store))
     assert described(scene.top, inodes=True) == before
 
 

@@ -216,7 +216,7 @@ BEFORE_APPLY: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_nothing_is_applied_over_changes_of_somebody_else(near, case):
     change, path = BEFORE_APPLY[case]
     change(near.top)
-    assert str(near.top / path) in conflicts(load_plan(near.store))
+    assert str(near.top / path) in conflicts(near.store, load_plan(near.store))
     error = untouched(near, apply, Conflict, "Nothing was done")
     assert isinstance(error, Conflict)
     assert str(near.top / path) in error.paths
@@ -272,7 +272,7 @@ def test_other_files_of_the_same_directories_may_change(scene):
 def test_a_plan_that_is_a_conflict_from_the_start_is_never_applied(near):
     plan = load_plan(near.store)
     save_plan(near.store, plan._replace(meanwhile=(f"{near.top}/elsewhere",)))
-    assert conflicts(load_plan(near.store)) == [f"{near.top}/elsewhere"]
+    assert conflicts(near.store, load_plan(near.store)) == [f"{near.top}/elsewhere"]
     untouched(near, apply, Conflict, "elsewhere")
 
 

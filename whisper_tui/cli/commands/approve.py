@@ -440,13 +440,6 @@ def add_approvals(verbs: Subcommands) -> None:
     approvals.add_argument("--json", action="store_true", help="print one array of objects")
     revoke = verbs.add("revoke", "revoke standing approvals, or lift denials for a session", _revoke)
     revoke.add_argument("ids", nargs="+", metavar="ID", help="an id, as approvals shows it")
-    revert = verbs.add(
-        "revert",
-        "take an edit back: restore its files as they were before it",
-        _revert,
-        details="All of its files, or none: a file that is no longer as the edit left it is not touched.",
-    )
-    revert.add_argument("id", metavar="ID", help="number of the call")
 
 
 def _approvals(options: Options) -> int:
@@ -494,11 +487,4 @@ def _revoke(options: Options) -> int:
             else:
                 supervisor.ask("revoke", grant_id=id_, by=decider())
             sys.stdout.write(f"Revoked {visible(id_)}\n")
-    return 0
-
-
-def _revert(options: Options) -> int:
-    with supervisor_of(options) as supervisor:
-        supervisor.ask("revert_edit", call_id=options.id, by=decider())
-    sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
     return 0

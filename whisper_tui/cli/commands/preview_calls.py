@@ -11,6 +11,7 @@ from whisper_tui.cli.subcommand import DONE, Options, Subcommands, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count, size
+from whisper_tui.system.host_files import named_path
 from whisper_tui.wire.light_client import LightClient
 
 POLL_S = 0.05
@@ -41,16 +42,29 @@ def add_previews(verbs: Subcommands) -> None:
     )
     preview.add_argument("--cwd", metavar="DIR", help="preview it in this directory instead")
     preview.add_argument("--json", action="store_true", help="print one object: the report and all changes")
+    for verb, about in _UNDO_VERBS:
+        _add_undo(verbs, verb, about)
+
+
+_UNDO_VERBS = (
+    ("undo", "take back what an approved call changed, if its changes were kept"),
+    ("revert", "another name of undo"),
+)
+
+
+def _add_undo(verbs: Subcommands, verb: str, about: str) -> None:
     undo = verbs.add(
-        "undo",
-        "take back what an approved call changed, if its changes were kept",
+        verb,
+        about,
         _undo,
-        details="Changes are kept if they were applied from a preview, if the call was approved with --undoable, and "
-        "by default if it had a severe risk. All of them are taken back, or all below the named paths; if a file is no "
-        "longer as the command left it, nothing is done.",
+        details="An edit is taken back whole. Changes of a command are kept if they were applied from a preview, if "
+        "the call was approved with --undoable, and by default if it had a severe risk. All of them are taken back, or "
+        "all below the named paths, which begin in the directory of the call; if a file is no longer as it was left, "
+        "nothing is done.",
     )
     undo.add_argument("id", metavar="ID", help="number of the call")
     undo.add_argument("paths", nargs="*", metavar="PATH", help="take back only these paths and what is below them")
+    undo.add_argument("--but", action="store_true", help="take back all but these paths")
     undo.add_argument("--redo", action="store_true", help="redo changes that were taken back")
     undo.add_argument("--dry-run", action="store_true", help="only show what would be taken back")
     undo.add_argument("--yes", action="store_true", help="do not ask")
@@ -189,16 +203,19 @@ def _undo(options: Options) -> int:
     with supervisor_of(options) as supervisor:
         record = supervisor.ask("record", call_id=options.id)
         if record["call"]["spec"]["command"]["kind"] == "edits":
-            if options.paths or options.redo:
+            if options.paths or options.redo or options.but:
                 raise InvalidRequest("an edit is taken back whole", hint=f"whisper-tui undo {options.id}")
             if not options.dry_run:
                 supervisor.ask("revert_edit", call_id=options.id, by=decider())
                 sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
             return DONE
+        if options.but and not options.paths:
+            raise InvalidRequest("--but needs paths", hint=f"whisper-tui undo {options.id} --but PATH")
+        paths = [named_path(path, record["call"]["spec"]["cwd"]) for path in options.paths]
         changes = [
             change
             for change in changes_of(supervisor, options.id)
-            if _is_named(change, options.paths) and change["taken_back"] == options.redo
+            if (not paths or _is_named(change, paths) != options.but) and change["taken_back"] == options.redo
         ]
         sys.stdout.write("These changes will be redone:\n" if options.redo else "These changes will be taken back:\n")
         _print_changes(changes)
@@ -206,13 +223,14 @@ def _undo(options: Options) -> int:
             return DONE
         _confirm(options)
         direction = "redo" if options.redo else "undo"
-        supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider())
+        more = {"all_but": True} if options.but else {}
+        supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider(), **more)
     sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'taken back'}\n")
     return DONE
 
 
 def _is_named(change: dict[str, Any], paths: list[str]) -> bool:
-    return not paths or any(change["path"] == path or change["path"].startswith(f"{path}/") for path in paths)
+    return any(change["path"] == path or change["path"].startswith(f"{path}/") for path in paths)
 
 
 def _confirm(options: Options) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from whisper_tui.model.call import CarriedOut, Command, CommandSpec, EditedFile, FileEdits, Function
 from whisper_tui.model.decision import ExactScope, Grant, PrefixScope, RuleScope, Scope, ToolScope
 from whisper_tui.model.run import Sandbox
+from whisper_tui.model.shown_rules import SAVED_WITH
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import unwrap
@@ -179,7 +180,7 @@ def saved_rule(
         directory=root,
         place=spec.place or None,
         until=None if scope.minutes is None else now + 60 * scope.minutes,
-        justification=f"saved with the approval of call {call_id}",
+        justification=f"{SAVED_WITH}{call_id}",
         sandbox=sandbox.kind if sandbox is not None else False,
         network=sandbox is not None and sandbox.network,
         execute=sandbox.execute if sandbox is not None else (),
@@ -276,7 +277,7 @@ def saved_tool_rules(scope: ToolScope, *, call_id: str, root: str | None, now: f
     shared: dict[str, Any] = {
         "directory": root,
         "until": None if scope.minutes is None else now + 60 * scope.minutes,
-        "justification": f"saved with the approval of call {call_id}",
+        "justification": f"{SAVED_WITH}{call_id}",
     }
     if scope.tool:
         return (Rule(name=scope.tool, anything=True, tool=scope.tool, **shared),)

@@ -164,9 +164,11 @@ def load_plan(store: str) -> Plan:
         changes = _from_rows(found, befores)
     for number, fields in others.items():
         changes[number] = changes[number]._replace(**_values(fields))
+    inodes = _renewed_inodes(store)
+    directories = (DirectoryState(*each) for each in found["directories"])
     return Plan(
         tuple(changes),
-        tuple(DirectoryState(*each) for each in found["directories"]),
+        tuple(each._replace(inode=inodes.get(each.path, each.inode)) for each in directories),
         tuple(found["meanwhile"]),
         progress["state"],
         frozenset(progress["undone"]),
@@ -236,12 +238,34 @@ def _merged(old: Mapping[int, dict[str, Any]], new: Mapping[int, dict[str, Any]]
 # What an undo has changed
 
 
-def save_renewed(store: str, befores: dict[int, Stamp], others: Mapping[int, dict[str, Any]]) -> None:
-    """Write the fields of changes that are others since an undo: a fraction of the plan."""
+def save_renewed(
+    store: str,
+    befores: dict[int, Stamp],
+    others: Mapping[int, dict[str, Any]],
+    inodes: Mapping[str, int] | None = None,
+) -> None:
+    """Write the fields of changes that are others since an undo, or since somebody has touched files.
+
+    That is a fraction of the plan. `inodes`: of directories that were made anew.
+    """
     old_befores, old_others = _load_renewed(store)
     others = _merged(old_others, {number: _json_values(fields) for number, fields in others.items()})
-    found = {"before": packed_stamps(old_befores | befores), "others": list(others.items())}
+    found = {
+        "before": packed_stamps(old_befores | befores),
+        "others": list(others.items()),
+        "inodes": {**_renewed_inodes(store), **(inodes or {})},
+    }
     run_files.write_whole(os.path.join(store, RENEWED), _json(found))
+
+
+def _renewed_inodes(store: str) -> dict[str, int]:
+    """Return the inodes of directories that were made anew, by path."""
+    try:
+        found = run_files.read_json(os.path.join(store, RENEWED))
+    except FileNotFoundError:
+        return {}
+    inodes: dict[str, int] = found.get("inodes", {}) if isinstance(found, dict) else {}
+    return inodes
 
 
 def _load_renewed(store: str) -> tuple[dict[int, Stamp], dict[int, dict[str, Any]]]:

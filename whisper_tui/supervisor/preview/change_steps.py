@@ -390,7 +390,7 @@ class ChangeSteps:
         if change.before is None:
             return None
         if self.contents.has(number):
-            with WrittenFile(at, change.path, change.before.inode) as file:
+            with WrittenFile(at, change.path, result.inode) as file:
                 self.contents.restore(number, file.fd)
                 has_attributes = bool(change.old_attributes or change.new_attributes)
                 found = file.finish(change.before, has_attributes=has_attributes)

@@ -31,6 +31,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.meanings import save_meanings
 from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview, time_of_file_system
 from whisper_tui.supervisor.preview.preview_process import (
@@ -281,6 +282,7 @@ def read_copy(store: str) -> Plan:
     plan = reader.plan(int(found["began_ns"]))
     leaks = [path for path, new in _new_files(plan) if _names_copy(new, os.fsencode(os.path.join(store, COPY)))]
     run_files.write_json(os.path.join(store, LEAKS), leaks)
+    save_meanings(store, plan)
     save_plan(store, plan)
     return plan
 

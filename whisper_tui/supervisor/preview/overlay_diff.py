@@ -40,6 +40,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.meanings import save_meanings
 from whisper_tui.system import syscalls
 
 LAYERS = "layers.json"
@@ -84,6 +85,7 @@ def read_changes(store: str) -> Plan:
         else:
             reader.read_split(layer["upper"], layer["path"], layer["base"])
     plan = reader.plan(int(found["began_ns"]))
+    save_meanings(store, plan)
     save_plan(store, plan)
     return plan
 

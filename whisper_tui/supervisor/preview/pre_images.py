@@ -47,6 +47,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
+from whisper_tui.supervisor.preview.meanings import save_meanings
 from whisper_tui.supervisor.preview.real_paths import KEPT, move
 from whisper_tui.system.syscalls import AT_FDCWD, flush_file_system
 
@@ -258,6 +259,7 @@ def _write_plan(store: str, ended_ns: int) -> None:
     os.makedirs(os.path.join(store, KEPT), 0o700, exist_ok=True)
     run_files.write_json(os.path.join(store, MOVES), reader.moves(plan))
     # The plan says that all of this is there.
+    save_meanings(store, plan, is_real=True)
     flush_file_system(store)
     save_plan(store, plan)
 

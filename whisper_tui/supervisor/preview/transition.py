@@ -9,13 +9,14 @@ import fcntl
 import gc
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from whisper_tui.supervisor.preview.change_checks import (
     changed_before_apply,
+    changed_before_undo,
     changed_directories,
     parents_of,
     replaced_directories,
@@ -48,7 +49,8 @@ from whisper_tui.supervisor.preview.change_records import (
     stamps_of_rest,
 )
 from whisper_tui.supervisor.preview.change_steps import is_ours
-from whisper_tui.supervisor.preview.file_trees import change_mode, remove_tree, stamp
+from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, remove_tree, stamp
+from whisper_tui.supervisor.preview.meanings import renewed_before, renewed_directories, renewed_results
 from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
 from whisper_tui.supervisor.preview.shared_steps import SharedWork
 from whisper_tui.system.syscalls import flush_file_system
@@ -58,11 +60,50 @@ class TransitionFailed(Exception):
     """A step failed or is not possible. The text says which, and what became of the others."""
 
 
-def conflicts(plan: Plan) -> list[str]:
+def conflicts(store: str, plan: Plan) -> list[str]:
     """Return the paths that are not as they were when the changes were read: each prevents `apply`."""
+    found = _conflicts(plan)
+    if not found:
+        return found
+    befores, others = renewed_before(store, plan)
+    return _conflicts(_with_renewed(plan, befores, others)) if befores or others else found
+
+
+def undo_conflicts(store: str, plan: Plan) -> list[str]:
+    """Return the paths that are not as they were when the changes were made real: each prevents `undo`."""
+    results, chosen = load_results(store), [number for number in range(len(plan.changes)) if number not in plan.undone]
+    found = _undo_conflicts(plan, results, chosen)
+    if not found:
+        return found
+    renewed, _ = renewed_results(store, plan, results, chosen)
+    inodes = renewed_directories(plan, parents_of([plan.changes[number] for number in chosen]))
+    directories = tuple(each._replace(inode=inodes.get(each.path, each.inode)) for each in plan.directories)
+    return _undo_conflicts(plan._replace(directories=directories), renewed, chosen)
+
+
+def _undo_conflicts(plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> list[str]:
+    with RealPaths("", plan.directories) as real:
+        found = changed_before_undo(plan, chosen, real, results)
+    return _unique(found, replaced_directories(plan, chosen))
+
+
+def _conflicts(plan: Plan) -> list[str]:
     with RealPaths("", plan.directories) as real:
         found = changed_before_apply(plan, range(len(plan.changes)), real)
     return _unique(plan.meanwhile, changed_directories(plan), found)
+
+
+def _with_renewed(plan: Plan, befores: Mapping[int, Stamp], others: Mapping[int, dict[str, Any]]) -> Plan:
+    changes = list(plan.changes)
+    for number, before in befores.items():
+        changes[number] = changes[number]._replace(before=before)
+    for number, fields in others.items():
+        changes[number] = changes[number]._replace(**fields)
+    return plan._replace(changes=tuple(changes))
+
+
+class _Touched(Conflict):
+    """Files have other stamps than the plan says. Nothing was begun."""
 
 
 def apply(store: str) -> Plan:
@@ -152,12 +193,24 @@ def _locked(store: str) -> Iterator[int]:
 
 
 def _apply(store: str, plan: Plan, lock: int) -> Plan:
+    try:
+        return _apply_checked(store, plan, lock)
+    except _Touched:
+        befores, others = renewed_before(store, plan)
+        inodes = renewed_directories(plan, parents_of(plan.changes)) if plan.state == UNDONE else {}
+        if not befores and not others and not inodes:
+            raise
+        save_renewed(store, befores, others, inodes)
+        return _apply_checked(store, load_plan(store), lock)
+
+
+def _apply_checked(store: str, plan: Plan, lock: int) -> Plan:
     resumed = plan.state == APPLYING
     with SharedWork(store, plan, range(len(plan.changes)), resumed=resumed, lock=lock) as work:
         if not resumed:
             found = _unique(plan.meanwhile, changed_directories(plan), work.check())
             if found:
-                raise Conflict(found)
+                raise _Touched(found)
             _begin_apply(store, plan, work)
         untimed = set(load_state(store).get("untimed", ()))
         try:
@@ -245,10 +298,23 @@ def _inodes(change: FileChange) -> list[int]:
 
 def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int], lock: int) -> Plan:
     """Take some changes back, from the last to the first, if nobody has changed their files since."""
+    try:
+        return _undo_checked(store, plan, results, chosen, lock)
+    except _Touched:
+        renewed, others = renewed_results(store, plan, results, chosen)
+        inodes = renewed_directories(plan, parents_of([plan.changes[number] for number in chosen]))
+        if renewed == results and not inodes:
+            raise
+        save_results(store, renewed)
+        save_renewed(store, {}, others, inodes)
+        return _undo_checked(store, load_plan(store), renewed, chosen, lock)
+
+
+def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int], lock: int) -> Plan:
     with SharedWork(store, plan, chosen[::-1], results, lock=lock) as work:
         found = _unique(work.check(), replaced_directories(plan, chosen))
         if found:
-            raise Conflict(found)
+            raise _Touched(found)
         _begin_undo(store, plan, chosen)
         return _take_back(store, plan, results, work)
 

@@ -30,7 +30,7 @@ from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
 from whisper_tui.supervisor.runs.preview_changes import PreviewStore
-from whisper_tui.system.host_files import home_of_user
+from whisper_tui.system.host_files import home_of_user, named_path
 
 ReportedFact = Spawned | BackgroundSeen | Finished | Settled
 """A fact that a keeper has reported about a run."""
@@ -371,12 +371,20 @@ class KeptChanges:
         )
         self._store.retry_until_journaled(lambda: self._requeue(record, judged))
 
-    async def undo(self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider) -> None:
-        """Take back the changes of an ended call, or make them again. Raises `Refused`; then nothing was done."""
+    async def undo(
+        self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider, *, all_but: bool = False
+    ) -> None:
+        """Take back the changes of an ended call, or make them again. Raises `Refused`; then nothing was done.
+
+        `paths`: only these, from the directory of the call on; `all_but`: all others. None: all.
+        """
         record = self._store.call(call_id)
         if not isinstance(record.state, Ended):
             raise Refused(f"call {call_id} cannot be undone: it has not ended", hint=f"whisper-tui show {call_id}")
         store = self._store_of(record)
+        paths = [named_path(path, record.spec.cwd) for path in paths]
+        if all_but:
+            paths = await asyncio.to_thread(store.all_but, paths)
         async with self._turn(call_id), self._turn(self.workspace(record)):
             if why := await asyncio.to_thread(store.why_not_moved, direction):
                 word = "undone" if direction == "undo" else "redone"
@@ -389,7 +397,8 @@ class KeptChanges:
     async def _move(
         self, record: CallRecord, store: PreviewStore, direction: UndoDirection, paths: Sequence[str]
     ) -> None:
-        problem, hint = "", "Nothing was changed. Leave these files out to take back the others"
+        problem = ""
+        hint = f"Nothing was changed. whisper-tui undo {record.id} --but PATH… takes the others back"
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:

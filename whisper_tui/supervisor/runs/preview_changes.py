@@ -51,6 +51,8 @@ MOST_NAMED = 3
 """Paths that are named as an example of many."""
 MOST_COMPARED = 2 << 20
 """Bytes of files on one page that are compared with deleted ones, to tell what was moved."""
+MOST_CHOSEN = 1000
+"""Paths that one undo names."""
 MOST_COUNTED, COUNTING_S = 100, 0.2
 """Files of which the changed lines are counted, and seconds after which they are counted in blocks only."""
 CHANGED_MEANWHILE = " changed while it ran"
@@ -144,8 +146,12 @@ class PreviewStore:
         )
 
     def _conflicts(self) -> list[str]:
-        """Return the paths that prevent applying the changes. An undo names those that prevent it itself."""
-        return transition.conflicts(self.plan) if self.plan.state == change_records.PREVIEWED else []
+        """Return the paths that prevent applying the changes, or taking them back."""
+        if self.plan.state == change_records.PREVIEWED:
+            return transition.conflicts(self.directory, self.plan)
+        if self.plan.state == change_records.APPLIED:
+            return transition.undo_conflicts(self.directory, self.plan)
+        return []
 
     def counts(self, workspace: str) -> ChangeCounts:
         """Return how many rows there are of each kind."""
@@ -410,6 +416,23 @@ class PreviewStore:
         if self.plan.state != change_records.APPLIED:
             return ""
         return "only some of its changes are taken back" if self.plan.undone else "its changes are not taken back"
+
+    def all_but(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of all changes that are still real, but for these. Raises `Refused`."""
+        left, named = [], set[str]()
+        for number, change in enumerate(self.plan.changes):
+            hit = [path for path in paths if any(f"{each}/".startswith(f"{path}/") for each in change.paths)]
+            named.update(hit)
+            if not hit and number not in self.plan.undone:
+                left.append(change.path)
+        if unknown := [path for path in paths if path not in named]:
+            # A part of a tree that came or went as a whole cannot stay alone.
+            hint = "whisper-tui undo ID --dry-run lists the changes; a tree is taken back as a whole"
+            raise Refused(f"{unknown[0]} is not among its changes", hint=hint)
+        if not left or len(left) > MOST_CHOSEN:
+            why = "no other change is left" if not left else f"more than {MOST_CHOSEN:,} changes are left"
+            raise Refused(f"nothing was taken back: {why}", hint="Name the paths that are to be taken back")
+        return tuple(left)
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:
         """Take the changes back, or make them again. Raises `Conflict`, `TransitionFailed`; then nothing was done."""

@@ -68,7 +68,9 @@ class CardFacts:
         past = (
             f"{dots} in this workspace: covers {len(coverage.calls):,} of the last {count(coverage.looked_at, 'call')}"
         )
-        line = (Span("Always allow ", "muted"), Span(rule_words(scope), "command"), Span(past, "muted"))
+        # The rule gives later commands what this approval gives its own.
+        unconfined = () if isinstance(scope, ToolScope) else (Span("; runs without a sandbox", "risk"),)
+        line = (Span("Always allow ", "muted"), Span(rule_words(scope), "command"), Span(past, "muted"), *unconfined)
         return (Paragraph(line, margin=(Span(f" {key} ", "strong"),)),)
 
     def offered(self, record: CallRecord) -> RuleScope | ToolScope | None:

@@ -30,7 +30,7 @@ def hint_text(hint: Hint, keys: Keymap) -> str:
             return f"{terminal} types into the terminal of this command; Ctrl+] comes back." if terminal else ""
         case "always-allow":
             what = f"{always} approves this call and saves a rule that allows commands like it"
-            return f"{what}; {revoke} revokes the latest standing approval." if always else ""
+            return f"{what}; {revoke} takes that back, like any approval for later calls." if always else ""
 
 
 class FirstHints:

@@ -1,7 +1,7 @@
 """Undo of approvals: within the undo window before they are sent, and later until the call has started."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,9 @@ from textual.timer import Timer
 from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.shown_rules import SAVED_WITH, RuleDraft, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Held, Queued
+from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import one_line
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import is_grave
@@ -21,7 +23,13 @@ from whisper_tui.tui.command_definition import Command
 
 COMMANDS: tuple[Command, ...] = (
     Command("undo", "u", "Undo", "Undo the last approval, while it is pending or its call has not started.", "Decide"),
-    Command("revoke-latest", "X", "Revoke latest", "Revoke the latest standing approval.", "Decide"),
+    Command(
+        "revoke-latest",
+        "X",
+        "Revoke latest",
+        "Revoke the latest standing approval, or remove the rule that was saved last.",
+        "Decide",
+    ),
 )
 
 WhichCalls = Literal["grave", "every", "none"]
@@ -205,19 +213,33 @@ class UndoCommands:
             self._cockpit.tell(f"Call {record.id} will not run: its approval was withdrawn, and the agent is told.")
 
     async def revoke_latest(self) -> None:
-        """Revoke the standing approval that was given last, in whatever session."""
+        """Take back what was allowed for later calls last, in whatever session: a standing approval or a rule."""
+        supervision, me = self._cockpit.supervision, self._cockpit.me
         try:
-            standing = [grant for grant in await self._cockpit.supervision.grants() if grant.revoked_at is None]
-            if not standing:
-                self._cockpit.tell("No standing approval is left to revoke.")
-                return
-            latest = max(standing, key=lambda grant: grant.granted_at)
-            await self._cockpit.supervision.revoke(latest.id, self._cockpit.me)
+            standing = [grant for grant in await supervision.grants() if grant.revoked_at is None]
+            latest = max(standing, key=lambda grant: grant.granted_at, default=None)
+            saved = max(self._saved_rules(await supervision.rule_list()), key=lambda each: each[0], default=None)
+            if saved is not None and (latest is None or saved[0] > latest.granted_at):
+                await supervision.replace_rule(saved[2], None, me)
+                told = f"Removed the rule that was saved last: {visible(saved[1].subject)}"
+            elif latest is not None:
+                await supervision.revoke(latest.id, me)
+                command = "".join(span.text for span in one_line(masked_command(latest.spec.command)))
+                told = f"Revoked the standing approval of call {latest.from_call}: {command}"
+            else:
+                told = "No standing approval is left to revoke, and no rule that was saved here."
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
         else:
-            command = "".join(span.text for span in one_line(masked_command(latest.spec.command)))
-            self._cockpit.tell(f"Revoked the standing approval of call {latest.from_call}: {command}")
+            self._cockpit.tell(told)
+
+    def _saved_rules(self, listed: RuleList) -> Iterator[tuple[float, ShownRule, RuleDraft]]:
+        """Yield the rules that were saved with approvals of calls on the board, with the times of these."""
+        for rule in listed.rules:
+            before, _, call_id = str(rule.definition.get("justification", "")).partition(SAVED_WITH)
+            record = self._cockpit.board.calls.get(call_id) if not before and call_id else None
+            if record is not None and record.decided_at is not None and rule.removable and not rule.disabled:
+                yield record.decided_at, rule, RuleDraft(effect=rule.effect, definition=rule.definition)
 
     def _tick(self) -> None:
         for pending in self._window.pop_due():

@@ -85,7 +85,7 @@ class TakeBackScreen(Dialog[Paths]):
         # What a directory was created or deleted with goes with it.
         undo = direction == "undo"
         self._changes = [change for change in page.changes if change.taken_back != undo and not self._is_below(change)]
-        self._chosen = {change.number for change in self._changes}
+        self._chosen = {change.number for change in self._changes if not (self._can_choose and self._is_other(change))}
         self._shown: PreviewChange | None = None
         self._fitted_to = 0
         """The columns for which its difference is laid out."""
@@ -96,6 +96,10 @@ class TakeBackScreen(Dialog[Paths]):
     @staticmethod
     def _is_in(change: PreviewChange, tree: PreviewChange) -> bool:
         return change.action == tree.action and change.path.startswith(f"{tree.path}/")
+
+    def _is_other(self, change: PreviewChange) -> bool:
+        """True if a file is no longer as the command left it: it is chosen by hand only."""
+        return any(path == change.path or path.startswith(f"{change.path}/") for path in self._page.conflicts)
 
     @property
     def _can_choose(self) -> bool:
@@ -134,7 +138,8 @@ class TakeBackScreen(Dialog[Paths]):
 
     def _conflict_text(self) -> str:
         conflicts = self._page.conflicts
-        return f"Changed since: {', '.join(map(visible, conflicts[:3]))}." if conflicts else ""
+        left_out = ", and left out" if self._can_choose else ""
+        return f"Changed since{left_out}: {', '.join(map(visible, conflicts[:3]))}." if conflicts else ""
 
     def _note(self) -> None:
         undo = self._direction == "undo"
@@ -153,7 +158,8 @@ class TakeBackScreen(Dialog[Paths]):
         mark = ("[x] " if change.number in self._chosen else "[ ] ") if self._can_choose else ""
         name = visible(short_path(change.path, self._root)) + ("/" if change.kind == "directory" else "")
         entries = f" with {count(change.below, 'entry', 'entries')}" if change.below else ""
-        return Content(f"{mark}{letter} {name}{entries}")
+        since = "  ! changed since" if self._is_other(change) else ""
+        return Content(f"{mark}{letter} {name}{entries}{since}")
 
     def _turned(self, change: PreviewChange) -> PreviewChange:
         return reversed_change(change) if self._direction == "undo" else change
