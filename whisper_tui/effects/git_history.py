@@ -1,4 +1,4 @@
-"""What changed files of a repository do to its history: whether branches and tags only grew (decision 36)."""
+"""The effect of changed files of a repository on its history: branches and tags may only grow (decision 36)."""
 
 import hashlib
 import re

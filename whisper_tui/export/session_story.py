@@ -218,7 +218,7 @@ def _last(record: CallRecord) -> tuple[Undo, ...]:
 
 
 def _changes(record: CallRecord) -> Row:
-    """What a run has changed, and if that was kept."""
+    """The changes of a run, and if they were kept."""
     state = record.state
     changed = state.changed if isinstance(state, Ended) else None
     return {

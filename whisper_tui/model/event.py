@@ -206,7 +206,7 @@ class Finished(Fact):
     unkept: str = ""
     """Why its changes cannot be taken back although they should have been kept, as a clause."""
     changed: ChangedFiles | None = Field(default=None, exclude_if=not_)
-    """What it changed, where that is kept. None: it is not known."""
+    """Its changes, where they are kept. None: they are not known."""
 
 
 class PreviewStarted(Fact):

@@ -411,7 +411,10 @@ class RunShellCommandTool(CommandTool):
         return path
 
     def result(self, record: CallRecord, ending: Ran, stdout: str, stderr: str) -> dict[str, Any]:
-        """Return exactly `stdout`, `stderr`, `exitCode`, `signal`, `error`, `pid` and `backgroundPids`."""
+        """Return exactly `stdout`, `stderr`, `exitCode`, `signal`, `error`, `pid` and `backgroundPids`.
+
+        The exit code is the shell's, also of a pipeline (decision 37).
+        """
         return {
             "stdout": stdout,
             "stderr": stderr,

@@ -116,7 +116,7 @@ def text_tools() -> dict[str, AllowedOptions]:
     return dict(read_table(TEXT_TOOLS))
 
 
-class _Text(NamedTuple):
+class _ToolText(NamedTuple):
     """The words of a program that are text, such as delimiters, patterns and code, and no files."""
 
     values: frozenset[str] = frozenset()
@@ -127,8 +127,8 @@ class _Text(NamedTuple):
     """Options that take the place of these operands."""
 
 
-def _text(values: str = "", operands: int = 0, instead: str = "") -> _Text:
-    return _Text(frozenset(values.split()), operands, frozenset(instead.split()))
+def _text(values: str = "", operands: int = 0, instead: str = "") -> _ToolText:
+    return _ToolText(frozenset(values.split()), operands, frozenset(instead.split()))
 
 
 _GREP = _text("-e --regexp --include --exclude --exclude-dir --label", 1, "-e -f --regexp --file")

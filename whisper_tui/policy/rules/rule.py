@@ -172,7 +172,7 @@ class Rules(Value):
     effects: bool = False
     """True if commands about which nobody has said anything are held back until their effects are known."""
     asks: frozenset[RunsUnasked] = frozenset()
-    """What the rules of a project, or of a client, have asked about whatever the human sets."""
+    """The kinds about which the rules of a project, or of a client, ask, whatever the human sets."""
     broken: str | None = None
     """Why the rules could not be read; then everything is asked. None: they could."""
 

@@ -50,7 +50,7 @@ BY_JOURNAL = Decider(surface="rule", who="the journal is damaged")
 _log = logging.getLogger(__name__)
 
 
-class Unreadable(NamedTuple):
+class UnreadableEvent(NamedTuple):
     """An event that cannot be read. The columns beside its text say what it was about."""
 
     seq: int
@@ -59,7 +59,7 @@ class Unreadable(NamedTuple):
     session_id: str
 
 
-Read = Event | Unreadable
+Read = Event | UnreadableEvent
 Row = tuple[Any, ...]
 StandIns = dict[int, list[Event]]
 """Events by the number of the one in whose place they stand."""
@@ -72,7 +72,7 @@ class Damage:
         """`rows` returns the rows of a query."""
         self._path = path
         self._rows = rows
-        self.found: dict[int, Unreadable] = {}
+        self.found: dict[int, UnreadableEvent] = {}
         """Unreadable events that were met, by their numbers."""
         self._headless = set[str]()
         """Calls without a readable first event."""
@@ -90,7 +90,7 @@ class Damage:
         return [f"{_NOTED}{seq}" for seq in self.found]
 
     def sentence(self) -> str | None:
-        """What is newly lost, and what to do, as a sentence. None: nothing."""
+        """A sentence about the events that are newly lost, and what to do. None: there are none."""
         if not self.new:
             return None
         these, left = ", ".join(map(str, self.new[:MOST_NAMED])), len(self.new) - MOST_NAMED
@@ -113,7 +113,7 @@ class Damage:
         events = list[Event]()
         for row in rows:
             event = self._event(row)
-            if isinstance(event, Unreadable):
+            if isinstance(event, UnreadableEvent):
                 events += self._stand_ins(event)
             elif not self._belongs_to_lost(event):
                 events.append(event)
@@ -121,12 +121,12 @@ class Damage:
 
     def is_readable(self, seq: int) -> bool:
         """True if there is such an event, and it can be read."""
-        return seq > 0 and any(not isinstance(each, Unreadable) for each in self._found("e.seq = ?", seq))
+        return seq > 0 and any(not isinstance(each, UnreadableEvent) for each in self._found("e.seq = ?", seq))
 
     def time_before(self, seq: int) -> float:
         """Return the time of the last readable event before a number. 0: there is none."""
         near = reversed(self._found("e.seq BETWEEN ? AND ?", seq - 100, seq - 1))
-        return next((each.at for each in near if not isinstance(each, Unreadable)), 0.0)
+        return next((each.at for each in near if not isinstance(each, UnreadableEvent)), 0.0)
 
     def _event(self, row: Row) -> Read:
         seq, call_id, session_id, body, own, before = row
@@ -135,7 +135,7 @@ class Damage:
                 raise ValueError
             return EVENT.validate_json(body)
         except ValueError:  # of pydantic, too: not JSON, or no event
-            about = Unreadable(seq, str(call_id or ""), str(session_id or ""))
+            about = UnreadableEvent(seq, str(call_id or ""), str(session_id or ""))
             if seq not in self.found:
                 self.found[seq] = about
                 if seq not in self._noted:
@@ -165,7 +165,7 @@ class Damage:
             return not any(isinstance(each, Granted) and each.grant.id == event.grant_id for each in others)
         return isinstance(event, CallEvent) and not isinstance(event, Submitted) and event.call_id in self._headless
 
-    def _stand_ins(self, lost: Unreadable) -> list[Event]:
+    def _stand_ins(self, lost: UnreadableEvent) -> list[Event]:
         if lost.call_id:
             found = self._found("e.call_id = ?", lost.call_id)
             is_over = any(not row[0] for row in self._rows("SELECT open FROM calls WHERE id = ?", lost.call_id))
@@ -216,9 +216,9 @@ def in_a_call(call_id: str, found: Sequence[Read], *, is_over: bool) -> StandIns
 
     `is_over`: the journal has noted that nothing can happen to it any more.
     """
-    lost = [each for each in found if isinstance(each, Unreadable)]
-    events = [each for each in found if not isinstance(each, Unreadable)]
-    if not lost or isinstance(found[0], Unreadable) or not isinstance(found[0], Submitted):
+    lost = [each for each in found if isinstance(each, UnreadableEvent)]
+    events = [each for each in found if not isinstance(each, UnreadableEvent)]
+    if not lost or isinstance(found[0], UnreadableEvent) or not isinstance(found[0], Submitted):
         return None
     made: StandIns = {}
     place, at = lost[-1].seq, events[-1].at
@@ -261,7 +261,7 @@ def _possible_start(call_id: str, events: Sequence[Event], place: int) -> Starte
     return Started(seq=place, at=events[-1].at, call_id=call_id, attempt=attempt, spec=spec)
 
 
-def in_a_session(lost: Unreadable, found: Sequence[Read], name: str, at: float) -> list[Event]:
+def in_a_session(lost: UnreadableEvent, found: Sequence[Read], name: str, at: float) -> list[Event]:
     """Return what stands in for an unreadable event about a session, its standing approvals or its denials."""
     if not found or found[0] != lost:
         # The lost event may have taken back that edits are allowed.

@@ -48,7 +48,7 @@ class ChainCheck(NamedTuple):
     events: int
     """Number of events that are as they were written."""
     problem: str | None
-    """What was changed, taken out or cannot be read, as a clause. None: the chain is intact."""
+    """A clause about events that were changed, taken out or cannot be read. None: the chain is intact."""
 
 
 def link(previous: bytes, seq: int, body: str) -> bytes:

@@ -187,16 +187,21 @@ def save_plan(store: str, plan: Plan) -> None:
     run_files.write_whole(os.path.join(store, PLAN), _json(found), durable=True)
 
 
-def drop_changes(store: str, is_dropped: Callable[[str], bool]) -> None:
-    """Take the changes out of a plan all of whose paths are such: they are never made real."""
+def drop_changes(store: str, is_dropped: Callable[[str], bool]) -> Plan | None:
+    """Take the changes out of a plan all of whose paths are such: they are never made real.
+
+    Returns the plan that is left. None: it is as it was.
+    """
     plan = load_plan(store)
     kept = tuple(change for change in plan.changes if not all(map(is_dropped, change.paths)))
     if len(kept) == len(plan.changes):
-        return
+        return None
     changed = {os.path.dirname(path) for change in kept for path in change.paths}
     directories = tuple(each for each in plan.directories if each.path in changed)
     meanwhile = tuple(path for path in plan.meanwhile if not is_dropped(path))
-    save_plan(store, plan._replace(changes=kept, directories=directories, meanwhile=meanwhile))
+    left = plan._replace(changes=kept, directories=directories, meanwhile=meanwhile)
+    save_plan(store, left)
+    return left
 
 
 def _stamps(changes: Iterable[FileChange], name: str) -> dict[int, Stamp]:

@@ -33,7 +33,7 @@ from whisper_tui.system.syscalls import open_directory
 
 MEANINGS = "meanings.json"
 """The digests: of files before the changes, and after them, by the number of the change and the path below it."""
-MOST_FILES, MOST_BYTES = 2_000, 64 << 20
+MOST_FILES, MOST_BYTES = 500, 32 << 20
 """Files of one plan of which digests are made, and bytes of all of them."""
 
 _CACHED = (b"TREE", b"UNTR", b"FSMN", b"EOIE", b"IEOT")

@@ -1,4 +1,4 @@
-"""What a run that is held back must not do unless a human says so, beside the changes that its condition names.
+"""Limits of a run that is held back, beside the changes that its condition names.
 
 Its changes to caches are dropped, since each tool makes its cache anew; its output waits until it is decided, and goes
 to nobody if it shows a secret (decision 36).
@@ -16,6 +16,7 @@ from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.preview.change_records import PLAN, drop_changes
+from whisper_tui.supervisor.preview.meanings import save_meanings
 
 _CACHES_IN_HOME = frozenset(
     ".cache .npm .yarn .pnpm-store .node-gyp .bun/install/cache .deno .gradle/caches .gradle/daemon .m2/repository "
@@ -54,7 +55,8 @@ def drop_caches(store: str, home: str, workspace: str) -> None:
             return False
         return bool(_CACHES_IN_TMP.match(path)) or any(path == each or path.startswith(f"{each}/") for each in inside)
 
-    drop_changes(store, is_cache)
+    if (left := drop_changes(store, is_cache)) is not None:
+        save_meanings(store, left)  # They go by the numbers of the changes.
 
 
 def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[str, ...]:

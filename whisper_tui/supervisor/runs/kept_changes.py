@@ -128,7 +128,7 @@ class KeptChanges:
         self._real: dict[RunKey, str] = {}
         """The attempts whose changes are real; the reason, if they were discarded instead."""
         self._changed: dict[RunKey, ChangedFiles] = {}
-        """What the attempts have changed whose end is about to be recorded."""
+        """The changes of the attempts whose end is about to be recorded."""
         self._plain: dict[str, str] = {}
         """Calls of rules that could not run in a view, and now run without one, with the reason."""
         self._starting: dict[str, asyncio.Task[None]] = {}

@@ -75,7 +75,7 @@ MOST_DECISIONS = 1000
 
 
 class QuestionHello(Value):
-    """What the hello of every program says that asks about a call of an agent client."""
+    """The common part of the hellos of programs that ask about a call of an agent client."""
 
     client: str
     nonce: str
