@@ -95,6 +95,12 @@ def test_adding_to_a_history_is_ordinary(place: Path, text: str) -> None:
         ("echo hello > .git/refs/heads/main", "main would name no commit"),
         ("git checkout -q main && git checkout -q -B other HEAD~1", "other would lose commits"),
         ("echo 0 > .git/shallow", "shallow"),
+        ("echo 'ref: refs/x/main' > .git/HEAD", "HEAD would name no branch"),
+        ("rm .git/HEAD", "HEAD would name no branch"),
+        ("mkdir .git/rebase-merge; echo exec true > .git/rebase-merge/git-rebase-todo", "git-rebase-todo"),
+        ("git pack-refs --all; sed -i 's,^.* refs/heads/main$,&\\n&,' .git/packed-refs", "another list of branches"),
+        ("git pack-refs --all; echo x >> .git/packed-refs", "another list of branches"),
+        ("git pack-refs --all; sort -r -o .git/packed-refs .git/packed-refs", "another list of branches"),
     ],
 )
 def test_rewriting_a_history_is_named(place: Path, text: str, why: str) -> None:

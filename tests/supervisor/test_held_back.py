@@ -137,6 +137,15 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
         ("python3 -c \"import os; os.system('git reflog expire --expire=now --all')\"", "log of a branch"),
         ("python3 -c \"import os; os.system('git gc -q --prune=now')\"", "packs or removes objects"),
         ("python3 -c \"open('.git/refs/heads/main', 'w').write('0' * 40)\"", "would lose commits"),
+        ("python3 -c \"import os; p = '.git/refs/heads/other'; os.unlink(p); os.mkdir(p)\"", "would be no file"),
+        ("python3 -c \"import os; p = '.git/refs/heads/main'; os.rename(p, '.git/gc.log'); os.symlink('m', p)\"", "no file"),
+        ("python3 -c \"import os; os.unlink('.g' + 'it/HEAD')\"", "HEAD would name no branch"),
+        ("python3 -c \"import os; os.chmod('.g' + 'it/HEAD', 0)\"", "who may read or write HEAD"),
+        (
+            "python3 -c \"import os; d = '.g' + 'it/rebase-merge'; os.mkdir(d); "
+            "open(d + '/git-rebase-todo', 'w').write('exec true')\"",
+            "rebase-merge/git-rebase-todo",
+        ),
     ],
 )
 async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench, text: str, why: str) -> None:

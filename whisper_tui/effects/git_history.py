@@ -23,11 +23,17 @@ _UNREADABLE = b"?"
 """The value of a reference whose file cannot be read: no commit."""
 _OF_WORK = re.compile(
     r"HEAD|ORIG_HEAD|MERGE_(?:HEAD|MSG|MODE|RR)|CHERRY_PICK_HEAD|REVERT_HEAD|AUTO_MERGE|SQUASH_MSG|COMMIT_EDITMSG|"
-    r"index|sequencer(?:/.*)?|rebase-(?:merge|apply)(?:/.*)?|logs(?:/.*)?|objects(?:/.*)?|refs(?:/.*)?|packed-refs|"
+    r"index|sequencer(?:/.*)?|logs(?:/.*)?|objects(?:/.*)?|refs(?:/.*)?|packed-refs|"
     r"BISECT_\w+|gc\.log|rr-cache(?:/.*)?",
     re.DOTALL,
 )
-"""Files that git writes while one works; each other one in its directory is a setting or a program."""
+"""Files that git writes while one works; each other one in its directory is a setting or a program.
+
+Those of a rebase are such: `git rebase --continue` runs the commands that stand in its list.
+"""
+_HEAD = re.compile(rb"(?:ref: refs/heads/[^\s]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\n?\Z")
+_NEEDED = frozenset({"refs", "objects"})
+"""Directories without which git takes a directory for no repository, and looks for another one."""
 
 
 class ChangedGitFile(NamedTuple):
@@ -40,6 +46,8 @@ class ChangedGitFile(NamedTuple):
     new: Callable[[], bytes | None]
     is_new: bool
     is_gone: bool
+    is_plain: bool = True
+    """False if a directory, a link or another special file takes the place of a file, or a file that of a directory."""
 
 
 def only_follows(old: bytes, new: bytes) -> bool:
@@ -57,8 +65,14 @@ def rewritten_history(
     """
     for file in files.values():
         if file.is_directory:
+            if file.is_gone and file.name in _NEEDED:
+                yield f"it deletes {file.name} of git"
             continue
-        if not _OF_WORK.fullmatch(file.name):
+        if not file.is_plain:
+            yield f"{printable(file.name)} of git would be no file any more"
+        elif file.name == "HEAD" and not _HEAD.match(file.new() or b""):
+            yield "HEAD would name no branch or commit"
+        elif not _OF_WORK.fullmatch(file.name):
             yield f"it changes {printable(file.name)} of git"
         elif file.name.startswith("objects/") and (not file.is_new or not _OBJECT.match(file.name)):
             yield "it packs or removes objects of git"
@@ -67,6 +81,8 @@ def rewritten_history(
     listed = files.get("packed-refs")
     if listed is not None and ((listed.old() is None and not listed.is_new) or listed.new() is None):
         yield "it changes a list of branches and tags that cannot be read"
+    elif listed is not None and not _is_sound(listed.new() or b""):
+        yield "git would read another list of branches and tags than it seems"
     for name, old, new in _moved(files, packed):
         if problem := _problem(name, old, new, files, is_ancestor):
             yield problem
@@ -90,6 +106,16 @@ def _moved(files: Mapping[str, ChangedGitFile], packed: bytes) -> Iterator[tuple
             new = new if file.is_gone else (file.new() or _UNREADABLE).strip()
         if old != new:
             yield name, old, new
+
+
+def _is_sound(packed: bytes) -> bool:
+    """True if a list of references is as git writes it: each once, in order. In any other git may find others."""
+    lines = packed.removesuffix(b"\n").split(b"\n")
+    lines = [line for line in lines if not re.match(rb"# pack-refs with:|\^[0-9a-f]{40,64}\Z", line)]
+    found = [_PACKED.match(line) for line in lines]
+    names = [match[2] for match in found if match is not None]
+    in_order = all(one < other for one, other in zip(names, names[1:], strict=False))
+    return packed.endswith(b"\n") and len(names) == len(lines) and in_order
 
 
 def _packed_refs(content: bytes) -> dict[str, bytes]:

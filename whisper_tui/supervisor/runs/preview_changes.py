@@ -303,8 +303,10 @@ class PreviewStore:
         for row in self.rows:
             top, inside, name = row.path.partition("/.git/")
             if inside and row.action == "attributes":
-                continue  # Git touches objects that it needs again, and their content stays.
-            if inside:
+                # Git touches objects that it needs again, and their content stays.
+                if row.before is not None and row.after is not None and row.before.mode != row.after.mode:
+                    yield f"it changes who may read or write {_named(name)} of git"
+            elif inside:
                 repositories.setdefault(f"{top}/.git", {})[name] = self._git_file(row, name)
             elif row.path.endswith("/.git") and (row.after is None or not row.after.is_directory):
                 yield f"it changes which repository {_named(top)} belongs to"
@@ -329,14 +331,15 @@ class PreviewStore:
         return old is not None and new is not None and only_follows(old, new)
 
     def _git_file(self, row: ChangedPath, name: str) -> ChangedGitFile:
-        found = row.after or row.before
+        found = [each for each in (row.before, row.after) if each is not None]
         return ChangedGitFile(
             name=name,
-            is_directory=found is not None and found.is_directory,
+            is_directory=all(each.is_directory for each in found),
             old=lambda: self._content(row, row.before, is_new=False).data,
             new=lambda: self._content(row, row.after, is_new=True).data,
             is_new=row.before is None,
             is_gone=row.after is None,
+            is_plain=all(each.is_file for each in found),
         )
 
     def _other_name(self, row: ChangedPath) -> str:
