@@ -138,7 +138,10 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
         ("python3 -c \"import os; os.system('git gc -q --prune=now')\"", "packs or removes objects"),
         ("python3 -c \"open('.git/refs/heads/main', 'w').write('0' * 40)\"", "would lose commits"),
         ("python3 -c \"import os; p = '.git/refs/heads/other'; os.unlink(p); os.mkdir(p)\"", "would be no file"),
-        ("python3 -c \"import os; p = '.git/refs/heads/main'; os.rename(p, '.git/gc.log'); os.symlink('m', p)\"", "no file"),
+        (
+            "python3 -c \"import os; p = '.git/refs/heads/main'; os.rename(p, '.git/gc.log'); os.symlink('m', p)\"",
+            "no file",
+        ),
         ("python3 -c \"import os; os.unlink('.g' + 'it/HEAD')\"", "HEAD would name no branch"),
         ("python3 -c \"import os; os.chmod('.g' + 'it/HEAD', 0)\"", "who may read or write HEAD"),
         (
@@ -226,6 +229,24 @@ async def test_a_human_is_asked_after_a_while_and_its_effects_may_still_allow_it
 async def test_output_that_shows_a_secret_waits_for_a_human(live: LiveBench) -> None:
     text = "python3 -c \"print('gh' + 'p_' + 'a1B2' * 9)\""
     assert "looks like a key or a password" in await waits_because(live, text)
+
+
+@pytest.mark.parametrize("held_back_s", [60.0, 1e-9])
+async def test_variables_with_secrets_reach_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_back_s: float
+) -> None:
+    """A later command could read it to its agent. Its effects decide although a human is asked before it starts."""
+    monkeypatch.setenv("SOME_API_TOKEN", "value-of-it")
+    monkeypatch.setenv("OTHER", "gh" + "p_" + "a1B2" * 9)
+    monkeypatch.setenv("PLAIN", "value of another")
+    live = LiveBench(tmp_path)
+    live.held_back_s = held_back_s
+    await live.open(WORKSPACE)
+    record = await live.over(await live.asked("python3 -c \"import os; open('x', 'w').write(str(os.environ))\""))
+    written = live.files()["x"]
+    assert record.applies and "value of another" in written
+    assert "value-of-it" not in written and "a1B2" not in written
+    await live.supervisor.close()
 
 
 async def test_files_with_secrets_are_closed_to_what_is_held_back(live: LiveBench) -> None:

@@ -59,6 +59,20 @@ PREVIEWS = (
         (HELD + "test_files_with_secrets_are_closed_to_what_is_held_back",),
     ),
     Mutation(
+        "held back: variables with secrets are left out",
+        "whisper_tui.supervisor.runs.start_order._is_secret",
+        "return is_secret_name(name) or any(True for _ in secret_spans(value))",
+        "return False",
+        (HELD + "test_variables_with_secrets_reach_no_file",),
+    ),
+    Mutation(
+        "held back: what is closed stays so once a human is asked",
+        "whisper_tui.supervisor.runs.previews.Previews.start",
+        "held_back=by == _HELD_BACK",
+        "held_back=record.is_held_back",
+        (HELD + "test_variables_with_secrets_reach_no_file",),
+    ),
+    Mutation(
         "held back: the rest of the home is closed",
         "whisper_tui.supervisor.runs.held_back.personal_places",
         "found.append(place)",

@@ -54,6 +54,10 @@ _PASSING = (
 )
 
 
+_HELD_BACK = Decider(surface="rule", who=HELD_BACK_RULE)
+"""Who has previews of calls that are held back made. A human may be asked about them meanwhile."""
+
+
 def may_pass(found: PreviewSupport) -> bool:
     """True if a way may work later although it does not work now: the disk is full, or descriptors are used up."""
     return any(passing in reason for reason in found.reasons for passing in _PASSING)
@@ -194,7 +198,9 @@ class Previews:
         if not support.ways:
             self._ended(call_id, attempt, _not_supported(spec, support))
             return attempt
-        order = self._orders.of_preview(record, spec, resolved, attempt=attempt, support=support)
+        order = self._orders.of_preview(
+            record, spec, resolved, attempt=attempt, support=support, held_back=by == _HELD_BACK
+        )
         try:
             await self._executor.start(order)
         except Unavailable as error:
@@ -368,7 +374,7 @@ class Previews:
         if isinstance(ended.ending, FailedToStart):
             return PreviewReport(ending=ended.ending, problem=ended.ending.message.rstrip("."))
         preview, conditions = record.preview, record.verdict.allow_if_preview if record.verdict is not None else ()
-        is_ours = preview is not None and preview.by == Decider(surface="rule", who=HELD_BACK_RULE)
+        is_ours = preview is not None and preview.by == _HELD_BACK
         try:
             _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)

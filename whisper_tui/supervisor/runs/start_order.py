@@ -18,6 +18,7 @@ from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.effects import Effects, FileEffect
 from whisper_tui.model.preview import EXACT_WAYS, PreviewSupport
 from whisper_tui.model.run import Limits
+from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
@@ -98,9 +99,17 @@ class StartOrders:
         *,
         attempt: int,
         support: PreviewSupport,
+        held_back: bool,
     ) -> StartOrder:
-        """Return the order to run the command of a waiting call in a view of the files. Looks at directories."""
-        closed = (*self.closed_files(record), *self._personal(record)) if record.is_held_back else ()
+        """Return the order to run the command of a waiting call in a view of the files. Looks at directories.
+
+        `held_back`: nobody has asked for it, and its effects may decide although a human is asked by now.
+        """
+        closed = (*self.closed_files(record), *self._personal(record)) if held_back else ()
+        inherited = self._environments.of(record.call.session_id)
+        if held_back:
+            # It could write them into a file, for a later command to read.
+            inherited = {name: value for name, value in inherited.items() if not _is_secret(name, value)}
         # A preview has nobody who could type into it.
         spec = spec.model_copy(update={"accepts_input": False})
         return StartOrder(
@@ -108,12 +117,12 @@ class StartOrders:
             spec=spec,
             program=resolved.program if resolved else None,
             environment={
-                **self._environments.of(record.call.session_id),
+                **inherited,
                 **spec.environment,
                 "WHISPER_TUI": "1",
                 "WHISPER_TUI_CALL_ID": record.id,
                 # A look at the state of a work tree is no change of it.
-                **({"GIT_OPTIONAL_LOCKS": "0"} if record.is_held_back else {}),
+                **({"GIT_OPTIONAL_LOCKS": "0"} if held_back else {}),
             },
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
@@ -167,6 +176,11 @@ class StartOrders:
             inside=readable_paths(workspace, hidden),
             readable=readable_paths(home, (*hidden, workspace)),
         )
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """True if a variable has a telling name, or a value in the shape of a key."""
+    return is_secret_name(name) or any(True for _ in secret_spans(value))
 
 
 def start_order(
