@@ -149,9 +149,17 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
             "open(d + '/git-rebase-todo', 'w').write('exec true')\"",
             "rebase-merge/git-rebase-todo",
         ),
+        (
+            "python3 -c \"import os; os.makedirs('src/refs'); open('src/HEAD', 'w')\"",
+            "src/HEAD: it belongs to a repository",
+        ),
+        ("python3 -c \"open('held/config', 'w')\"", "held/config: it belongs to a repository of git"),
+        ("python3 -c \"open('held/hooks/pre-push', 'w')\"", "it belongs to a repository of git"),
+        ("python3 -c \"open('shared/pre-commit', 'w')\"", "shared/pre-commit, which git runs as a hook"),
     ],
 )
 async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench, text: str, why: str) -> None:
+    await made_by("mkdir -p held/hooks shared && touch held/HEAD && git config core.hooksPath shared", live.workspace)
     before = live.files()
     assert why in await waits_because(live, text)
     assert live.files() == before

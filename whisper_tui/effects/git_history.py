@@ -4,6 +4,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import printable
@@ -114,7 +115,7 @@ def _is_sound(packed: bytes) -> bool:
     lines = [line for line in lines if not re.match(rb"# pack-refs with:|\^[0-9a-f]{40,64}\Z", line)]
     found = [_PACKED.match(line) for line in lines]
     names = [match[2] for match in found if match is not None]
-    in_order = all(one < other for one, other in zip(names, names[1:], strict=False))
+    in_order = all(one < other for one, other in pairwise(names))
     return packed.endswith(b"\n") and len(names) == len(lines) and in_order
 
 
