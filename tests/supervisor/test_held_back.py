@@ -208,6 +208,14 @@ async def test_rules_that_ask_or_deny_stand_above_it(live: LiveBench) -> None:
     assert isinstance(record.state, Waiting) and not record.is_held_back
 
 
+@pytest.mark.parametrize("effect", ["ask", "deny"])
+async def test_files_whose_edits_a_rule_is_about_wait_for_a_human(live: LiveBench, effect: str) -> None:
+    await made_by("mkdir migrations", live.workspace)
+    await live.restart(WORKSPACE.model_copy(update={effect: (Rule(name="r", path="migrations/**"),)}))
+    assert "a rule asks about edits of it" in await waits_because(live, "python3 -c \"open('migrations/1', 'w')\"")
+    assert (await live.over(await live.asked("python3 -c \"open('other', 'w')\""))).applies
+
+
 async def test_nobody_is_asked_while_it_is_held_back(live: LiveBench) -> None:
     await made_by("mkfifo go", live.workspace)
     call_id = await live.asked("mkfifo wait; echo x > made; cat wait")

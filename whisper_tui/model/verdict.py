@@ -99,6 +99,9 @@ class PreviewCondition(Value):
     rewrites_history: bool = True
     """True if it may move or delete branches and tags of git otherwise than by adding commits to a branch."""
 
+    no_writes: tuple[str, ...] = ()
+    """Patterns of files that it may not change although they are within: rules ask about their edits, or deny them."""
+
     def words(self) -> str:
         """Return the effects that it permits, in words."""
         where = f"writes only within {', '.join(self.writes_within)}" if self.writes_within else "changes no file"

@@ -106,7 +106,11 @@ def _by_effects(question: Question, rules: Rules, seen: CommandView, asked: Verd
     if _mentioned(question, rules, seen) or not_held_back(question, seen, asked.risks):
         return asked
     deletes = MOST_DELETED if rules.deletes is None else rules.deletes
-    condition = PreviewCondition(writes_within=("/**",), deletes=deletes, exit_code=None, rewrites_history=False)
+    # What is asked about as an edit is no ordinary change of a command either.
+    barred = tuple(dict.fromkeys(rule.path for rule in (*rules.deny, *rules.ask) if rule.path is not None))
+    condition = PreviewCondition(
+        writes_within=("/**",), deletes=deletes, exit_code=None, rewrites_history=False, no_writes=barred
+    )
     held = {"rule": HELD_BACK_RULE, "preview": "always", "allow_if_preview": (condition,), "held_back": True}
     return asked.model_copy(update=held)
 

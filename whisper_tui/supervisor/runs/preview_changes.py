@@ -278,6 +278,10 @@ class PreviewStore:
             named = ", ".join(map(_named, elsewhere[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
             yield f"it changes {named}, where the rule permits no writes"
         for row in self.rows:
+            if any(_matches(pattern, row.path, workspace, self.home) for pattern in condition.no_writes):
+                yield f"it changes {_named(row.path)}, and a rule asks about edits of it, or denies them"
+                break
+        for row in self.rows:
             other = self._other_name(row)
             if other and not any(_matches(pattern, other, workspace, self.home) for pattern in condition.writes_within):
                 yield f"{_named(row.path)} becomes a further name of {_named(other)}, where the rule permits no writes"
