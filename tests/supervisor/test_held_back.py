@@ -275,6 +275,14 @@ async def test_files_with_secrets_are_closed_to_what_is_held_back(live: LiveBenc
     assert bool(refused) == (os.geteuid() != 0)
 
 
+async def test_files_with_secrets_further_down_are_closed_too(live: LiveBench) -> None:
+    (live.workspace / "api").mkdir()
+    (live.workspace / "api" / ".env").write_text("NAME=value-of-it\n")
+    call_id = await live.asked("python3 -c \"print(open('api/.' + 'env').read()[::-1])\" || true")
+    await live.report(call_id)
+    assert b"ti-fo-eulav" not in await live.output(call_id)
+
+
 async def test_files_with_secrets_that_git_tracks_stay_as_they_are(live: LiveBench) -> None:
     (live.workspace / ".env").write_text("NAME=value-of-it\n")
     await made_by(f"git add -f .env && {GIT} commit -qm env", live.workspace)

@@ -6,6 +6,7 @@ to nobody if it shows a secret (decision 36).
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -40,8 +41,10 @@ MOST_CLOSED = 300
 """Entries beside the workspace that are closed one by one."""
 GIT_BUDGET_S = 0.5
 """Seconds within which git says which of them it tracks."""
-MOST_ENTRIES = 2000
-"""Entries of a directory among which files with secrets are looked for."""
+MOST_ENTRIES = 20_000
+"""Entries among which files with secrets are looked for, those of upper directories first."""
+_WITHOUT_SECRETS = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv"})
+"""Directories in which they are not looked for."""
 
 
 def drop_caches(store: str, home: str, workspace: str) -> None:
@@ -60,11 +63,13 @@ def drop_caches(store: str, home: str, workspace: str) -> None:
 
 
 def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[str, ...]:
-    """Return the files with secrets in these directories, which a run that is held back cannot read.
+    """Return the files with secrets in these directories and below, which a run that is held back cannot read.
 
     Not those that git tracks: whoever reads the history reads them, and git would take them for changed.
     """
-    found = [path for directory in dict.fromkeys(directories) for path in _secret_files_in(directory)]
+    found = list(
+        dict.fromkeys(path for directory in dict.fromkeys(directories) for path in _secret_files_in(directory))
+    )
     if not found:
         return ()
     reader = GitReader(Deadline(GIT_BUDGET_S), private)
@@ -80,13 +85,19 @@ def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[st
 
 
 def _secret_files_in(directory: str) -> Iterator[str]:
-    try:
-        with os.scandir(directory) as entries:
-            for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
-                if names_secret(entry.path) and entry.is_file(follow_symlinks=False):
-                    yield entry.path
-    except OSError:
-        return
+    pending, left = deque([directory]), MOST_ENTRIES
+    while pending and left > 0:
+        try:
+            with os.scandir(pending.popleft()) as entries:
+                for entry in entries:
+                    left -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _WITHOUT_SECRETS:
+                            pending.append(entry.path)
+                    elif names_secret(entry.path) and entry.is_file(follow_symlinks=False):
+                        yield entry.path
+        except OSError:
+            continue
 
 
 def personal_places(home: str, kept: Iterable[str], path: str) -> tuple[str, ...]:

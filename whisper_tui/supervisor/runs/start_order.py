@@ -144,7 +144,7 @@ class StartOrders:
         return self._environments.of(record.call.session_id)
 
     def closed_files(self, record: CallRecord) -> tuple[str, ...]:
-        """Return the files with secrets that a call cannot read while it is held back. Looks at two directories."""
+        """Return the files with secrets that a call cannot read while it is held back. Looks at its workspace."""
         session = self._board.sessions.get(record.call.session_id)
         directories = (session.root if session is not None else "", record.call.spec.cwd)
         return secret_files((os.path.realpath(path) for path in directories if path), self._private)
