@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_tui.effects.git_history import ChangedGitFile, only_follows, rewritten_history
+from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
 
 MAKE = """
 git init -q -b main . && git config user.name n && git config user.email n@example.org
@@ -116,12 +116,3 @@ def test_a_commit_that_has_not_its_own_name_leads_nowhere(place: Path) -> None:
     text = f"mkdir -p .git/objects/11; cp $OLDPWD/forged .git/objects/11/{name[2:]}; echo {name} > .git/refs/heads/main"
     (place / "forged").write_bytes(forged)
     assert "main would lose commits that it has" in found(place, text.replace("$OLDPWD/", ""))
-
-
-def test_settings_that_only_say_what_a_branch_follows_are_told_apart() -> None:
-    old = b"[core]\n\tbare = false\n"
-    follows = b'[branch "fix"]\n\tremote = origin\n\tmerge = refs/heads/main\n'
-    assert only_follows(old, old + follows)
-    assert not only_follows(old, old + follows + b"\tpushRemote = evil\n")
-    assert not only_follows(old, old + b"[core]\n\thooksPath = h\n")
-    assert not only_follows(old, old + b'[branch "x"]\n\tmerge = refs/heads/x\n[alias]\n\ts = !sh\n')

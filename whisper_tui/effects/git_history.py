@@ -16,10 +16,6 @@ _LARGEST_COMMIT = 1 << 20
 """Bytes of a commit that are read; its parents stand in its first lines."""
 MOST_COMMITS = 1000
 """New commits through which the way to the old one is looked for."""
-_SECTIONS_OF_BRANCHES = re.compile(
-    rb'^\[branch "[\w./-]+"\]\n(?:\t(?:remote = [\w.-]+|merge = refs/heads/[\w./-]+|rebase = (?:true|false))\n)*',
-    re.MULTILINE,
-)
 _UNREADABLE = b"?"
 """The value of a reference whose file cannot be read: no commit."""
 _OF_WORK = re.compile(
@@ -49,11 +45,6 @@ class ChangedGitFile(NamedTuple):
     is_gone: bool
     is_plain: bool = True
     """False if a directory, a link or another special file takes the place of a file, or a file that of a directory."""
-
-
-def only_follows(old: bytes, new: bytes) -> bool:
-    """True if two versions of the settings of a repository differ only in which branches its branches follow."""
-    return _SECTIONS_OF_BRANCHES.sub(b"", old) == _SECTIONS_OF_BRANCHES.sub(b"", new)
 
 
 def rewritten_history(

@@ -159,9 +159,9 @@ def why_withheld(attempt: str, environment: Mapping[str, str], closed: Sequence[
             yield f"its output shows the value of {name}"
             return
         text = content.decode(errors="replace")
-        named = (path.rpartition("/")[2] for path in closed) if failed else ()
+        named = (path.rpartition("/")[2] for path in closed) if failed or stream == run_files.ERR else ()
         if name := next((name for name in named if name in text), ""):
-            yield f"it failed, perhaps because {name} is closed to what nobody was asked about"
+            yield f"it names {name}, which is closed to what nobody was asked about"
             return
         if any(secret_spans(text[at : at + _PART]) for at in range(0, len(text), _PART)):
             yield "its output shows what looks like a key or a password"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import Deadline
-from whisper_tui.effects.git_history import ChangedGitFile, only_follows, rewritten_history
+from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
 from whisper_tui.effects.git_reader import GitReader
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
@@ -290,7 +290,7 @@ class PreviewStore:
                 yield f"{_named(row.path)} becomes a link to {_named(leads)}, where the rule permits no writes"
                 return
             flag = next((flag for flag in self._flags(row) if flag != EXECUTABLE), None)
-            if flag is not None and not (not condition.rewrites_history and self._only_follows(row)):
+            if flag is not None:
                 yield f"of {_named(row.path)}: {flag}"
                 return
         if not condition.rewrites_history:
@@ -345,14 +345,6 @@ class PreviewStore:
 
             packed, _ = read_regular(os.path.join(directory, "packed-refs"), LARGEST_EDITED)
             yield from rewritten_history(files, packed or b"", is_ancestor)
-
-    def _only_follows(self, row: ChangedPath) -> bool:
-        """True if the settings of a repository change in nothing but which branch of another one a branch follows."""
-        if not row.path.endswith("/.git/config") or row.before is None or row.after is None:
-            return False
-        old = self._content(row, row.before, is_new=False).data
-        new = self._content(row, row.after, is_new=True).data
-        return old is not None and new is not None and only_follows(old, new)
 
     def _git_file(self, row: ChangedPath, name: str) -> ChangedGitFile:
         found = [each for each in (row.before, row.after) if each is not None]

@@ -198,8 +198,15 @@ class Previews:
         if not support.ways:
             self._ended(call_id, attempt, _not_supported(spec, support))
             return attempt
-        order = self._orders.of_preview(
-            record, spec, resolved, attempt=attempt, support=support, held_back=by == _HELD_BACK
+        # In a thread: it looks at the directories of the workspace.
+        order = await asyncio.to_thread(
+            self._orders.of_preview,
+            record,
+            spec,
+            resolved,
+            attempt=attempt,
+            support=support,
+            held_back=by == _HELD_BACK,
         )
         try:
             await self._executor.start(order)
