@@ -50,6 +50,10 @@ UNTRUE = """
 /usr/bin/time -f 'any text' -o ~/rc ls
 strace -o ~/rc ls
 valgrind --log-file=new ls
+cd dirlink; install -d -m700 /proc/self/cwd/new dirlink/../a.txt
+mkdir -p new/../other
+cat > /proc/self/cwd/new < <(for NAME in 1 2; do dd if=b.txt of=sub/deep status=none >& dead; cd $PLACE; done)
+cat < <(for NAME in 1 2; do touch new; cd; done)
 fakeroot -s new ls
 flock ~/new ls
 flock new -c ls

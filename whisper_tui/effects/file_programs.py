@@ -43,11 +43,20 @@ def _rmdir(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 
 def _mkdir(step: Step, args: ParsedWords, changes: Changes) -> None:
+    if args.has("p", "parents"):
+        _note_ways_up(step, args.operands, changes)
     for found in find_targets(step, args.operands, changes):
         if args.has("p", "parents"):
             make_parents(step, found.real, changes)
         if found.kind == "absent":
             changes.make_directory(step, found)
+
+
+def _note_ways_up(step: Step, operands: Iterable[str | None], changes: Changes) -> None:
+    """Note that directories on the way are made as well, as they are written: `x/../a` makes x."""
+    for word in operands:
+        if word is not None and ".." in word.split("/")[1:]:
+            changes.unknown(step, "files", f"the directories on the way of {word} are made as well")
 
 
 def make_parents(step: Step, real: str, changes: Changes) -> None:
@@ -214,6 +223,7 @@ def _mv(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 def _install(step: Step, args: ParsedWords, changes: Changes) -> None:
     if args.has("d", "directory"):
+        _note_ways_up(step, args.operands, changes)
         for found in find_targets(step, args.operands, changes):
             make_parents(step, found.real, changes)
             if found.kind == "absent":

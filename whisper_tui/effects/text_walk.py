@@ -220,8 +220,11 @@ class TextWalk:
         events = list(_events(text, script))
         shell.uncertain = frozenset(script.loop_variables) | _assigned_inside(events)
         # A loop comes to its first command again, and a function is called anywhere: neither directory is certain.
-        if _may_repeat(events, script) and any(_changes_directory(each) for each in script.commands):
+        moves = [each for each in script.commands if _changes_directory(each)]
+        if moves and _may_repeat(events, script):
             shell.directory = None
+        # The events of a substitution bear no marks: whether a loop stands in it is read off the text.
+        shell.nested_moved = any(each.nested for each in moves) and _LOOP.search(text) is not None
         yield from self._events(shell, events, depth)
         if self._repeats:
             problems = len(self.problems)
@@ -496,6 +499,9 @@ def _goes_to_background(events: Sequence[_Event], at: int) -> bool:
         if event.mark == "&":
             return True
     return False
+
+
+_LOOP = re.compile(r"\b(?:for|while|until|select)\b")
 
 
 def _may_repeat(events: Sequence[_Event], script: Script) -> bool:
