@@ -57,10 +57,10 @@ NASTY = [
 ]  # fmt: skip
 
 _SPECIAL = {
-    "sed": special_programs._SED,
-    "awk": special_programs._AWK,
-    "mawk": special_programs._AWK,
-    "jq": special_programs._JQ,
+    "sed": special_programs.SED,
+    "awk": special_programs.AWK,
+    "mawk": special_programs.AWK,
+    "jq": special_programs.JQ,
     "diff": special_programs._DIFF,
     "ps": special_programs._PS,
     "date": allowed_options("Rud:r:I", "utc universal date= reference= iso-8601?"),

@@ -36,7 +36,7 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
     await made.supervisor.close()
 
 
-@pytest.mark.parametrize(("level", "needless"), [("workspace", 2), ("reading", 22), ("nothing", 43)])
+@pytest.mark.parametrize(("level", "needless"), [("workspace", 3), ("reading", 22), ("nothing", 43)])
 async def test_a_human_is_asked_about_what_matters(live: LiveBench, level: Unasked, needless: int) -> None:
     """Every call that should ask does at every level, and nobody answers any of them."""
     await live.open(Rules().at(level))

@@ -175,7 +175,7 @@ async def test_a_limit_that_ended_a_command_is_reported():
 async def test_a_remembered_approval_is_reported():
     memory = Decider(surface="memory", who="g1")
     answer = await answer_of(Recorded(finish=ended(Exited(code=0), by=memory)), command="x")
-    assert "had approved this same command for the session" in answer.told
+    assert "No human was asked this time" in answer.told
 
 
 async def test_an_approval_as_it_was_asked_is_nothing_to_tell():

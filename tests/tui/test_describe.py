@@ -276,7 +276,7 @@ def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
     spec = CommandSpec(command=Function(tool="send_mail", arguments={"to": "me", "text": "a\u202eb"}), cwd=ROOT)
     text = command_of(spec)
     assert "send_mail" in text
-    assert '"to": "me"' in text
+    assert "to  me" in text
     assert "a⟨U+202E⟩b" in text
     assert "run by the agent itself" in command_title(spec.command)
 

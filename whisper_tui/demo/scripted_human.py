@@ -32,6 +32,7 @@ from whisper_tui.model.state import CallRecord, Ended, Running, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.preview_text import counts_text
 from whisper_tui.tools import Answer, ToolFailure
+from whisper_tui.tools.agent_text import without_frames
 
 PATIENCE_S = 60.0
 """Seconds after which an expected event counts as missing."""
@@ -162,7 +163,8 @@ def _about_output(scene: StoryScene, heard: Answer) -> list[str]:
     return [
         f"its {name} should have been {should!r}, not {was!r}"
         for name, should, was in (("output", scene.printed.out, out), ("errors", scene.printed.err, err))
-        if should != was
+        # Of lines that were written over, agents get the last state, and a word about the others.
+        if should != was and not was.startswith(without_frames(should)[0].rstrip("\n"))
     ]
 
 

@@ -275,7 +275,7 @@ SCENES: tuple[StoryScene, ...] = (
         caption="The same command as before.",
         after="Not asked: you approved this command for the session. X revokes that.",
         printed=TEST_PASSES,
-        told="approved this same command for the session",
+        told="approved this same command for this session",
         follows="fix",
         pause_s=1.0,
     ),

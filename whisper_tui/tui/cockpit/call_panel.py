@@ -258,8 +258,9 @@ class CallPanel(Vertical):
             )
             return (*note, *found), ()
         text = (*note, *card(record, session, effects, offer, diff, preview=preview, changes=changes))
-        # A difference takes all the width that there is.
-        return text, () if diff or preview else further_details(record, session, now, recent, text)
+        # A difference takes all the width that there is; a line about the changes of an ended call does not.
+        is_wide = diff or changes or (preview and record.is_open)
+        return text, () if is_wide else further_details(record, session, now, recent, text)
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:
         """Say how much is not on the screen."""
