@@ -45,9 +45,9 @@ class Field:
         return await waiting_call(self.supervisor, cwd or self.root, *words)
 
     async def approve(self, call_id: str) -> None:
-        """What a human does."""
+        """What a human does, without a wish to undo it: an attack may be of a kind of which nothing can be kept."""
         seen = (await self.supervisor.record(call_id)).seen_digest()
-        await self.supervisor.decide(call_id, Approve(), HUMAN, seen)
+        await self.supervisor.decide(call_id, Approve(undoable=False), HUMAN, seen)
 
     async def runs(self, *words: str) -> str:
         """A call that was approved, and has a process."""

@@ -55,7 +55,7 @@ _PASSING = (
 
 
 _HELD_BACK = Decider(surface="rule", who=HELD_BACK_RULE)
-"""Who has previews of calls that are held back made. A human may be asked about them meanwhile."""
+"""The maker of previews of calls that are held back. A human may be asked about them meanwhile."""
 
 
 def may_pass(found: PreviewSupport) -> bool:
