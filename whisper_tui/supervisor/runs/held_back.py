@@ -47,11 +47,11 @@ _WITHOUT_SECRETS = frozenset({".git", "node_modules", "__pycache__", ".venv", "v
 """Directories in which they are not looked for."""
 
 
-def drop_caches(store: str, home: str, workspace: str) -> None:
+def drop_caches(store: str, homes: Iterable[str], workspace: str) -> None:
     """Take the changes of caches outside of the workspace out of what a run has changed."""
     if not Path(store, PLAN).exists():
         return
-    inside = tuple(f"{home}/{name}" for name in _CACHES_IN_HOME)
+    inside = tuple(f"{home}/{name}" for home in homes for name in _CACHES_IN_HOME)
 
     def is_cache(path: str) -> bool:
         if path == workspace or path.startswith(f"{workspace}/"):

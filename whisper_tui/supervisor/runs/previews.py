@@ -386,7 +386,9 @@ class Previews:
             _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)
             if is_ours:
-                drop_caches(directory, home_of_user(), workspace)
+                # The agent's home need not be the one that the user database names.
+                own_home = self._orders.environment_of(record).get("HOME") or home_of_user()
+                drop_caches(directory, {os.path.realpath(own_home), home_of_user()}, workspace)
             report = report_of(store, ended, workspace)
             beyond = [why for condition in conditions for why in beyond_rule(report, condition, store, workspace)]
             if is_ours:
