@@ -20,7 +20,7 @@ from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.ancestry import ProcessSeen, ancestry, is_supervisor, origin_by_mark, parse_ps, read_process
 from whisper_tui.system.own_program import own_program
-from whisper_tui.system.processes import INSIDE
+from whisper_tui.system.processes import INSIDE, find_process, mark_in_limits
 from whisper_tui.wire.peers import why_supervised
 from whisper_tui.wire.server import serve
 from whisper_tui.wire.server_state import AgentPrograms
@@ -178,17 +178,31 @@ def program() -> Iterator[int]:
 async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(program):
     agents = AgentPrograms()
     for pid in (None, 0, 1, os.getpid(), os.getppid(), program):
-        await agents.note(Session(id="s1", name="builder", root="/", pid=pid, key="k", opened_at=1.0))
+        seen = find_process(pid) if pid else None
+        started = seen.start if seen else 1
+        await agents.note(Session(id="s1", name="builder", root="/", pid=pid, started=started, key="k", opened_at=1.0))
     assert [pid for pid, _ in agents.known] == [program]
 
 
 async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is(program):
     agents = AgentPrograms()
-    session = Session(id="s1", name="builder", root="/", pid=program, opened_at=1.0)
+    seen = find_process(program)
+    assert seen is not None
+    session = Session(id="s1", name="builder", root="/", pid=program, started=seen.start, opened_at=1.0)
     await agents.note(session)
     assert not agents.known
     await agents.note(session.model_copy(update={"client": ClientInfo(name="an agent", version="1")}))
     assert len(agents.known) == 1
+
+
+@pytest.mark.parametrize("started", [1, None])
+async def test_a_program_that_has_the_pid_of_an_agent_of_the_journal_is_neither_marked_nor_taken_for_it(
+    program, started
+):
+    agents = AgentPrograms()
+    await agents.note(Session(id="s1", name="builder", root="/", pid=program, started=started, key="k", opened_at=1.0))
+    assert not agents.known
+    assert mark_in_limits(Path(f"/proc/{program}/limits").read_bytes()) is None
 
 
 async def test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused(home, supervisor, program):

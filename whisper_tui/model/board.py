@@ -396,8 +396,8 @@ class Board:
                 return
             case SessionDescribed(client=client):
                 change: dict[str, object] = {"client": client}
-            case SessionResumed(pid=pid):
-                change = {"pid": pid, "closed_at": None, "closed_because": None}
+            case SessionResumed(pid=pid, started=started):
+                change = {"pid": pid, "started": started, "closed_at": None, "closed_because": None}
             case SessionClosed(why=why):
                 change = {"closed_at": event.at, "closed_because": why}
             case EditModeSet(mode=mode):

@@ -372,6 +372,11 @@ class Session(Value):
     root: str
     client: ClientInfo | None = None
     pid: int | None = None
+    started: int | None = Field(default=None, exclude_if=not_)
+    """When the process with this pid started, as the system counts: a pid alone is another program's some day.
+
+    None: it is not known, as in sessions of earlier versions.
+    """
     trust: Trust = "untrusted_external"
     key: str | None = None
     shell: str = ""

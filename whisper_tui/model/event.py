@@ -62,6 +62,7 @@ class SessionResumed(Fact):
     kind: Literal["session_resumed"] = "session_resumed"
     session_id: str
     pid: int | None
+    started: int | None = Field(default=None, exclude_if=not_)
 
 
 class SessionClosed(Fact):

@@ -36,7 +36,7 @@ from whisper_tui.supervisor.runs.pool import Pool
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_description, sandbox_problem
 from whisper_tui.supervisor.settings import SupervisorSettings
-from whisper_tui.system.processes import find_process
+from whisper_tui.system.processes import is_process
 from whisper_tui.system.state_directory import Directories
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _sampler(store: Store) -> "UsageSampler":
 
 
 def _may_go_on(session: Session) -> bool:
-    return session.closed_at is None or (session.pid is not None and find_process(session.pid) is not None)
+    return session.closed_at is None or (session.pid is not None and is_process(session.pid, session.started))
 
 
 FULL_BELOW = 256 * 1024

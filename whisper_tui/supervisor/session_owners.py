@@ -5,6 +5,7 @@ from collections import OrderedDict
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
 from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
+from whisper_tui.system.processes import is_process
 from whisper_tui.system.session_opener import agent_of_process
 
 
@@ -27,6 +28,7 @@ class SessionOwners:
         """Return the owner of a session. After a restart it is that of the agent's process, until that comes back."""
         session = self._board.sessions.get(session_id)
         if session_id not in self._known and session is not None:
-            is_there = not session.relayed and session.pid is not None and session.closed_at is None
-            self.note(session, agent_of_process(session.pid) if is_there and session.pid is not None else "")
+            pid = session.pid if session.closed_at is None else None
+            is_there = pid is not None and is_process(pid, session.started)
+            self.note(session, agent_of_process(pid) if pid is not None and is_there else "")
         return self._known.get(session_id, f"session {session_id}")

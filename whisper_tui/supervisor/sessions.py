@@ -33,7 +33,7 @@ from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.session_owners import SessionOwners
-from whisper_tui.system.processes import find_process
+from whisper_tui.system.processes import find_process, is_process
 
 MOST_COCKPITS = 64
 """Cockpits whose reports are kept, the newest."""
@@ -240,8 +240,6 @@ class Sessions:
         self._absent = {session.id for session in opened if session.key is None or session.relayed}
         """Sessions of an earlier supervisor whose agents have not come back yet."""
         self._timers: list[asyncio.TimerHandle | asyncio.Task[None]] = []
-        self._starts: dict[str, int] = {}
-        """Start times of the agents' programs, by session: a pid can be reused by another program."""
 
     def open(self, hello: SessionHello, opener: str = "") -> Session:
         """Open a new session, or resume the one that the agent had before the supervisor restarted.
@@ -266,6 +264,7 @@ class Sessions:
             root=os.path.normpath(hello.root) if hello.relayed else os.path.realpath(hello.root),
             client=hello.client,
             pid=hello.pid,
+            started=_start_of(hello.pid),
             trust=hello.trust,
             key=hello.key,
             shell=hello.shell,
@@ -281,7 +280,6 @@ class Sessions:
         self._environments.keep(session.id, hello.environment)
         self._store.record(SessionOpened(at=session.opened_at, session=session))
         self._store.journal.last_session += 1
-        self._note_start(session.id, hello.pid)
         return session
 
     def environment_in(self, root: str) -> Mapping[str, str]:
@@ -383,10 +381,7 @@ class Sessions:
 
     def _is_there(self, session: Session) -> bool:
         """True if the agent's program still runs, or if that cannot be checked."""
-        if session.pid is None:
-            return True
-        seen = find_process(session.pid)
-        return seen is not None and seen.start == self._starts.setdefault(session.id, seen.start)
+        return session.pid is None or is_process(session.pid, session.started)
 
     def _of_key(self, key: str | None) -> str | None:
         """Return the newest session with this key."""
@@ -403,36 +398,22 @@ class Sessions:
         same = self._is_same_process(session, hello.pid)
         if not same:
             self._environments.unlearn(session.id)
-        self._note_start(session.id, hello.pid)
-        if session.closed_at is None and same:
+        started = _start_of(hello.pid)
+        if session.closed_at is None and same and started == session.started:
             return session
-        resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid)
+        resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid, started=started)
         # Session names stand in files, so another process that knows one gets no standing approvals (decision 11).
         self._store.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
         return self._store.board.sessions[session.id]
 
     def _is_same_process(self, session: Session, pid: int | None) -> bool:
-        """True if a session is resumed by the process that had it.
-
-        After a restart of the supervisor it is not known when the process started; then the session is still open.
-        """
+        """True if a session is resumed by the process that had it."""
         if session.relayed:
             return True  # the key is that of the process there
         if pid is None or session.pid != pid:
             return pid is None and session.pid is None and session.key is None
-        seen, start = find_process(pid), self._starts.get(session.id)
-        if start is None:
-            return session.closed_at is None
-        return seen is not None and seen.start == start
-
-    def _note_start(self, session_id: str, pid: int | None) -> None:
-        self._starts.pop(session_id, None)
-        seen = find_process(pid) if pid is not None else None
-        if seen is not None:
-            self._starts[session_id] = seen.start
-        # Entries of closed sessions are not removed one by one; the oldest go first.
-        while len(self._starts) > MOST_SESSIONS:
-            del self._starts[next(iter(self._starts))]
+        # Earlier versions did not record when it started. As long as the session is open, it is that process.
+        return session.closed_at is None if session.started is None else is_process(pid, session.started)
 
     def _forgotten(self, session_id: str) -> tuple[GrantRevoked, ...]:
         """Return the events that revoke the approvals given to another process in this session."""
@@ -440,6 +421,11 @@ class Sessions:
         grants = self._store.board.grants.values()
         held = (grant for grant in grants if grant.session_id == session_id and not grant_is_over(grant, now))
         return tuple(GrantRevoked(at=now, session_id=session_id, grant_id=grant.id, by=by) for grant in held)
+
+
+def _start_of(pid: int | None) -> int | None:
+    seen = find_process(pid) if pid is not None else None
+    return None if seen is None else seen.start
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:

@@ -70,6 +70,12 @@ def find_process(pid: int, *, dead_too: bool = False) -> ProcessEntry | None:
     return ProcessEntry(pid, int(after_name[1]), int(after_name[2]), int(after_name[19]))
 
 
+def is_process(pid: int, start: int | None) -> bool:
+    """True if the process with this pid exists and started then. None: whenever that was."""
+    seen = find_process(pid)
+    return seen is not None and start in {None, seen.start}
+
+
 def is_stopped(pid: int) -> bool:
     """True if a signal or a debugger has stopped it."""
     if not LINUX:

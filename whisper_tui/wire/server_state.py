@@ -51,9 +51,11 @@ class AgentPrograms:
         # to its author, and so do all processes that it starts.
         if session.key is None and session.client is None:
             return
-        if session.pid is None or session.pid < 1:
+        # After a restart another program may have its pid, even the terminal of the human. A session of an earlier
+        # version does not show it, but what that has marked stays marked.
+        if session.pid is None or session.pid < 1 or session.started is None:
             return
-        seen = await asyncio.to_thread(self._agent, session.pid)
+        seen = await asyncio.to_thread(self._agent, session.pid, session.started)
         if seen is None:
             return
         # Kept after the session ends: an agent that drops its connection is still an agent.
@@ -62,10 +64,11 @@ class AgentPrograms:
         if len(self._known) > MOST:
             await asyncio.to_thread(self._forget_ended)
 
-    def _agent(self, pid: int) -> ProcessSeen | None:
+    def _agent(self, pid: int, started: int) -> ProcessSeen | None:
         # An ancestor of the supervisor, such as init, is also an ancestor of the human's terminals.
         ours = ancestry(os.getpid(), self._read) or ()
-        return None if any(seen.pid == pid for seen in ours) else self._read(pid)
+        is_no_agent = any(seen.pid == pid for seen in ours) or not processes.is_process(pid, started)
+        return None if is_no_agent else self._read(pid)
 
     def _forget_ended(self) -> None:
         for pid, start in tuple(self._known):

@@ -112,9 +112,16 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the supervisor's own ancestors are no agents",
         "whisper_tui.wire.server_state.AgentPrograms._agent",
-        "None if any(seen.pid == pid for seen in ours) else self._read(pid)",
-        "self._read(pid)",
+        "any(seen.pid == pid for seen in ours)",
+        "False",
         (PEERS + "test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent",),
+    ),
+    Mutation(
+        "an agent of the journal whose pid another process has by now",
+        "whisper_tui.wire.server_state.AgentPrograms._agent",
+        "not processes.is_process(pid, started)",
+        "False",
+        (PEERS + "test_a_program_that_has_the_pid_of_an_agent_of_the_journal_is_neither_marked_nor_taken_for_it",),
     ),
     Mutation(
         "an agent's pid that another process has by now",
