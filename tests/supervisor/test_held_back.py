@@ -15,7 +15,7 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
-from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Waiting
 from whisper_tui.model.verdict import HELD_BACK_RULE
 from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.runs.held_back import personal_places
@@ -91,6 +91,19 @@ async def test_a_command_that_fails_has_changed_what_it_has_changed(live: LiveBe
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=3)
     assert live.files()["made"] == "x\n"
     assert "exactly the file changes" in (agent_note(record) or "")
+
+
+async def test_the_agents_shell_goes_on_where_a_command_has_ended_that_was_held_back(live: LiveBench) -> None:
+    spec = CommandSpec(command=Shell(text="mkdir -p a/b && cd a/b"), cwd=str(live.workspace))
+    request = CallRequest(
+        session_id=await live.session(), tool="Bash", arguments={}, spec=spec, ticket="secret", follows=True
+    )
+    call_id = await live.supervisor.submit(request)
+    await live.until(call_id, lambda record: isinstance(record.state, Held))
+    await live.supervisor.claim(call_id, "secret", Claim(by="one", follows=True))
+    record = await live.over(call_id)
+    assert not record.decided_by_human
+    assert live.supervisor.queries.last_directory(record.id) == str(live.workspace / "a" / "b")
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,8 @@ class StartOrders:
             limits=self.limits,
             real_cwd=resolved.cwd if resolved else None,
             preview=self._view(record.call.session_id, spec, support, closed=closed),
+            # Once it is real, the agent's shell goes on where it has ended.
+            reports_directory=record.call.follows and may_change_directory(spec.command),
         )
 
     def _personal(self, record: CallRecord) -> tuple[str, ...]:
