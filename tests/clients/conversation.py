@@ -14,7 +14,7 @@ from tests.clients.human import Human
 from tests.clients.model.script import Answer, Call, Say
 from tests.clients.model.server import ScriptedModel
 from tests.clients.programs.program import Program
-from tests.clients.scenes import Scene
+from tests.clients.scenes import ApprovedTooLate, Scene
 from tests.clients.stage import Stage
 from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Waiting
@@ -101,12 +101,20 @@ async def _play(
     also: Sequence[Scene],
 ) -> Played:
     turns = [*(ask_for(program, scene) for scene in scenes), Say("That was all.")]
-    with ScriptedModel(program.dialect, turns) as model:
+    humans: list[Human] = []
+
+    def is_time(index: int) -> bool:
+        """Whether all decisions were made that the model was told to wait for. No clock may decide which came first."""
+        late = {scene for scene in scenes[:index] if isinstance(scene.human, ApprovedTooLate)}
+        return all(human.problems or late <= human.decided_late for human in humans)
+
+    with ScriptedModel(program.dialect, turns, is_time) as model:
         stage = Stage(directory, program, model.url)
         set_up(stage)
         try:
             told = lambda scene: model.answer(scenes.index(scene)) is not None  # noqa: E731
             async with Human(stage.home, (*scenes, *also), told) as human:
+                humans.append(human)
                 asked = lambda: len(model.requests)  # noqa: E731
                 exit_code = await _run_client(stage, human, scenes[-1] if interrupt else None, asked)
                 await _settled(human)

@@ -38,6 +38,8 @@ class Human:
         self.board = Board()
         self.problems: list[BaseException] = []
         """What went wrong while deciding."""
+        self.decided_late: set[Scene] = set()
+        """The scenes that were approved after the model had been told that nobody had decided yet."""
         self._told = told
         self._changed = False
         self._scenes = tuple(dict.fromkeys(scenes))
@@ -111,6 +113,7 @@ class Human:
                 while not self._told(scene):
                     await asyncio.sleep(POLL_S)
                 await self.decide(record, Approve())
+                self.decided_late.add(scene)
             case NotDecided():
                 pass
 

@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from tests.clients.model.dialect import Dialect
 from tests.clients.model.script import Answer, Call, Part, Say, Turn, answer_to, call_id, turn_due
 
 AFTER_THE_SCRIPT = Say("The script is over.")
+POLL_S = 0.02
 SUB_AGENT = "You are the sub-agent of the tests."
 """The beginning of a sub-agent's prompt. Its model says one sentence, and is not part of the conversation."""
 
@@ -20,9 +22,14 @@ class ScriptedModel:
     Which turn is due is read from the request itself, so a request that a client repeats gets the same turn again.
     """
 
-    def __init__(self, dialect: Dialect, turns: Sequence[Turn]) -> None:
+    def __init__(
+        self, dialect: Dialect, turns: Sequence[Turn], is_time: Callable[[int], bool] = lambda index: True
+    ) -> None:
+        """`is_time`: whether the turn with this index may be taken. Until then, the model thinks."""
         self.dialect = dialect
         self.turns = tuple(turns)
+        self._is_time = is_time
+        self._closed = False
         self.requests: list[dict[str, Any]] = []
         """The bodies in which the model was asked to go on, oldest first."""
         self.others: list[str] = []
@@ -41,6 +48,7 @@ class ScriptedModel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = True
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -67,6 +75,8 @@ class ScriptedModel:
             return Say("The sub-agent is done."), call_id(0)
         self.requests.append(body)
         due = turn_due(parts)
+        while not self._is_time(due) and not self._closed:
+            time.sleep(POLL_S)
         return (self.turns[due] if due < len(self.turns) else AFTER_THE_SCRIPT), call_id(due)
 
     def all_told(self) -> bool:
