@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.outside import outside_only
+from whisper_tui.model.event import RulesChanged
+from whisper_tui.supervisor.journal.journal import Journal
 
 
 @pytest.mark.slow
@@ -54,6 +56,19 @@ def test_an_invalid_end_and_a_missing_journal_are_reported(instance):
     assert instance.run("history", "verify", "--head", "nonsense").returncode in {2, 3}
     assert "There is no journal" in instance.run("history", "verify").stderr
     assert instance.run("history", "--head", "1:00").returncode == 2
+
+
+def test_a_lost_note_of_what_was_trusted_is_reported(instance):
+    path = instance.root / "state" / "journal.sqlite"
+    path.parent.mkdir(mode=0o700, parents=True)
+    journal = Journal(path)
+    journal.append([RulesChanged(at=1.0, path="/rules.toml", entries=("allow make",), trusted=())])
+    journal.close()
+    assert instance.run("history", "verify").returncode == 0
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE counters SET name = 'rumes /rules.toml' WHERE name LIKE 'rules %'")
+    broken = instance.run("history", "verify")
+    assert broken.returncode == 1 and "'rules /rules.toml'" in broken.stderr and "unchanged" not in broken.stdout
 
 
 PLACES = ("events", "page of an index", "header")

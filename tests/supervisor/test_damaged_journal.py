@@ -14,8 +14,10 @@ from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import BadStateDirectory, Refused, UnknownCall
+from whisper_tui.model.event import entries_digest
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.journal.counters import check_journal
 from whisper_tui.supervisor.journal.sqlite_file import check_file
 
 DENIED, RAN, RUNNING, QUEUED, WAITING, OF_A_RULE = "1", "2", "3", "4", "5", "6"
@@ -169,16 +171,75 @@ async def test_an_event_that_was_changed_to_another_one_is_not_believed(stopped:
         await stopped.approve(WAITING)
 
 
+def trusted(bench: Bench, *entries: str) -> None:
+    """Let a human trust what a file of rules says."""
+    assert bench.supervisor.rule_trust.look("/rules", entries).path == "/rules"
+    bench.supervisor.rule_trust.trust("/rules", HUMAN, entries_digest(entries))
+    assert bench.supervisor.rule_trust.look("/rules", entries).trusted == entries
+
+
 async def test_a_file_of_rules_whose_trust_cannot_be_read_is_not_a_new_one(stopped: Bench) -> None:
     await stopped.open(RULES)
-    trust = stopped.supervisor.rule_trust
-    assert trust.look("/rules", ("allow make",)).trusted == ("allow make",)
+    trusted(stopped, "allow make")
     await stopped.supervisor.close()
     flip_in_text(journal_of(stopped), events_in(journal_of(stopped))[-1][0])
     for _ in range(2):
         await stopped.open(RULES)
         assert stopped.supervisor.rule_trust.look("/rules", ("allow make",)).trusted == ()
         await stopped.supervisor.close()
+
+
+COUNTERS = {
+    "flipped name": "UPDATE counters SET name = replace(name, '/rules', '/rulds') WHERE name LIKE 'rules %'",
+    "lost row": "DELETE FROM counters WHERE name LIKE 'rules %'",
+    "lost rows": "DELETE FROM counters",
+    "flipped pause": "UPDATE counters SET name = 'pausee' WHERE name = 'paused'",
+    "no pause": "UPDATE counters SET value = 0 WHERE name = 'paused'",
+    "lower numbers": "UPDATE counters SET value = value - 1 WHERE name IN ('session', 'grant')",
+    "another event": "UPDATE counters SET value = value - 1 WHERE name LIKE 'rules %'",
+    "flipped kind": "UPDATE counters SET name = 'rumes /rules' WHERE name LIKE 'rules %'",
+}
+"""Damage of the notes beside the events."""
+
+
+@pytest.mark.parametrize("damage", COUNTERS)
+async def test_damaged_notes_beside_the_events_trust_nothing_and_lift_no_pause(stopped: Bench, damage: str) -> None:
+    await stopped.open(RULES)
+    trusted(stopped, "allow make", "deny rm")
+    await stopped.supervisor.close()
+    assert check_journal(journal_of(stopped)).problem is None
+    with closing(sqlite3.connect(journal_of(stopped))) as db, db:
+        assert db.execute(COUNTERS[damage]).rowcount
+    assert "table counters" in (check_journal(journal_of(stopped)).problem or "")
+    await stopped.open(RULES)
+    assert "rules trust" in ((await stopped.supervisor.status()).problem or "")
+    assert stopped.supervisor.rule_trust.look("/rules", ("allow make", "deny rm")).trusted == ("deny rm",)
+    assert stopped.supervisor.board.paused is not None
+    assert (await stopped.session("third")) == "s3"
+    await stopped.approve(WAITING, remember="exact_for_session")
+    assert {grant.id for grant in await stopped.supervisor.grants()} == {"g2"}
+    await stopped.restart(RULES)
+    assert (await stopped.supervisor.status()).problem is None
+    assert stopped.supervisor.rule_trust.look("/rules", ("allow make", "deny rm")).trusted == ("deny rm",)
+    assert check_journal(journal_of(stopped)).problem is None
+
+
+async def test_a_file_without_a_record_is_trusted_in_the_first_journal_only(stopped: Bench, tmp_path: Path) -> None:
+    entries = ("allow make", "looks", "deny rm")
+    await stopped.open(RULES)
+    assert stopped.supervisor.rule_trust.look("/rules", entries).trusted == ("deny rm",)
+    await stopped.supervisor.close()
+    # The journal was moved away, as its message advises when it is damaged.
+    for file in Path(stopped.home.state).glob("journal.sqlite*"):
+        file.unlink()
+    await stopped.open(RULES)
+    assert stopped.supervisor.rule_trust.look("/rules", entries).trusted == ("deny rm",)
+    await stopped.supervisor.close()
+    (tmp_path / "new").mkdir()
+    new = Bench(tmp_path / "new")
+    await new.open(RULES)
+    assert new.supervisor.rule_trust.look("/rules", entries).trusted == entries
+    await new.supervisor.close()
 
 
 async def test_approvals_are_asked_about_once_after_a_damage_and_not_at_every_start(stopped: Bench) -> None:

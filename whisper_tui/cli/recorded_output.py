@@ -155,8 +155,8 @@ def stream_writer(number: int) -> Callable[[bytes], None]:
 
 
 OUTSIDE = (
-    "The chain does not cover the search index, the other tables of the journal, the environments of sessions, and the "
-    "times at which output arrived"
+    "The chain does not cover the search index, the lists of calls and sessions in the journal, the environments of "
+    "sessions, and the times at which output arrived"
 )
 MOST_NAMED = 20
 """Calls with changed output that are named at most."""
@@ -164,11 +164,12 @@ MOST_NAMED = 20
 
 def verify(home: Directories, noted: str | None, *, as_json: bool) -> int:
     """Verify the journal's hash chain and the recorded output, and print the result."""
-    from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
+    from whisper_tui.supervisor.journal.counters import check_journal
+    from whisper_tui.supervisor.journal.sqlite_file import Head
     from whisper_tui.supervisor.runs.output_files import check_outputs
 
     path = Path(home.state) / "journal.sqlite"
-    verdict = check_file(path, Head.parse(noted) if noted is not None else None)
+    verdict = check_journal(path, Head.parse(noted) if noted is not None else None)
     end = verdict.head.text() if verdict.head is not None else None
     outputs = check_outputs(path, str(Path(home.state) / "runs")) if verdict.problem is None else None
     problem = verdict.problem or (_changed(outputs.changed) if outputs is not None else None)

@@ -5,13 +5,14 @@ import json
 import os
 import stat
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from whisper_tui.config.private_files import read_private, write_private
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, Refused
-from whisper_tui.model.event import untrusted_entries
+from whisper_tui.model.event import RulesChanged, untrusted_entries
 from whisper_tui.model.verdict import PROJECT_PREFIX
 from whisper_tui.policy.rules.rule import ONLY_ASKS, Rule, Rules, as_asks
 from whisper_tui.policy.rules.rules_toml import read_rules
@@ -48,11 +49,20 @@ class TrustedContent:
         except BadConfiguration:
             return False
         # A command can write to this file: an entry counts only if its change was journaled.
-        if self.trust_of is not None:
-            changed = self.trust_of.look(str(self.path), tuple(_mark(*entry) for entry in sorted(known.items())))
-            if root in known and _mark(root, known[root]) in untrusted_entries(changed):
-                return False
+        changed = self._look(known)
+        if changed is not None and root in known and _mark(root, known[root]) in untrusted_entries(changed):
+            return False
         return known.get(root) == digest_of(content)
+
+    def look(self) -> None:
+        """Have the supervisor note what the file says."""
+        with suppress(BadConfiguration):
+            self._look(self._known())
+
+    def _look(self, known: dict[str, str]) -> RulesChanged | None:
+        if self.trust_of is None:
+            return None
+        return self.trust_of.look(str(self.path), tuple(_mark(*entry) for entry in sorted(known.items())))
 
     def trust(self, root: str, content: bytes, by: Decider | None = None) -> None:
         """Trust a content. Raises `Refused` or `BadConfiguration`."""

@@ -65,6 +65,7 @@ class RuleFiles:
         if stamp is None or (stamp, version) != self._seen:
             self._saved = self._screened(self.path, self.saved())
             self._own = self._screened(self.configuration, self._configured)
+            self.trusted.look()
             version = self._trust.version if self._trust else 0
             self._seen = None if stamp is None else (stamp, version)
         saved, project = self._saved, self.project.of(root)

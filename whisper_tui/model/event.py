@@ -430,10 +430,8 @@ def entries_digest(entries: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(entries)).encode()).hexdigest()
 
 
-def untrusted_entries(changed: RulesChanged | None) -> tuple[str, ...]:
+def untrusted_entries(changed: RulesChanged) -> tuple[str, ...]:
     """The entries that allow and are not in force. A stricter entry that is gone takes all of them along."""
-    if changed is None:
-        return ()
     trusted = set(changed.trusted)
     # Removing a deny rule allows as much as adding an allow rule does (decision 10).
     gone = trusted.difference(changed.entries)

@@ -348,7 +348,7 @@ class StatusReport:
             return f"{self.home} cannot be used: {error.strerror}"
         if disk.f_bavail * disk.f_frsize < FULL_BELOW or (disk.f_files and not disk.f_favail):
             return f"the disk of {self.home} is full. Make room on it; whisper-tui prune removes recorded output"
-        return self.store.journal.damage.sentence()
+        return self.store.journal.problem
 
     def now(self, notify_problem: str) -> SupervisorStatus:
         """Return the status as it is now; `notify_problem`: why the last notification failed, if it did."""

@@ -22,6 +22,7 @@ from whisper_tui.model.event import (
     READ_ONLY_ENTRY,
     RulesChanged,
     entries_digest,
+    entry_allows,
     untrusted_entries,
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleList, RuleProblem, RuleTrial
@@ -38,6 +39,7 @@ SHOWN = 20
 LONGEST_SUBJECT = 60
 """Characters of a rule's subject in its mark."""
 FOUND = "whisper_tui had not read the file before, and trusts it as it was found"
+UNKNOWN = "the journal has no record of the file, so its allow rules have to be trusted"
 KILLED = "the supervisor was killed, so its allow rules have to be trusted again"
 
 
@@ -67,12 +69,12 @@ def _unasked_mark(rules: Rules) -> str:
     return f"{ALLOW_PREFIX}unasked in the workspace{deletes}"
 
 
-def as_trusted(rules: Rules, changed: RulesChanged | None) -> Rules:
+def as_trusted(rules: Rules, changed: RulesChanged) -> Rules:
     """Return the rules of a file without the allow rules that are not trusted."""
     kept_out = set(untrusted_entries(changed))
     if rules.unasked == "workspace" and _unasked_mark(rules) in kept_out:
         rules = rules.model_copy(update={"unasked": "reading", "deletes": None})
-    if changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries:
+    if EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries:
         rules = rules.model_copy(update={"edits": "ask"})
     # The usual case: the rules as they are, without a copy for every judgement.
     if not kept_out:
@@ -106,11 +108,20 @@ class RuleTrust:
                 self._record(known.path, known.entries, known.entries, stricter, why=KILLED)
 
     def look(self, path: str, entries: tuple[str, ...]) -> RulesChanged:
-        """Compare the entries of a file with the journal, and journal a change. A new file is trusted as found."""
+        """Compare the entries of a file with the journal, and journal a change.
+
+        The first supervisor of an instance trusts what it finds. In any other journal, a file without a record may be
+        one whose record was lost: what it allows waits for a human.
+        """
         known = self._store.board.rules.get(path)
         if known is not None and known.entries == entries:
             return known
-        before, trusted, why = ((), entries, FOUND) if known is None else (known.entries, known.trusted, "")
+        if known is not None:
+            before, trusted, why = known.entries, known.trusted, ""
+        elif self._store.journal.is_first:
+            before, trusted, why = (), entries, FOUND
+        else:
+            before, trusted, why = (), tuple(mark for mark in entries if not entry_allows(mark)), UNKNOWN
         try:
             return self._record(path, before, entries, trusted, why=why)
         except JournalFailed:

@@ -30,6 +30,8 @@ def number_beyond(journal: Journal, state: str) -> None:
             call + 1,
             state,
         )
+    if call or session:
+        journal.is_first = False
     journal.last_call = max(journal.last_call, call)
     journal.last_session = max(journal.last_session, session)
 

@@ -171,7 +171,7 @@ EDITS_OF_FILES = (
     Mutation(
         "the removal of a stricter setting needs trust",
         "whisper_tui.supervisor.rule_book.as_trusted",
-        "changed is not None and EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries",
+        "EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries",
         "False",
         (
             "tests/policy/test_trusted_edits.py::test_edits_stay_asked_until_a_human_trusts_the_file_without_the_setting",

@@ -64,6 +64,20 @@ WHAT_IS_ALLOWED = (
         (DAMAGED + "test_approvals_are_asked_about_once_after_a_damage_and_not_at_every_start",),
     ),
     Mutation(
+        "rules without a record in a journal that is not the first",
+        "whisper_tui.supervisor.rule_book.RuleTrust.look",
+        "self._store.journal.is_first",
+        "True",
+        (DAMAGED + "test_a_file_without_a_record_is_trusted_in_the_first_journal_only",),
+    ),
+    Mutation(
+        "notes beside the events without their digest",
+        "whisper_tui.supervisor.journal.counters.Counters.check",
+        "self._proven",
+        "True",
+        (DAMAGED + "test_damaged_notes_beside_the_events_trust_nothing_and_lift_no_pause",),
+    ),
+    Mutation(
         "rules whose trust cannot be read",
         "whisper_tui.supervisor.journal.journal.Journal.rules",
         "self.damage.is_readable(seq)",

@@ -5,7 +5,7 @@ the calls whose first event is gone, and with an ending for each call that has e
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,26 +68,20 @@ StandIns = dict[int, list[Event]]
 class Damage:
     """Reads the events of a journal, and knows which of them cannot be read."""
 
-    def __init__(self, path: Path, rows: Callable[..., Iterable[Row]]) -> None:
-        """`rows` returns the rows of a query."""
+    def __init__(self, path: Path, rows: Callable[..., Iterable[Row]], noted: Iterable[int] = ()) -> None:
+        """`rows` returns the rows of a query; `noted`: numbers of events that an earlier supervisor has met."""
         self._path = path
         self._rows = rows
         self.found: dict[int, UnreadableEvent] = {}
         """Unreadable events that were met, by their numbers."""
         self._headless = set[str]()
         """Calls without a readable first event."""
-        names = rows("SELECT name FROM counters WHERE name LIKE ?", f"{_NOTED}%")
-        self._noted = {int(name.removeprefix(_NOTED)) for (name,) in names if name.removeprefix(_NOTED).isdecimal()}
-        """Numbers of those that an earlier supervisor has met."""
+        self._noted = frozenset(noted)
 
     @property
     def new(self) -> list[int]:
         """Numbers of the unreadable events that no earlier supervisor has met."""
         return sorted(self.found.keys() - self._noted)
-
-    def names(self) -> list[str]:
-        """Return the names of counters under which the events that were met are noted in the journal."""
-        return [f"{_NOTED}{seq}" for seq in self.found]
 
     def sentence(self) -> str | None:
         """A sentence about the events that are newly lost, and what to do. None: there are none."""
@@ -118,6 +112,12 @@ class Damage:
             elif not self._belongs_to_lost(event):
                 events.append(event)
         return events
+
+    def beside_calls(self) -> Iterator[Read]:
+        """Yield all events that are about no call, without stand-ins, oldest first."""
+        query = f"SELECT {COLUMNS} FROM {SOURCE} WHERE e.call_id IS NULL ORDER BY e.seq"  # noqa: S608
+        # One by one: these are all that agents and humans have said in any session.
+        yield from map(self._event, self._rows(query))
 
     def is_readable(self, seq: int) -> bool:
         """True if there is such an event, and it can be read."""
@@ -180,9 +180,6 @@ class Damage:
             name = next((str(row[0]) for row in named), lost.session_id)
             return in_a_session(lost, found, name, self.time_before(lost.seq))
         return []
-
-
-_NOTED = "unreadable "
 
 
 def _bytes(value: object) -> bytes:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Paused,
-    Resumed,
     RulesChanged,
     SessionClosed,
     SessionDescribed,
@@ -40,6 +39,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
+from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, PAUSED, SESSION, Counters
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
@@ -114,20 +114,36 @@ class Journal:
         """True after a failed flush: then no end is a clean one."""
         self.sizes: tuple[int, ...] = ()
         """Characters of each fact that was written last."""
+        with _reading(path):
+            self._counters = Counters(self._db)
+            self.damage = Damage(path, self._rows, self._counters.noted())
+            self._counters.check(self.damage)
         self._read_numbers()
+        self.is_first = not self.last_seq
+        """True if no supervisor has written to this journal before, and none to another one in its place."""
         self._is_as_left = self._take_end()
-        self.damage = Damage(path, self._rows)
 
     @property
     def ended_cleanly(self) -> bool:
         """True if the last supervisor stopped by itself, nothing was added since, and what was read is as written."""
-        return self._is_as_left and not self.damage.new
+        return self._is_as_left and not self.damage.new and not self._counters.were_damaged
+
+    @property
+    def problem(self) -> str | None:
+        """A sentence about damage that no earlier supervisor has met, and what to do. None: there is none."""
+        if not self._counters.were_damaged:
+            return self.damage.sentence()
+        said = self.damage.sentence()
+        return (
+            f"what the journal {self._path} notes beside its events (pauses, trust in rules, numbers) was damaged, and "
+            "was made again from the events. Approvals that have not been used have to be given again, and rules that "
+            f"allow have to be trusted again (whisper-tui rules trust){'' if said is None else f'. Besides, {said}'}"
+        )
 
     def note_damage(self) -> None:
         """Note the events that cannot be read: what follows from that is written, and the next start asks nobody."""
-        with suppress(sqlite3.Error), self._db:
-            rows = [(name,) for name in self.damage.names()]
-            self._db.executemany("INSERT OR IGNORE INTO counters (name, value) VALUES (?, 1)", rows)
+        with suppress(sqlite3.Error):
+            self._counters.note_unreadable(self.damage.found)
 
     def _take_end(self) -> bool:
         """Compare the note of a clean end with the journal, and remove it until this supervisor ends cleanly itself."""
@@ -138,15 +154,17 @@ class Journal:
             note.unlink()
         except OSError:
             noted = ""
+        if noted:
+            self.is_first = False
         return noted == end or not self.last_seq
 
     def _read_numbers(self) -> None:
         self.last_seq = self._number("SELECT max(seq) FROM events")
         self._link = next((row[0] for row in self._rows("SELECT link FROM events WHERE seq = ?", self.last_seq)), START)
         self.last_call = self._number("SELECT max(id) FROM calls")
-        self.last_session = self._number("SELECT value FROM counters WHERE name = 'session'")
-        self.last_grant = self._number("SELECT value FROM counters WHERE name = 'grant'")
-        self.last_denial = self._number("SELECT value FROM counters WHERE name = 'denial'")
+        self.last_session = self._counters.value(SESSION)
+        self.last_grant = self._counters.value(GRANT)
+        self.last_denial = self._counters.value(DENIAL)
         self._index.reached(self.last_call)
 
     def append(self, events: Sequence[Event], *, durable: bool = False) -> tuple[Event, ...]:
@@ -170,6 +188,7 @@ class Journal:
                 for event, body in zip(numbered, bodies, strict=True):
                     end = link(end, event.seq, body)
                     self._insert(event, body, end)
+                self._counters.note(numbered)
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
         # Only after the commit: a failed append must leave the chain where it was.
@@ -238,7 +257,8 @@ class Journal:
 
     def pause(self) -> tuple[Event, ...]:
         """The event of the pause in force; empty if there is none."""
-        since = self._number("SELECT value FROM counters WHERE name = 'paused'")
+        with _reading(self._path):
+            since = self._counters.value(PAUSED)
         if not since or self.damage.is_readable(since):
             return tuple(self._select("e.seq = ?", since))
         # A pause that cannot be read is one: nothing starts until a human ends it.
@@ -251,12 +271,14 @@ class Journal:
     def rules(self) -> tuple[Event, ...]:
         """The newest fact about each file of rules."""
         found = list[Event]()
-        for name, seq in list(self._rows("SELECT name, value FROM counters WHERE name LIKE 'rules %' ORDER BY value")):
+        with _reading(self._path):
+            files = self._counters.rules()
+        for path, seq in files:
             if self.damage.is_readable(seq):
                 found += self._select("e.seq = ?", seq)
             else:
                 # Nothing is trusted that a human may not have agreed to (decision 10).
-                at, path = self.damage.time_before(seq), name.removeprefix("rules ")
+                at = self.damage.time_before(seq)
                 found.append(RulesChanged(seq=seq, at=at, path=path, entries=(), trusted=(), by=BY_JOURNAL))
         return tuple(found)
 
@@ -304,21 +326,10 @@ class Journal:
         elif isinstance(event, Settled) or (isinstance(event, Finished) and self._never_started(event)):
             self._db.execute("UPDATE calls SET open = 0 WHERE id = ?", (int(event.call_id),))
         elif isinstance(event, SessionOpened):
-            self._count("session", event.session.id)
             names = (event.session.id, event.session.name)
             self._db.execute("INSERT OR REPLACE INTO sessions (id, name) VALUES (?, ?)", names)
-        elif isinstance(event, Paused | Resumed):
-            held_since = event.seq if isinstance(event, Paused) else 0
-            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('paused', ?)", (held_since,))
-        elif isinstance(event, Granted):
-            self._count("grant", event.grant.id)
-        elif isinstance(event, DenialAdded):
-            self._count("denial", event.denial.id)
         elif isinstance(event, AttemptRefused):
             self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
-        elif isinstance(event, RulesChanged):
-            named = (f"rules {event.path}", event.seq)
-            self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", named)
         row = (event.seq, _call_of(event), _session_of(event), body, end)
         self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
 
@@ -349,14 +360,19 @@ class Journal:
         except sqlite3.Error as error:
             raise not_read(self._path, error) from error
 
-    def _count(self, name: str, named: str) -> None:
-        """Remember the highest number given out; ids are a letter and a number."""
-        self._db.execute("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", (name, int(named[1:])))
-
     def _set_durable(self, durable: bool) -> None:
         if durable is not self._durable:
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raise `Unavailable` for errors of SQLite."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise not_read(path, error) from error
 
 
 def _in_batches(rows: Iterable[tuple[int, int]]) -> Iterator[list[int]]:

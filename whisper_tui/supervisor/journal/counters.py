@@ -1,0 +1,168 @@
+"""The table `counters`: numbers given out, and where the newest pause and the newest trust in each rule file stand.
+
+Everything in it follows from the events, and is there only to be found without reading all of them. A row that was lost
+would mean that nothing is paused, or that a file of rules was never seen, so the rows count only with a digest over all
+of them. Without it they are made again from the events.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from whisper_tui.model.errors import Unavailable
+from whisper_tui.model.event import (
+    EVENT,
+    DenialAdded,
+    Event,
+    Granted,
+    Paused,
+    Resumed,
+    RulesChanged,
+    SessionOpened,
+)
+from whisper_tui.supervisor.journal.damage import Damage, Read, UnreadableEvent
+from whisper_tui.supervisor.journal.sqlite_file import ChainCheck, Head, check_file, read_rows
+
+SESSION, GRANT, DENIAL, PAUSED = "session", "grant", "denial", "paused"
+"""The highest numbers given out, and the event of the pause in force (0: none is)."""
+_RULES, _NOTED, _DIGEST = "rules ", "unreadable ", "digest"
+
+
+class Counters:
+    """Reads and writes the rows. Raises `sqlite3.Error`."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.were_damaged = False
+        """True if the rows that were found are not those that follow from the events."""
+        self._proven = self._rows().get(_DIGEST) == _digest(self._rows())
+
+    def noted(self) -> set[int]:
+        """Return the numbers of the unreadable events that an earlier supervisor has met."""
+        rows = self._rows() if self._proven else {}
+        return {int(name.removeprefix(_NOTED)) for name in rows if name.removeprefix(_NOTED).isdecimal()}
+
+    def check(self, damage: Damage) -> None:
+        """Make the rows again from the events unless their digest proves them."""
+        if self._proven:
+            return
+        right, found = counted(damage.beside_calls()), self._rows()
+        # Earlier programs wrote no digest, so its absence alone is no damage.
+        self.were_damaged = {name: value for name, value in found.items() if name != _DIGEST} != right
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM counters")
+            self.write(right)
+
+    def value(self, name: str) -> int:
+        """Return a number. 0: there is none."""
+        return next((row[0] for row in self._db.execute("SELECT value FROM counters WHERE name = ?", (name,))), 0)
+
+    def rules(self) -> list[tuple[str, int]]:
+        """Return the number of the newest event about each file of rules, by its path, oldest first."""
+        rows = self._db.execute("SELECT name, value FROM counters WHERE name LIKE 'rules %' ORDER BY value")
+        return [(name.removeprefix(_RULES), value) for name, value in rows.fetchall()]
+
+    def note(self, events: Iterable[Event]) -> None:
+        """Note what follows from events, in the transaction that writes them."""
+        if changed := counted(events):
+            self.write(changed)
+
+    def note_unreadable(self, numbers: Iterable[int]) -> None:
+        """Note events that cannot be read and that this supervisor has met."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self.write({f"{_NOTED}{seq}": 1 for seq in numbers})
+
+    def write(self, changed: dict[str, int]) -> None:
+        """Write rows, and the digest over all, in a transaction."""
+        put = "INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)"
+        self._db.executemany(put, changed.items())
+        self._db.execute(put, (_DIGEST, _digest(self._rows())))
+
+    def _rows(self) -> dict[str, object]:
+        return {str(name): value for name, value in self._db.execute("SELECT name, value FROM counters")}
+
+
+def counted(events: Iterable[Read]) -> dict[str, int]:
+    """Return the rows that follow from events, oldest first."""
+    found = dict[str, int]()
+    for event in events:
+        match event:
+            case SessionOpened(session=session):
+                found[SESSION] = _number(session.id)
+            case Granted(grant=grant):
+                found[GRANT] = _number(grant.id)
+            case DenialAdded(denial=denial):
+                found[DENIAL] = _number(denial.id)
+            case Paused():
+                found[PAUSED] = event.seq
+            case Resumed():
+                found[PAUSED] = 0
+            case RulesChanged():
+                found[_RULES + event.path] = event.seq
+            case UnreadableEvent(call_id="", session_id=""):
+                # It may have been about any of these. Whoever follows the number finds that it cannot be read.
+                files = [name for name in found if name.startswith(_RULES)]
+                found.update(dict.fromkeys((PAUSED, *files), event.seq))
+            case _:
+                pass
+    return found
+
+
+def check_journal(path: Path, noted: Head | None = None) -> ChainCheck:
+    """Check a journal: the chain of its events, its pages, and these rows. Raises `Unavailable` if there is none."""
+    found = check_file(path, noted)
+    try:
+        problems = [found.problem, _why_different(path)]
+    except Unavailable as error:
+        problems = [found.problem, error.message]
+    return found._replace(problem="; ".join(filter(None, problems)) or None)
+
+
+def _why_different(path: Path) -> str | None:
+    """Return a clause about rows of a journal that do not follow from its events. None: all do."""
+    rows: dict[str, object] = {str(name): value for name, value in read_rows(path, "SELECT name, value FROM counters")}
+    digest = rows.pop(_DIGEST, None)
+    lost = list[int]()
+    right = counted(_readable(path, lost))
+    noted = {name: value for name, value in rows.items() if not name.startswith(_NOTED)}
+    if lost:
+        # Rows about an event that cannot be read any more may be right; older ones than the events say are not.
+        noted = {name: value for name, value in noted.items() if not _is_newer(value, right.get(name, 0))}
+        right = {name: value for name, value in right.items() if name in noted or name not in rows}
+    wrong = sorted(name for name in right.keys() | noted.keys() if right.get(name) != noted.get(name))
+    if not wrong and (digest is None or digest == _digest(rows)):
+        return None
+    names = ", ".join(repr(name) for name in wrong[:_MOST_NAMED]) or "their digest"
+    return (
+        f"the notes beside the events (table counters: pauses, trust in rules, numbers) are not as they were written: "
+        f"{names}. The next start makes them again from the events, and asks again what was approved or trusted"
+    )
+
+
+_MOST_NAMED = 5
+
+
+def _readable(path: Path, lost: list[int]) -> Iterator[Event]:
+    query = "SELECT seq, CAST(body AS BLOB) FROM events WHERE call_id IS NULL ORDER BY seq"
+    for seq, body in read_rows(path, query):
+        try:
+            yield EVENT.validate_json(body or b"")
+        except ValueError:
+            lost.append(seq)
+
+
+def _is_newer(value: object, other: int) -> bool:
+    return isinstance(value, int) and value > other
+
+
+def _number(named: str) -> int:
+    """Return the number in an id, which is a letter and a number."""
+    return int(named[1:])
+
+
+def _digest(rows: dict[str, object]) -> int:
+    text = "\n".join(f"{name} {value!r}" for name, value in sorted(rows.items()) if name != _DIGEST)
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:7], "big")
