@@ -7,6 +7,7 @@ import pytest
 from whisper_tui.config import load
 from whisper_tui.config.project_rules import PROJECT_RULES_FILE, digest_of
 from whisper_tui.config.rule_files import RuleFiles, rules_in
+from whisper_tui.model.errors import Refused
 from whisper_tui.policy.rules.rule import Rule
 from whisper_tui.system.state_directory import Directories
 
@@ -59,13 +60,13 @@ def test_a_file_by_itself_is_judged_as_if_it_were_the_only_one(tmp_path: Path, t
         ('unasked = "workspace"', 'unasked = "reading"', "", (True, "ask", False)),
         ('unasked = "workspace"', "read_only = false", "", (False, "allow", False)),
         ('unasked = "workspace"', 'edits = "ask"', "", (True, "ask", False)),
-        ("", "", 'unasked = "workspace"', (True, "allow", False)),
+        ("", "", 'unasked = "workspace"', (True, "ask", False)),
         ('unasked = "reading"', "", 'unasked = "workspace"', (True, "ask", False)),
         ('unasked = "workspace"', "", 'unasked = "reading"', (True, "ask", False)),
         ('unasked = "workspace"', "", 'unasked = "nothing"', (False, "ask", False)),
         ('unasked = "workspace"', "", "read_only = false", (False, "allow", False)),
         ('unasked = "workspace"', "", 'edits = "ask"', (True, "ask", False)),
-        ("", "", "", (True, "allow", False)),
+        ("", "", "", (True, "ask", False)),
     ],
 )
 @pytest.mark.parametrize("trusted", [False, True])
@@ -96,3 +97,26 @@ def test_what_runs_unasked_is_the_least_that_any_file_says_and_a_project_only_lo
 def test_a_file_that_says_unclearly_what_runs_unasked_allows_nothing(home: Directories, text: str, why: str) -> None:
     (home.config / "rules.toml").write_text(f"{text}\n")
     assert why in (files(home).current().broken or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", 'unasked = "workspace"\n'),
+        ('# mine\nread_only = false\nedits = "ask"\n', '# mine\nunasked = "workspace"\n'),
+        ('unasked = "nothing"  # for now\n', 'unasked = "workspace"  # for now\n'),
+        ('[[deny]]\nname = "x"\nprogram = "rm"\n', 'unasked = "workspace"\n\n[[deny]]\nname = "x"\nprogram = "rm"\n'),
+    ],
+)
+def test_how_much_runs_unasked_is_written_into_the_rules_file(home: Directories, before: str, after: str) -> None:
+    (home.config / "rules.toml").write_text(before)
+    files(home).set_unasked("workspace")
+    assert (home.config / "rules.toml").read_text() == after
+    assert files(home).current().level == "workspace"
+
+
+def test_a_level_that_the_configuration_forbids_is_refused_with_the_place_to_change_it(home: Directories) -> None:
+    (home.config / "config.toml").write_text('[rules]\nunasked = "reading"\n')
+    with pytest.raises(Refused, match=r"config.toml says unasked = \"reading\""):
+        files(home).set_unasked("workspace")
+    assert not (home.config / "rules.toml").exists()

@@ -12,11 +12,12 @@ from whisper_tui.model.call import (
     CallRequest,
     ClientInfo,
     CommandSpec,
-    EditMode,
     FileVersions,
     Session,
     SessionHello,
     Shell,
+    Unasked,
+    UnaskedLevel,
 )
 from whisper_tui.model.decision import (
     Approve,
@@ -45,7 +46,6 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
-    EditModeSet,
     EditReverted,
     Event,
     Finished,
@@ -61,6 +61,7 @@ from whisper_tui.model.event import (
     SessionSaid,
     SignalSent,
     Submitted,
+    UnaskedSet,
     UndoEnded,
     UndoStarted,
 )
@@ -370,10 +371,13 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.happen(UndoStarted(at=self.clock(), call_id=call_id, direction=direction, paths=paths, by=by))
         self.happen(UndoEnded(at=self.clock(), call_id=call_id))
 
-    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
-        """Record how the edits of a session are judged from now on."""
+    async def set_unasked(
+        self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None
+    ) -> None:
+        """Record how much runs unasked from now on."""
         self.check()
-        self.happen(EditModeSet(at=self.clock(), session_id=session_id, mode=mode, by=by))
+        said = UnaskedLevel(level=level, until=until) if level is not None else None
+        self.happen(UnaskedSet(at=self.clock(), session_id=session_id, level=said, by=by))
 
     async def rule_files(self) -> tuple[RulesChanged, ...]:
         """Return no rule files."""
@@ -578,6 +582,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             notify_problem=self.notify_problem,
             unguarded=self.unguarded,
             queue=self.queue,
+            unasked={"": board.unasked or UnaskedLevel(level="reading")},
             now=self.clock(),
         )
 

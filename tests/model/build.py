@@ -1,7 +1,7 @@
 """Small values of the model, for tests that care about one field and not about the rest."""
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Argv, ClientInfo, Command, CommandSpec, Session, Shell, ToolCall
+from whisper_tui.model.call import Argv, ClientInfo, Command, CommandSpec, Session, Shell, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Grant, SessionDenial
 from whisper_tui.model.ending import (
     Denied,
@@ -48,6 +48,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
     Submitted,
+    UnaskedSet,
     UndoEnded,
     UndoStarted,
 )
@@ -270,6 +271,8 @@ def one_of_each() -> tuple[Event, ...]:
         EditReverted(at=7.29, call_id="2", by=HUMAN),
         AlarmRaised(at=7.291, call_id="2", alarm=Alarm(kind="replaced", approved="make test", ran="make clean")),
         EditModeSet(at=7.295, session_id="s1", mode="ask", by=HUMAN),
+        UnaskedSet(at=7.296, session_id="s1", level=UnaskedLevel(level="workspace", until=8.5), by=HUMAN),
+        UnaskedSet(at=7.297, level=UnaskedLevel(level="reading"), by=HUMAN),
         SessionClosed(at=7.3, session_id="s1", why="it left"),
     )
 

@@ -10,7 +10,6 @@ from whisper_tui.model.call import (
     CommandSpec,
     DeleteFile,
     EditCell,
-    EditMode,
     FileEdits,
     Function,
     Hunk,
@@ -44,7 +43,6 @@ def judge(
     command: CarriedOut,
     rules: Rules = QUIET,
     *,
-    mode: EditMode = "rules",
     memory: tuple[Grant, ...] = (),
     home: str = HOME,
 ) -> Verdict:
@@ -57,7 +55,6 @@ def judge(
         resolved=Resolved(cwd=str(root), edits=edits),
         tool=command.tool,
         home=home,
-        edit_mode=mode,
         now=100.0,
     )
     return evaluate_carried_out(question, command, rules, memory)
@@ -87,16 +84,11 @@ def test_without_the_setting_every_edit_is_asked(workspace: Path):
     assert judge(workspace, write(workspace / "src" / "app.py"), Rules(edits="ask")).kind == "ask"
 
 
-def test_a_session_can_be_asked_about_every_edit(workspace: Path):
-    rules = Rules(edits="allow", allow=(Rule(name="all", path="**"),))
-    assert judge(workspace, write(workspace / "src" / "app.py"), rules, mode="ask").kind == "ask"
-
-
-def test_a_session_can_be_allowed_its_edits_but_not_those_that_matter(workspace: Path):
-    asking = Rules(edits="ask")
-    assert judge(workspace, write(workspace / "src" / "app.py"), asking, mode="allow").kind == "allow"
-    assert judge(workspace, write(workspace / "Makefile"), asking, mode="allow").kind == "ask"
-    assert judge(workspace, write("/etc/hosts"), asking, mode="allow").kind == "ask"
+def test_at_the_level_of_the_workspace_edits_run_but_those_that_matter(workspace: Path):
+    level = Rules(edits="ask").at("workspace")
+    assert judge(workspace, write(workspace / "src" / "app.py"), level).kind == "allow"
+    assert judge(workspace, write(workspace / "Makefile"), level).kind == "ask"
+    assert judge(workspace, write("/etc/hosts"), level).kind == "ask"
 
 
 RUN_LATER = (
@@ -571,7 +563,6 @@ def test_a_file_that_runs_later_or_holds_secrets_offers_itself_alone(workspace: 
 def test_an_always_asked_call_offers_no_rule(workspace: Path):
     assert judge(workspace, write(workspace / ".git" / "hooks" / "pre-commit")).targets == ()
     assert judge(workspace, write(workspace / "a.py", content="x = 1 # \u202e\n")).targets == ()
-    assert judge(workspace, write(workspace / "src" / "a.py"), mode="ask").targets == ()
     ask = Rules(ask=(Rule(name="a", path="src/"),))
     assert judge(workspace, write(workspace / "src" / "a.py"), ask).targets == ()
 

@@ -1,7 +1,10 @@
 """The setting about edits is as hard to remove as a rule that denies."""
 
+import pytest
+
+from whisper_tui.model.call import Unasked
 from whisper_tui.model.event import RulesChanged
-from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.policy.rules.rule import UNASKED, Rules
 from whisper_tui.supervisor.rule_book import EDITS_ASKED, as_trusted, marks_of
 
 
@@ -19,3 +22,17 @@ def test_edits_stay_asked_until_a_human_trusts_the_file_without_the_setting() ->
     before, now = marks_of(Rules(edits="ask")), marks_of(Rules(edits="allow"))
     assert as_trusted(Rules(edits="allow"), changed(now, before)).edits == "ask"
     assert as_trusted(Rules(edits="allow"), changed(now, now)).edits == "allow"
+
+
+def test_edits_are_not_allowed_by_a_setting_that_no_human_has_trusted() -> None:
+    before, now = marks_of(Rules()), marks_of(Rules(edits="allow"))
+    assert as_trusted(Rules(edits="allow"), changed(now, before)).edits == "ask"
+
+
+@pytest.mark.parametrize("now", [None, "nothing", "reading", "workspace"])
+@pytest.mark.parametrize("before", ["nothing", "reading", "workspace"])
+def test_no_more_runs_unasked_than_a_human_has_agreed_to(before: Unasked, now: Unasked | None) -> None:
+    agreed, found = marks_of(Rules(unasked=before)), marks_of(Rules(unasked=now))
+    level = as_trusted(Rules(unasked=now), changed(found, agreed)).unasked
+    assert UNASKED.index(level or "reading") <= UNASKED.index(before)
+    assert as_trusted(Rules(unasked=now), changed(found, found)).unasked == now

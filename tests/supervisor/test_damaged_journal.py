@@ -4,6 +4,7 @@ import random
 import re
 import shutil
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -48,8 +49,9 @@ async def lived(bench: Bench) -> None:
     bench.executor.spawn(key)
     bench.executor.finish(key)
     await bench.eventually(OF_A_RULE, lambda record: not record.is_open)
-    await bench.supervisor.set_edit_mode(first, "allow", HUMAN)
-    await bench.supervisor.set_edit_mode(first, "ask", HUMAN)
+    await bench.supervisor.set_unasked("workspace", HUMAN, first)
+    await bench.supervisor.set_unasked("reading", HUMAN, first)
+    await bench.supervisor.set_unasked("reading", HUMAN, until=time.time() + 3600)
     await bench.supervisor.pause(HUMAN)
     await bench.approve(QUEUED)
     (grant,) = await bench.supervisor.grants()
@@ -110,7 +112,9 @@ def check_harmless(bench: Bench) -> None:
     for call_id in (DENIED, RAN, OF_A_RULE):
         assert call_id not in found or isinstance(found[call_id].state, Ended), found[call_id]
     assert not [grant for grant in bench.supervisor.board.grants.values() if grant.revoked_at is None]
-    assert all(session.edits != "allow" for session in bench.supervisor.board.sessions.values())
+    assert all(
+        each.unasked is None or each.unasked.level != "workspace" for each in bench.supervisor.board.sessions.values()
+    )
 
 
 async def test_one_damaged_event_costs_that_event_whatever_it_is(stopped: Bench, tmp_path: Path) -> None:

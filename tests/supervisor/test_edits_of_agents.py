@@ -34,7 +34,7 @@ TICKET = "0123456789abcdef"
 async def session(bench: Bench) -> str:
     """A session in which every edit needs approval."""
     opened = await bench.session()
-    await bench.supervisor.set_edit_mode(opened, "ask", HUMAN)
+    await bench.supervisor.set_unasked("reading", HUMAN, opened)
     return opened
 
 
@@ -369,16 +369,3 @@ async def test_secrets_are_masked_in_the_differences(bench: Bench, session: str,
     call_id = await submit(bench, session, change := WriteFile(path=str(file), content=secret))
     await make(bench, call_id, change)
     assert "wJalrXUtnFEMI" not in await told(bench, session, diffs=True)
-
-
-async def test_how_edits_are_judged_outlives_a_restart_and_a_kill_forgets_that_they_are_allowed(
-    bench: Bench, session: str
-) -> None:
-    await bench.supervisor.set_edit_mode(session, "ask", HUMAN)
-    await bench.kill()
-    assert bench.supervisor.board.sessions[session].edits == "ask"
-    await bench.supervisor.set_edit_mode(session, "allow", HUMAN)
-    await bench.restart()
-    assert bench.supervisor.board.sessions[session].edits == "allow"
-    await bench.kill()
-    assert bench.supervisor.board.sessions[session].edits == "rules"

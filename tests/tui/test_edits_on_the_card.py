@@ -208,21 +208,6 @@ async def test_before_typing_it_is_said_that_an_agent_takes_no_change_of_a_comma
 
 
 @pytest.mark.slow
-async def test_two_keys_switch_how_the_edits_of_a_session_are_judged(file: Path) -> None:
-    scenario = editing(file.parent, WriteFile(path=str(file), content="x"))
-    async with open_cockpit(scenario) as cockpit:
-        await cockpit.select("1")
-        session = cockpit.shown.call.session_id
-        for key, mode, words in (
-            ("left_parenthesis", "ask", "every edit needs approval"),
-            ("right_parenthesis", "allow", "edits are allowed"),
-            ("right_parenthesis", "rules", "judged by the rules again"),
-        ):
-            await cockpit.press(key)
-            await cockpit.until(lambda mode=mode: scenario.supervisor.board.sessions[session].edits == mode)
-            await cockpit.sees(words)
-
-
 async def test_an_edit_is_taken_back_with_a_second_key(file: Path) -> None:
     scenario = editing(file.parent, WriteFile(path=str(file), content="x"))
     at = scenario.clock()

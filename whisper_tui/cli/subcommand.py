@@ -77,7 +77,7 @@ GROUPS = {
         *("resume", "approvals", "revoke", "revert"),
     ),
     "Inspect": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
-    "Rules": ("explain", "rules", "config"),
+    "Rules": ("unasked", "explain", "rules", "config"),
     "Agents": ("install", "uninstall", "doctor", "mcp", "acp", "executor", "call", "tools", "agent", "demo"),
     "Service": ("status", "restart", "stop", "bring", "prune", "completions", "man"),
 }
@@ -198,6 +198,15 @@ class Subcommands:
             add_host_option(parser, default=None)
         parser.set_defaults(run=run)
         return parser
+
+
+_MINUTES = {"s": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}
+
+
+def minutes(word: str) -> float:
+    """Return the minutes of a time like `30`, `90m`, `2h` or `1d`. Raises `ValueError`."""
+    number, unit = (word[:-1], word[-1]) if word[-1:] in _MINUTES else (word, "m")
+    return float(number) * _MINUTES[unit]
 
 
 def verb_of(arguments: Sequence[str]) -> str:

@@ -74,19 +74,17 @@ class TomlText:
         self._plain = tomllib.loads(text)
 
     def set(self, table: str, key: str, value: object) -> None:
-        """Set a key of a table."""
-        expected = deepcopy(self._plain)
-        expected.setdefault(table, {})[key] = value
-        self._become(
-            expected, lambda: self._with_key((table,), key, value), lambda: self._rewritten((table,), key, value)
-        )
+        """Set a key of a table. Empty: a key at the top."""
+        expected, path = deepcopy(self._plain), (table,) if table else ()
+        (expected.setdefault(table, {}) if table else expected)[key] = value
+        self._become(expected, lambda: self._with_key(path, key, value), lambda: self._rewritten(path, key, value))
 
     def unset(self, table: str, key: str) -> None:
-        """Remove a key of a table."""
-        expected = deepcopy(self._plain)
-        if expected.get(table, {}).pop(key, None) is None:
+        """Remove a key of a table. Empty: a key at the top."""
+        expected, path = deepcopy(self._plain), (table,) if table else ()
+        if (expected.get(table, {}) if table else expected).pop(key, None) is None:
             return
-        self._become(expected, lambda: self._without_key((table,), key), lambda: self._rewritten((table,), key, None))
+        self._become(expected, lambda: self._without_key(path, key), lambda: self._rewritten(path, key, None))
 
     def append(self, array: str, entry: Mapping[str, object], text: str) -> None:
         """Append an entry to an array of tables; `text`: the entry as TOML."""
@@ -156,6 +154,9 @@ class TomlText:
             lines[same.start : same.end] = [_with_value("".join(lines[same.start : same.end]), key, value)]
             return "".join(lines)
         said = f"{key} = {toml_value(value)}\n"
+        if not own and not path:
+            # Above the first table, and below the comment at the top, if a blank line ends that.
+            return f"{said}\n{self.text}" if self.text.strip() else said
         if not own:
             gap = "" if not self.text.strip() else "\n" if self.text.endswith("\n") else "\n\n"
             return f"{self.text}{gap}[{'.'.join(path)}]\n{said}"

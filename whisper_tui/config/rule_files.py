@@ -4,7 +4,6 @@ import os
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from whisper_tui.config.configuration import CONFIGURATION_FILE as CONFIGURATION
 from whisper_tui.config.private_files import TomlText, read_private, write_private
@@ -23,7 +22,7 @@ from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
 from whisper_tui.policy.commands.read_only_list import listed_commands
-from whisper_tui.policy.rules.rule import EFFECTS, Effect, Rule, Rules, as_asks, by_effect
+from whisper_tui.policy.rules.rule import EFFECTS, UNASKED, Effect, Rule, Rules, as_asks, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
 from whisper_tui.supervisor.rule_book import RuleTrust, mark_of, marks_of
 from whisper_tui.system.state_directory import Directories
@@ -134,6 +133,28 @@ class RuleFiles:
             text.change(old[0], at, new[1].model_dump(exclude_defaults=True, mode="json"), moved_to)
         self._save(text, () if new is None else (mark_of(*new),), (mark_of(*old),), by)
 
+    def set_unasked(self, level: Unasked, by: Decider | None = None) -> None:
+        """Write how much runs unasked, in the place of what the older keys say of it.
+
+        Raises `Refused` if the configuration lets less run: the stricter of two files counts.
+        """
+        rules, text = self._readable()
+        configured = self._configured.unasked
+        if configured is not None and UNASKED.index(configured) < UNASKED.index(level):
+            raise Refused(
+                f'{self.configuration} says unasked = "{configured}", and the stricter of two files counts',
+                hint="Change it there, then whisper-tui restart",
+            )
+        text.set("", "unasked", level)
+        for key in ("read_only", "edits"):
+            text.unset("", key)
+        before = marks_of(rules)
+        after = marks_of(read_rules(tomllib.loads(text.text), str(self.path), table=""))
+        added, removed = (
+            tuple(each for each in one if each not in other) for one, other in ((after, before), (before, after))
+        )
+        self._save(text, added, removed, by)
+
     def with_draft(self, root: str, draft: tuple[Effect, Rule], replaced: tuple[Effect, Rule] | None = None) -> Rules:
         """Return the rules in force for a workspace as if a draft were one of them, in the place of another rule."""
         self.current(root)
@@ -243,11 +264,11 @@ def rules_in(path: Path) -> Rules:
 
 def with_defaults(rules: Rules) -> Rules:
     """Return the rules with the defaults of an instance where its files do not say: the read-only list holds
-    (decision 8), and edits in the workspace are allowed."""
+    (decision 8), and edits are asked about, as by the client itself."""
     if rules.unasked is not None:
         return rules.at(rules.unasked)
     read_only = rules.read_only is not False and "reading" not in rules.asks
-    edits = "ask" if "edits" in rules.asks else rules.edits or "allow"
+    edits = "ask" if "edits" in rules.asks else rules.edits or "ask"
     return rules.model_copy(update={"read_only": read_only, "edits": edits})
 
 
@@ -275,7 +296,7 @@ def joined_rules(first: Rules, second: Rules) -> Rules:
         allow=(*first.allow, *second.allow),
         read_only=False if False in wishes else True if True in wishes else None,
         edits="ask" if "ask" in (first.edits, second.edits) else first.edits or second.edits,
-        unasked=min(filter(None, (first.unasked, second.unasked)), key=get_args(Unasked).index, default=None),
+        unasked=min(filter(None, (first.unasked, second.unasked)), key=UNASKED.index, default=None),
         asks=first.asks | second.asks,
         deletes=min((each for each in (first.deletes, second.deletes) if each is not None), default=None),
         strict=(*first.strict, *second.strict),

@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import Field
 
-from whisper_tui.model.call import CallRequest, ClientInfo, CommandSpec, EditMode, FileVersions, Session, SessionHello
+from whisper_tui.model.call import (
+    CallRequest,
+    ClientInfo,
+    CommandSpec,
+    FileVersions,
+    Session,
+    SessionHello,
+    Unasked,
+    UnaskedLevel,
+)
 from whisper_tui.model.decision import Coverage, Decider, Decision, DeniedWords, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.event import Event, RulesChanged
@@ -116,6 +125,11 @@ class SupervisorStatus(Value):
     """The time by its clock, in seconds since the epoch. None: not reported."""
     hosts: tuple[HostState, ...] = ()
     """The machines whose supervisors this is made of. Empty: it is one supervisor."""
+    unasked: dict[str, UnaskedLevel] = Field(default_factory=dict, exclude_if=not_)
+    """How much runs unasked now: by the ids of open sessions for which it is said, and by "" in all others.
+
+    Empty: not reported, or it is made of several supervisors.
+    """
     places: tuple[PlaceState, ...] = Field(default=(), exclude_if=not_)
     """The places where it runs commands besides its own machine."""
 
@@ -392,8 +406,14 @@ class Supervision(Protocol):
         """
         ...
 
-    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
-        """Say how the edits of a session are judged from now on; those that wait are judged again."""
+    async def set_unasked(
+        self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None
+    ) -> None:
+        """Say how much runs unasked from now on, in one session or in all; what waits is judged again.
+
+        `level` None: as the rules say. `until`: when that ends, in seconds since the epoch. For all sessions and
+        without an end it is written into the user's rules file.
+        """
         ...
 
     async def revoke(self, grant_id: str, by: Decider) -> None:

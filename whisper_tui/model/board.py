@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import assert_never
 
-from whisper_tui.model.call import Session, ToolCall, memory_weight
+from whisper_tui.model.call import Session, ToolCall, UnaskedLevel, memory_weight
 from whisper_tui.model.decision import Grant, SessionDenial
 from whisper_tui.model.errors import BrokenHistory
 from whisper_tui.model.event import (
@@ -46,6 +46,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
     Submitted,
+    UnaskedSet,
     UndoEnded,
     UndoStarted,
 )
@@ -280,6 +281,8 @@ class Board:
         """Session denials in force, oldest first. They outlive the end of their session, which may be resumed."""
         self.paused: Paused | None = None
         """Time and author of the pause in force. None: nothing is paused."""
+        self.unasked: UnaskedLevel | None = None
+        """How much runs unasked in sessions for which nothing is said. None: as the rules say."""
         self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
         """Refused attempts to decide, oldest first."""
         self.rules: dict[str, RulesChanged] = {}
@@ -323,6 +326,7 @@ class Board:
                 | SessionResumed()
                 | SessionSaid()
                 | SessionClosed()
+                | UnaskedSet()
                 | EditModeSet()
             ):
                 self._apply_to_session(event)
@@ -400,8 +404,16 @@ class Board:
                 change = {"pid": pid, "started": started, "closed_at": None, "closed_because": None}
             case SessionClosed(why=why):
                 change = {"closed_at": event.at, "closed_because": why}
+            case UnaskedSet(session_id=session_id):
+                if session_id is None:
+                    self.unasked = event.level
+                else:
+                    self._change_session(session_id, {"unasked": event.level})
+                return
             case EditModeSet(mode=mode):
-                self._change_session(event.session_id, {"edits": mode})
+                # No level asks about edits alone, so all is asked; and none allows edits alone.
+                asked = UnaskedLevel(level="nothing") if mode == "ask" else None
+                self._change_session(event.session_id, {"unasked": asked})
                 return
             case _:
                 assert_never(event)
@@ -418,6 +430,12 @@ class Board:
         if known is None:
             raise BrokenHistory(f"no session {session_id} on the board")
         self.sessions[session_id] = known.model_copy(update=change)
+
+    def unasked_in(self, session_id: str, now: float) -> UnaskedLevel | None:
+        """Return how much a human lets run unasked in a session now. None: as the rules say."""
+        session = self.sessions.get(session_id)
+        said = (session.unasked if session is not None else None, self.unasked)
+        return next((each for each in said if each is not None and each.holds(now)), None)
 
     def _forget_idle_sessions(self) -> None:
         """Drop the surplus of idle sessions, with their messages, standing approvals and denials."""

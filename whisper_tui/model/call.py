@@ -6,7 +6,7 @@ import shlex
 from operator import not_
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from whisper_tui.model.value import Count, Value
 
@@ -169,8 +169,17 @@ Unasked = Literal["nothing", "reading", "workspace"]
 """How much may run without anybody being asked, from the least on. `reading`: commands that only read. `workspace`:
 edits of ordinary files there as well, and commands whose effects turn out to be ordinary changes of the workspace."""
 
-EditMode = Literal["rules", "ask", "allow"]
-"""How the edits of a session are judged: by the rules, each asked, or those allowed that the rules would only ask."""
+
+class UnaskedLevel(Value):
+    """How much a human lets run unasked, in one session or in all, instead of what the human's rules say."""
+
+    level: Unasked
+    until: float | None = None
+    """Seconds since the epoch. None: it has no end of its own."""
+
+    def holds(self, now: float) -> bool:
+        """True if its time is not over."""
+        return self.until is None or now < self.until
 
 
 class Argv(Value):
@@ -382,8 +391,8 @@ class Session(Value):
     shell: str = ""
     """Its own shell, in which the commands run that a human has approved (decision 32). Empty: they run in bash."""
     hears: bool = False
-    edits: EditMode = "rules"
-    """How its edits of files are judged."""
+    unasked: UnaskedLevel | None = Field(default=None, exclude_if=not_)
+    """How much of it runs unasked. None: as in all sessions."""
     place: PlaceName = ""
     """The place where its commands run if they name none."""
     relayed: bool = Field(default=False, exclude_if=not_)
@@ -392,6 +401,12 @@ class Session(Value):
     """Seconds since the epoch."""
     closed_at: float | None = None
     closed_because: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, said: object) -> object:
+        """Sessions used to have a mode of edits, which was always the usual one when they were opened."""
+        return {name: value for name, value in said.items() if name != "edits"} if isinstance(said, dict) else said
 
     @property
     def root_here(self) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from whisper_tui.model.call import ClientInfo, CommandSpec, EditMode, Session, ToolCall
+from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.ending import Ending
 from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewReport, UndoDirection
@@ -83,12 +83,23 @@ class SessionSaid(Fact):
     """On the surface *agent* it is the model, by its name; on any other a human."""
 
 
+class UnaskedSet(Fact):
+    """A human has said how much runs unasked from now on, in one session or in all."""
+
+    kind: Literal["unasked_set"] = "unasked_set"
+    session_id: str | None = None
+    """None: in all sessions for which nothing else is said."""
+    level: UnaskedLevel | None
+    """None: as the rules say."""
+    by: Decider
+
+
 class EditModeSet(Fact):
-    """A human has said how the edits of a session are judged from now on."""
+    """Of earlier versions: a human has said how the edits of a session are judged from now on."""
 
     kind: Literal["edit_mode_set"] = "edit_mode_set"
     session_id: str
-    mode: EditMode
+    mode: Literal["rules", "ask", "allow"]
     by: Decider
 
 
@@ -395,7 +406,9 @@ CallEvent = (
     | UndoStarted
     | UndoEnded
 )
-SessionEvent = SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed | EditModeSet
+SessionEvent = (
+    SessionOpened | SessionDescribed | SessionResumed | SessionSaid | SessionClosed | UnaskedSet | EditModeSet
+)
 GrantEvent = Granted | GrantUsed | GrantRevoked
 DenialEvent = DenialAdded | DenialLifted
 PauseEvent = Paused | Resumed

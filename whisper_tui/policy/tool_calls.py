@@ -49,8 +49,6 @@ def evaluate_carried_out(question: Question, command: CarriedOut, rules: Rules, 
     judged = denied_by_rule(rules, concerns, noun, risks) or asked_anyway(question, rules, concerns, noun, risks)
     if judged is not None:
         return judged
-    if isinstance(command, FileEdits) and question.edit_mode == "ask":
-        return Verdict(kind="ask", reason="every edit of this session is asked about", risks=risks)
     holding = [rule for rule in rules.allow if applies("allow", rule, question, tools)]
     allowed = _allowing(question, command, holding)
     if allowed:
@@ -77,7 +75,7 @@ def _without_rule(question: Question, command: CarriedOut, rules: Rules, risks: 
         doubt = _edit_doubt(question)
         if doubt:
             return Verdict(kind="ask", reason=doubt, risks=risks)
-        if rules.edits == "allow" or question.edit_mode == "allow":
+        if rules.edits == "allow":
             said = "it edits files of the workspace"
             return Verdict(kind="allow", reason=said, rule=EDITS_RULE, risks=risks)
         return Verdict(kind="ask", reason="the agent edits the files itself once you approve", risks=risks)

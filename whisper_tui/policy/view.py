@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from whisper_tui.model.call import Argv, Command, CommandSpec, EditMode, Shell, Trust
+from whisper_tui.model.call import Argv, Command, CommandSpec, Shell, Trust
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import Danger
 from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_commands, inner_commands_of_argv
@@ -44,8 +44,6 @@ class Question:
     """True if the sandbox blocked this command before in this session."""
     home: str = ""
     """The user's home directory, for rules about files. Empty: it is not known."""
-    edit_mode: EditMode = "rules"
-    """How the edits of the session are judged."""
     now: float = 0.0
     """Seconds since the epoch, for approvals and rules with an end."""
 

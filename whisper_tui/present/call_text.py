@@ -28,6 +28,7 @@ from whisper_tui.present.security_text import (
     sandbox_paragraphs,
 )
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
+from whisper_tui.present.unasked_text import level_words
 from whisper_tui.present.words import decided_by_text
 
 TRUST: dict[Trust, tuple[str, Role]] = {
@@ -205,9 +206,8 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     client = f"{session.client.name} {session.client.version}".strip() if session.client else ""
     agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
     where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
-    if session.edits != "rules":
-        words = "every edit needs approval" if session.edits == "ask" else "edits are allowed"
-        where = (*where, Span(f"  {words}", "waiting"))
+    if session.unasked is not None:
+        where = (*where, Span(f"  {level_words(session.unasked)}", "waiting"))
     yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
 
 

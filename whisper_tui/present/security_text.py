@@ -133,7 +133,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "preview_page": "read the changes of call {}",
         "preview_versions": "read the changed files of call {}",
         "undo": "undo call {}",
-        "set_edit_mode": "change how the edits of session {} are judged",
+        "set_unasked": "change how much runs unasked",
         "add_rule": "add a rule",
         "replace_rule": "change a rule",
         "try_rule": "try a rule on past calls",

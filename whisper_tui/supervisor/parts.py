@@ -181,7 +181,9 @@ def assemble(
         unguarded=unguarded,
         edits=edits,
         queries=Queries(store, executor, stall_monitor, environments.of, edits, looks=looks, clock=clock, home=home),
-        status=StatusReport(str(home.state), clock(), settings, store, executor, pool, retention, unguarded),
+        status=StatusReport(
+            str(home.state), clock(), settings, store, executor, pool, retention, unguarded, judge.levels
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from whisper_tui import __version__
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, SupervisorStatus
-from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session
+from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session, UnaskedLevel
 from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
@@ -335,6 +335,8 @@ class StatusReport:
     pool: Pool
     retention: Retention
     unguarded: UnguardedAgents
+    levels: Callable[[], dict[str, UnaskedLevel]]
+    """How much runs unasked, by session."""
 
     def _previews(self) -> str:
         found = self.pool.previews.support
@@ -380,5 +382,6 @@ class StatusReport:
             notify_problem=notify_problem,
             unguarded=self.unguarded.sentences(),
             now=time.time(),
+            unasked=self.levels(),
             places=self.executor.states() if isinstance(self.executor, PlacedExecutors) else (),
         )

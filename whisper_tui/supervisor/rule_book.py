@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from whisper_tui.model.call import HERE, CommandSpec, Shell
+from whisper_tui.model.call import HERE, CommandSpec, Shell, Unasked
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import ChangedSinceSeen, InvalidRequest, JournalFailed, Refused
 from whisper_tui.model.event import (
@@ -28,7 +28,7 @@ from whisper_tui.model.event import (
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleList, RuleProblem, RuleTrial
 from whisper_tui.policy.rules.grants import is_too_broad
 from whisper_tui.policy.rules.matching import place_of_unsubmitted
-from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect
+from whisper_tui.policy.rules.rule import UNASKED, Effect, Rule, Rules, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, shape_problems
 from whisper_tui.supervisor.approvals.judge import Examinations, judge_alone
 from whisper_tui.supervisor.approvals.session_grants import PastCall, rule_coverage
@@ -43,8 +43,8 @@ UNKNOWN = "the journal has no record of the file, so its allow rules have to be 
 KILLED = "the supervisor was killed, so its allow rules have to be trusted again"
 
 
-EDITS_ASKED = "ask edits"
-"""The entry of a file that asks about edits in the workspace. Without it, they are allowed."""
+EDITS_ALLOWED, EDITS_ASKED = f"{ALLOW_PREFIX}edits in the workspace", "ask edits"
+"""The entries of a file that allows edits of ordinary files in the workspace, and of one that asks about them."""
 
 
 def mark_of(effect: str, rule: Rule) -> str:
@@ -59,30 +59,36 @@ def marks_of(rules: Rules) -> tuple[str, ...]:
     """Return the marks of all entries of a rule file, in their order."""
     marks = [mark_of(effect, rule) for effect, rule in by_effect(rules)]
     marks += [f"strict {tool}" for tool in rules.strict]
-    marks += [EDITS_ASKED] if rules.edits == "ask" else []
-    marks += [_unasked_mark(rules)] if rules.unasked == "workspace" else []
-    return (*dict.fromkeys(marks), *(() if rules.read_only is False else (READ_ONLY_ENTRY,)))
+    marks += [{"allow": EDITS_ALLOWED, "ask": EDITS_ASKED}[rules.edits]] if rules.edits is not None else []
+    marks += [_unasked_mark(rules.unasked, rules.deletes)] if rules.unasked is not None else []
+    nothing = rules.read_only is False or rules.unasked == "nothing"
+    return (*dict.fromkeys(marks), *(() if nothing else (READ_ONLY_ENTRY,)))
 
 
-def _unasked_mark(rules: Rules) -> str:
-    deletes = f", {rules.deletes} deletions" if rules.deletes is not None else ""
-    return f"{ALLOW_PREFIX}unasked in the workspace{deletes}"
+def _unasked_mark(level: Unasked, deletes: int | None = None) -> str:
+    if level != "workspace":
+        return f"unasked {level}"
+    return f"{ALLOW_PREFIX}unasked in the workspace" + (f", {deletes} deletions" if deletes is not None else "")
 
 
 def as_trusted(rules: Rules, changed: RulesChanged) -> Rules:
-    """Return the rules of a file without the allow rules that are not trusted."""
+    """Return the rules of a file without what allows more than a human has agreed to."""
     kept_out = set(untrusted_entries(changed))
-    if rules.unasked == "workspace" and _unasked_mark(rules) in kept_out:
+    gone = set(changed.trusted).difference(changed.entries)
+    if rules.unasked == "workspace" and _unasked_mark("workspace", rules.deletes) in kept_out:
         rules = rules.model_copy(update={"unasked": "reading", "deletes": None})
-    if EDITS_ASKED in changed.trusted and EDITS_ASKED not in changed.entries:
+    if lower := next((level for level in UNASKED[:-1] if _unasked_mark(level) in gone), None):
+        rules = rules.model_copy(update={"unasked": min(lower, rules.unasked or lower, key=UNASKED.index)})
+    if EDITS_ASKED in gone or (rules.edits == "allow" and EDITS_ALLOWED in kept_out):
         rules = rules.model_copy(update={"edits": "ask"})
     # The usual case: the rules as they are, without a copy for every judgement.
     if not kept_out:
         return rules
     allow = tuple(rule for rule in rules.allow if mark_of("allow", rule) not in kept_out)
-    return rules.model_copy(
-        update={"allow": allow, "read_only": False if READ_ONLY_ENTRY in kept_out else rules.read_only}
-    )
+    if READ_ONLY_ENTRY in kept_out:
+        unasked = None if rules.unasked is None else "nothing"
+        return rules.model_copy(update={"allow": allow, "read_only": False, "unasked": unasked})
+    return rules.model_copy(update={"allow": allow})
 
 
 class RuleTrust:
@@ -208,6 +214,10 @@ class RuleBook(Protocol):
         """Put a rule in the place of another of the rules file, or remove that one."""
         ...
 
+    def set_unasked(self, level: Unasked, by: Decider | None = None) -> None:
+        """Write into the rules file how much runs unasked."""
+        ...
+
     def with_draft(self, root: str, draft: tuple[Effect, Rule], replaced: tuple[Effect, Rule] | None = None) -> Rules:
         """Return the rules in force for a workspace as if a draft were one of them, in the place of another rule."""
         ...
@@ -311,6 +321,10 @@ class RuleOperations:
     def replace(self, old: RuleDraft, new: RuleDraft | None, by: Decider) -> None:
         """Put a rule in the place of another, or remove that one. Raises `InvalidRequest` or `ChangedSinceSeen`."""
         self._files.replace(_rule_of(old), None if new is None else _rule_of(new), by)
+
+    def set_unasked(self, level: Unasked, by: Decider) -> None:
+        """Write into the rules file how much runs unasked. Raises `Refused` if another file says less."""
+        self._files.set_unasked(level, by)
 
     def remove(self, name: str, by: Decider) -> int:
         """Remove the rules of a name from the rules file. Returns their number."""

@@ -19,12 +19,14 @@ from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, JournalFailed, Refused, Unavailable
 from whisper_tui.model.event import (
     LONGEST_SAID,
+    Event,
     GrantRevoked,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
     SessionResumed,
     SessionSaid,
+    UnaskedSet,
 )
 from whisper_tui.model.state import ShellReport
 from whisper_tui.policy.rules.grants import grant_is_over
@@ -403,7 +405,7 @@ class Sessions:
             return session
         resumed = SessionResumed(at=self._clock(), session_id=session.id, pid=hello.pid, started=started)
         # Session names stand in files, so another process that knows one gets no standing approvals (decision 11).
-        self._store.record(resumed, *(() if same else self._forgotten(session.id)), durable=True)
+        self._store.record(resumed, *(() if same else self._forgotten(session)), durable=True)
         return self._store.board.sessions[session.id]
 
     def _is_same_process(self, session: Session, pid: int | None) -> bool:
@@ -415,12 +417,16 @@ class Sessions:
         # Earlier versions did not record when it started. As long as the session is open, it is that process.
         return session.closed_at is None if session.started is None else is_process(pid, session.started)
 
-    def _forgotten(self, session_id: str) -> tuple[GrantRevoked, ...]:
-        """Return the events that revoke the approvals given to another process in this session."""
+    def _forgotten(self, session: Session) -> tuple[Event, ...]:
+        """Return the events that revoke what was granted to another process in this session."""
         now, by = self._clock(), Decider(surface="rule", who="another process resumed the session")
         grants = self._store.board.grants.values()
-        held = (grant for grant in grants if grant.session_id == session_id and not grant_is_over(grant, now))
-        return tuple(GrantRevoked(at=now, session_id=session_id, grant_id=grant.id, by=by) for grant in held)
+        held = (grant for grant in grants if grant.session_id == session.id and not grant_is_over(grant, now))
+        raised = session.unasked is not None and session.unasked.level == "workspace"
+        return (
+            *(GrantRevoked(at=now, session_id=session.id, grant_id=grant.id, by=by) for grant in held),
+            *((UnaskedSet(at=now, session_id=session.id, level=None, by=by),) if raised else ()),
+        )
 
 
 def _start_of(pid: int | None) -> int | None:

@@ -12,22 +12,23 @@ from whisper_tui.model.call import (
     CallRequest,
     ClientInfo,
     CommandSpec,
-    EditMode,
     FileEdits,
     Session,
     SessionHello,
     ToolCall,
+    Unasked,
+    UnaskedLevel,
 )
 from whisper_tui.model.decision import Decider, Decision
-from whisper_tui.model.errors import Refused
+from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.event import (
     AlarmRaised,
     AttemptRefused,
-    EditModeSet,
     EditReverted,
     Event,
     RulesChanged,
     Started,
+    UnaskedSet,
 )
 from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
@@ -297,11 +298,22 @@ class Supervisor:
         """End a preview that runs, and discard its changes."""
         await self._parts.pool.previews.drop(call_id)
 
-    async def set_edit_mode(self, session_id: str, mode: EditMode, by: Decider) -> None:
-        """Say how the edits of a session are judged from now on."""
-        self._parts.sessions.living(session_id)
-        self._store.record(EditModeSet(at=self._clock(), session_id=session_id, mode=mode, by=by), durable=True)
-        self._parts.queue.judge_edits_again(session_id)
+    async def set_unasked(
+        self, level: Unasked | None, by: Decider, session_id: str | None = None, until: float | None = None
+    ) -> None:
+        """Say how much runs unasked from now on, in one session or in all."""
+        now = self._clock()
+        if until is not None and until <= now:
+            raise InvalidRequest("the time for which that was to hold is over", hint="Name a later end")
+        if session_id is not None:
+            self._parts.sessions.living(session_id)
+        elif until is None and level is not None:
+            self._rules.set_unasked(level, by)
+        kept = session_id is not None or until is not None
+        said = UnaskedLevel(level=level, until=until) if level is not None and kept else None
+        if session_id is not None or said != self._store.board.unasked:
+            self._store.record(UnaskedSet(at=now, session_id=session_id, level=said, by=by), durable=True)
+        self._parts.queue.judge_again(session_id)
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""

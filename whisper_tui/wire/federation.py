@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 from whisper_tui import __version__
 from whisper_tui.model.api import HistoryQuery, Presence, Supervision, SupervisorStatus
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import Session, ToolCall
+from whisper_tui.model.call import Session, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Coverage, Decider, Grant, SessionDenial
 from whisper_tui.model.errors import (
     BrokenHistory,
@@ -40,6 +40,7 @@ from whisper_tui.model.event import (
     SessionOpened,
     Spawned,
     Submitted,
+    UnaskedSet,
 )
 from whisper_tui.model.run import RunProcess, Stall, Stream, UsageSample
 from whisper_tui.model.state import CallRecord, Ended, HostState, PlaceState, Running
@@ -292,6 +293,8 @@ class FederatedHost:
                 change["about"] = self.name_of(about)
             case RulesChanged(path=path):
                 change["path"] = self.name_of(path)
+            case UnaskedSet(level=level):
+                change["level"] = self._level(level)
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
         return event.model_copy(update=change)
@@ -301,7 +304,11 @@ class FederatedHost:
 
     def _session(self, session: Session) -> Session:
         times = {"opened_at": self._time(session.opened_at), "closed_at": self._time(session.closed_at)}
-        return session.model_copy(update={"id": self.name_of(session.id), **times})
+        said = {"id": self.name_of(session.id), "unasked": self._level(session.unasked)}
+        return session.model_copy(update={**said, **times})
+
+    def _level(self, level: UnaskedLevel | None) -> UnaskedLevel | None:
+        return level.model_copy(update={"until": self._time(level.until)}) if level is not None else None
 
     def _call(self, call: ToolCall) -> ToolCall:
         ids = {"id": self.name_of(call.id), "session_id": self.name_of(call.session_id)}
@@ -433,6 +440,9 @@ class Federation(Supervision):
             told: list[Event] = []
             for event in events:
                 ours = host.event(event, next(self._numbers))
+                # A board knows one level of all sessions, and each machine has one.
+                if isinstance(ours, UnaskedSet) and ours.session_id is None:
+                    continue
                 # A board knows one pause: it lasts until the last machine goes on.
                 if not isinstance(ours, Resumed) or not any(each.paused for each in self._hosts.values()):
                     told.append(ours)

@@ -7,6 +7,7 @@ FROM_COMMAND = WHO + "test_no_verb_is_obeyed_from_inside_a_supervised_command[as
 FROM_ITS_ORPHAN = FROM_COMMAND.replace("as it is", "its keeper killed, double forked, with an empty environment")
 FROM_AGENT = WHO + "test_no_verb_is_obeyed_from_what_a_connected_agent_has_started[as it is]"
 FROM_ITS_DAEMON = FROM_AGENT.replace("as it is", "double forked")
+LEVELS = "tests/supervisor/test_unasked_levels.py::"
 PEERS = "tests/wire/test_peers.py::"
 SSH = "tests/wire/test_ssh_sessions.py::"
 PRIVATE = "tests/mutations/test_private_files.py::"
@@ -87,6 +88,34 @@ WHO_MAY_DECIDE = (
         "processes.mark_supervised()",
         "pass",
         (FROM_ITS_ORPHAN, WHO + "test_descendants_of_a_command_have_a_mark_that_we_do_not"),
+    ),
+    Mutation(
+        "a level that ends with its time",
+        "whisper_tui.model.call.UnaskedLevel.holds",
+        "now < self.until",
+        "True",
+        (LEVELS + "test_a_level_ends_with_its_time",),
+    ),
+    Mutation(
+        "a kill takes back what let more run",
+        "whisper_tui.supervisor.approvals.approval_queue.ApprovalQueue.doubt_approvals",
+        'level is not None and level.level == "workspace"',
+        "False",
+        (LEVELS + "test_levels_outlive_a_restart_and_a_kill_takes_back_those_that_let_more_run",),
+    ),
+    Mutation(
+        "another process gets no level of a session",
+        "whisper_tui.supervisor.sessions.Sessions._forgotten",
+        'session.unasked is not None and session.unasked.level == "workspace"',
+        "False",
+        (LEVELS + "test_another_process_that_names_a_session_gets_no_more_than_the_rules_let_run",),
+    ),
+    Mutation(
+        "a lower level that was taken out of a file",
+        "whisper_tui.supervisor.rule_book.as_trusted",
+        "_unasked_mark(level) in gone",
+        "False",
+        ("tests/policy/test_trusted_edits.py::test_no_more_runs_unasked_than_a_human_has_agreed_to",),
     ),
     Mutation(
         "an agent among the ancestors",
@@ -325,8 +354,8 @@ WHO_MAY_DECIDE = (
     Mutation(
         "the guard of the way in which edits are judged",
         "whisper_tui.wire.operations.OPERATIONS",
-        '_operation(Supervision.set_edit_mode, "decides")',
-        "_operation(Supervision.set_edit_mode)",
+        '_operation(Supervision.set_unasked, "decides")',
+        "_operation(Supervision.set_unasked)",
         (WHO + "test_every_operation_either_decides_or_only_reads", FROM_COMMAND),
     ),
     Mutation(

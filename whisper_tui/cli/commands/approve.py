@@ -18,7 +18,7 @@ from whisper_tui.cli.output_format import (
     print_table,
     risk_sign,
 )
-from whisper_tui.cli.subcommand import Options, Subcommands, reader_of, supervisor_of
+from whisper_tui.cli.subcommand import Options, Subcommands, minutes, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
@@ -60,7 +60,9 @@ def add_scope(parser: argparse.ArgumentParser) -> None:
         choices=("project", "user"),
         help="save the prefix, files, hosts or tool as a rule, for this workspace or everywhere",
     )
-    scope.add_argument("--for", dest="minutes", type=float, metavar="MINUTES", help="only for so many minutes")
+    scope.add_argument(
+        "--for", dest="minutes", type=minutes, metavar="TIME", help="only for so long: 30 (minutes), 90m, 2h, 1d"
+    )
     scope.add_argument("--times", type=int, metavar="N", help="only for so many more calls")
     scope.add_argument(
         "--dry-run", action="store_true", help="only show which earlier calls the approval would have allowed"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust, Unasked
 from whisper_tui.model.run import SandboxKind
@@ -161,7 +161,7 @@ class Rules(Value):
     edits: Literal["allow", "ask"] | None = None
     """The effect on edits of ordinary files in the workspace. None counts as "ask".
 
-    The files of an instance that do not say are read as "allow".
+    The files of an instance that do not say are read as "ask".
     """
     otherwise: Literal["ask", "allow"] = "ask"
     """The effect on literal commands that no rule matches. Only measurements set "allow"; no file can."""
@@ -176,6 +176,11 @@ class Rules(Value):
     broken: str | None = None
     """Why the rules could not be read; then everything is asked. None: they could."""
 
+    @property
+    def level(self) -> Unasked:
+        """How much runs unasked by these rules, whichever keys say it."""
+        return "workspace" if self.effects else "reading" if self.read_only else "nothing"
+
     def at(self, level: Unasked) -> "Rules":
         """Return the rules with as much running unasked as a human has set, and as projects and clients leave."""
         runs = _RUNS[level] - self.asks
@@ -189,6 +194,8 @@ class Rules(Value):
         )
 
 
+UNASKED: tuple[Unasked, ...] = get_args(Unasked)
+"""The levels, from the least on."""
 MOST_DELETED = 100
 """Files and directories that a command may delete without anybody being asked, unless the rules say another number."""
 _RUNS: dict[Unasked, frozenset[RunsUnasked]] = {

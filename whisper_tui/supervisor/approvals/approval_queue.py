@@ -9,7 +9,6 @@ from whisper_tui.model.call import (
     NO_CHANGE,
     CallRequest,
     CommandSpec,
-    FileEdits,
     Session,
     ToolCall,
 )
@@ -33,7 +32,6 @@ from whisper_tui.model.event import (
     Decided,
     DenialAdded,
     DenialLifted,
-    EditModeSet,
     Event,
     Finished,
     Granted,
@@ -42,6 +40,7 @@ from whisper_tui.model.event import (
     Judged,
     Started,
     Submitted,
+    UnaskedSet,
 )
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.verdict import Resolved
@@ -203,9 +202,10 @@ class ApprovalQueue:
         for grant in tuple(board.grants.values()):
             if not grant_is_over(grant, self._clock()):
                 self.revoke(grant.id, by)
-        for session in tuple(board.sessions.values()):
-            if session.edits == "allow":
-                self._record(EditModeSet(at=self._clock(), session_id=session.id, mode="rules", by=by))
+        levels = [(None, board.unasked), *((session.id, session.unasked) for session in board.sessions.values())]
+        for session_id, level in levels:
+            if level is not None and level.level == "workspace":
+                self._record(UnaskedSet(at=self._clock(), session_id=session_id, level=None, by=by))
 
     def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""
@@ -295,24 +295,12 @@ class ApprovalQueue:
             sandbox=decision.sandbox,
         )
 
-    def judge_edits_again(self, session_id: str) -> None:
-        """Judge the waiting edits of a session again, after its way of judging them has changed."""
+    def judge_again(self, session_id: str | None, exact: str | None = None) -> None:
+        """Judge the waiting calls of a session again, after more may run unasked. None: those of all sessions.
 
-        def judge(call_id: str) -> None:
-            record = self._store.board.calls.get(call_id)
-            if record is None or not isinstance(record.state, Waiting):
-                return
-            if isinstance(record.call.spec.command, FileEdits):
-                judged = self.judge.judge(record.call, record.call.spec)
-                if judged.verdict.kind == "allow":
-                    self.record_judged(record.call, judged)
-
-        self._store.retry_each_until_journaled(judge, self._store.board.waiting_in(session_id))
-
-    def _let_through(self, grant: Grant | None) -> None:
-        """Judge the waiting calls again after an approval was remembered. None: a rule was saved, for every session."""
+        `exact`: only calls with this identity.
+        """
         board = self._store.board
-        exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
 
         def judge(call_id: str) -> None:
             record = board.calls.get(call_id)
@@ -320,12 +308,16 @@ class ApprovalQueue:
                 return
             if exact is None or record.call.spec.identity() == exact:
                 judged = self.judge.judge(record.call, record.call.spec)
-                if judged.verdict.kind == "allow":
+                if judged.verdict.kind == "allow" or (judged.verdict.held_back and record.preview is None):
                     self.record_judged(record.call, judged)
 
-        self._store.retry_each_until_journaled(
-            judge, board.waiting if grant is None else board.waiting_in(grant.session_id)
-        )
+        waiting = board.waiting if session_id is None else board.waiting_in(session_id)
+        self._store.retry_each_until_journaled(judge, waiting)
+
+    def _let_through(self, grant: Grant | None) -> None:
+        """Judge the waiting calls again after an approval was remembered. None: a rule was saved, for every session."""
+        exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
+        self.judge_again(grant.session_id if grant is not None else None, exact)
 
     def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
         now = self._clock()

@@ -14,7 +14,16 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call import CallRequest, CarriedOut, CommandSpec, Function, Session, Shell, ToolCall
+from whisper_tui.model.call import (
+    CallRequest,
+    CarriedOut,
+    CommandSpec,
+    Function,
+    Session,
+    Shell,
+    ToolCall,
+    UnaskedLevel,
+)
 from whisper_tui.model.decision import Grant, SessionDenial, beginnings
 from whisper_tui.model.errors import Refused, Unavailable, WhisperError
 from whisper_tui.model.event import Judged
@@ -259,12 +268,11 @@ class Judge:
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
             home=examined.home or self._environments.of(call.session_id).get("HOME", ""),
-            edit_mode=session.edits if session else "ask",
             was_blocked=bool(self._blocked) and (call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),
         )
         memory = self._memory(call.session_id, spec, used)
-        rules = self._rules(root)
+        rules = self.rules_of(call.session_id)
         if session is not None and not session.relayed and self._clients_rules is not None:
             # A client's own rules can only restrict: its allow list was not written for this program (decision 10).
             rules = stricter(rules, self._clients_rules(session, self._environments.of(session.id)))
@@ -281,6 +289,23 @@ class Judge:
             # Before the approval: who was promised an undo would be asked a second time.
             plan = UndoPlan(how="none", why=f"no view of the files can be made here: {problem}")
         return verdict.model_copy(update={"undo": plan}), resolved
+
+    def rules_of(self, session_id: str) -> Rules:
+        """Return the rules of a session, with as much running unasked as a human has said of it."""
+        session = self._board.sessions.get(session_id)
+        rules = self._rules(session.root_here if session is not None else "")
+        level = self._board.unasked_in(session_id, self._clock())
+        return rules.at(level.level) if level is not None else rules
+
+    def levels(self) -> dict[str, UnaskedLevel]:
+        """Return how much runs unasked now, by the ids of open sessions for which it is said, and by "" in others."""
+        now, levels = self._clock(), dict[str, UnaskedLevel]()
+        sessions = (session for session in self._board.sessions.values() if session.closed_at is None)
+        for session_id in ("", *(session.id for session in sessions if session.unasked and session.unasked.holds(now))):
+            said = self._board.unasked_in(session_id, now)
+            until = said.until if said is not None else None
+            levels[session_id] = UnaskedLevel(level=self.rules_of(session_id).level, until=until)
+        return levels
 
     def _root(self, session: Session | None, spec: CommandSpec) -> str:
         """Return the workspace of a session where a command runs."""

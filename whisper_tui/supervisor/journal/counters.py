@@ -1,4 +1,4 @@
-"""The table `counters`: numbers given out, and where the newest pause and the newest trust in each rule file stand.
+"""The table `counters`: numbers given out, and where the newest pause, level and trust in each rule file stand.
 
 Everything in it follows from the events, and is there only to be found without reading all of them. A row that was lost
 would mean that nothing is paused, or that a file of rules was never seen, so the rows count only with a digest over all
@@ -20,12 +20,14 @@ from whisper_tui.model.event import (
     Resumed,
     RulesChanged,
     SessionOpened,
+    UnaskedSet,
 )
 from whisper_tui.supervisor.journal.damage import Damage, Read, UnreadableEvent
 from whisper_tui.supervisor.journal.sqlite_file import ChainCheck, Head, check_file, read_rows
 
-SESSION, GRANT, DENIAL, PAUSED = "session", "grant", "denial", "paused"
-"""The highest numbers given out, and the event of the pause in force (0: none is)."""
+SESSION, GRANT, DENIAL, PAUSED, LEVEL = "session", "grant", "denial", "paused", "unasked"
+"""The highest numbers given out, the event of the pause in force (0: none is), and that of what runs unasked in all
+sessions."""
 _RULES, _NOTED, _DIGEST = "rules ", "unreadable ", "digest"
 
 
@@ -100,12 +102,14 @@ def counted(events: Iterable[Read]) -> dict[str, int]:
                 found[PAUSED] = event.seq
             case Resumed():
                 found[PAUSED] = 0
+            case UnaskedSet(session_id=None):
+                found[LEVEL] = event.seq
             case RulesChanged():
                 found[_RULES + event.path] = event.seq
             case UnreadableEvent(call_id="", session_id=""):
                 # It may have been about any of these. Whoever follows the number finds that it cannot be read.
                 files = [name for name in found if name.startswith(_RULES)]
-                found.update(dict.fromkeys((PAUSED, *files), event.seq))
+                found.update(dict.fromkeys((PAUSED, LEVEL, *files), event.seq))
             case _:
                 pass
     return found

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from whisper_tui.model.call import Argv, Session, Shell
+from whisper_tui.model.call import Argv, Session, Shell, UnaskedLevel
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.ending import Lost
 from whisper_tui.model.event import (
@@ -17,7 +17,6 @@ from whisper_tui.model.event import (
     CallEvent,
     Claimed,
     Decided,
-    EditModeSet,
     Event,
     Finished,
     Granted,
@@ -30,6 +29,7 @@ from whisper_tui.model.event import (
     Spawned,
     Started,
     Submitted,
+    UnaskedSet,
 )
 from whisper_tui.supervisor.journal.sqlite_file import START, link_of
 
@@ -261,8 +261,9 @@ def _possible_start(call_id: str, events: Sequence[Event], place: int) -> Starte
 def in_a_session(lost: UnreadableEvent, found: Sequence[Read], name: str, at: float) -> list[Event]:
     """Return what stands in for an unreadable event about a session, its standing approvals or its denials."""
     if not found or found[0] != lost:
-        # The lost event may have taken back that edits are allowed.
-        return [EditModeSet(seq=lost.seq, at=at, session_id=lost.session_id, mode="rules", by=BY_JOURNAL)]
+        # The lost event may have taken back that anything runs unasked.
+        nothing = UnaskedLevel(level="nothing")
+        return [UnaskedSet(seq=lost.seq, at=at, session_id=lost.session_id, level=nothing, by=BY_JOURNAL)]
     if any(isinstance(each, SessionOpened) for each in found):
         return []
     session = Session(id=lost.session_id, name=name, root=NO_ROOT, opened_at=at)

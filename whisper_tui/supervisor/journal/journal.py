@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall
+from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
@@ -36,10 +36,11 @@ from whisper_tui.model.event import (
     SessionSaid,
     Settled,
     Submitted,
+    UnaskedSet,
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, PAUSED, SESSION, Counters
+from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, SESSION, Counters
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
@@ -264,6 +265,15 @@ class Journal:
         # A pause that cannot be read is one: nothing starts until a human ends it.
         return (Paused(seq=since, at=self.damage.time_before(since), by=BY_JOURNAL),)
 
+    def unasked(self) -> tuple[Event, ...]:
+        """The event that says how much runs unasked in all sessions; empty if there is none."""
+        with _reading(self._path):
+            seq = self._counters.value(LEVEL)
+        if not seq or self.damage.is_readable(seq):
+            return tuple(self._select("e.seq = ?", seq))
+        nothing = UnaskedLevel(level="nothing")
+        return (UnaskedSet(seq=seq, at=self.damage.time_before(seq), level=nothing, by=BY_JOURNAL),)
+
     def refused(self, newest: int) -> tuple[Event, ...]:
         """The newest refused attempts to decide, oldest first."""
         return tuple(self._select("e.seq IN (SELECT seq FROM refused ORDER BY seq DESC LIMIT ?)", newest))
@@ -417,7 +427,7 @@ def _session_of(event: Event) -> str | None:
             return denial.session_id
         case GrantUsed() | GrantRevoked() | DenialLifted():
             return event.session_id
-        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed() | EditModeSet():
+        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed() | UnaskedSet() | EditModeSet():
             return event.session_id
         case _:
             return None

@@ -30,6 +30,7 @@ from whisper_tui.model.event import (
     SessionResumed,
     Spawned,
     Submitted,
+    UnaskedSet,
 )
 from whisper_tui.model.packed_calls import PACKED_AT_ONCE, BoardItem, PackedCalls, own_packing
 from whisper_tui.model.state import CallRecord, Unjudged
@@ -111,7 +112,7 @@ BATCH = 1000
 
 SESSION_FACTS = (
     SessionOpened, SessionDescribed, SessionResumed, SessionClosed, Granted, GrantUsed, GrantRevoked, DenialAdded,
-    DenialLifted, EditModeSet,
+    DenialLifted, UnaskedSet, EditModeSet,
 )  # fmt: skip
 """Events about a session, its standing approvals and its denials, without its messages."""
 
@@ -476,10 +477,10 @@ class Store:
         yield from self._call_events(calls, limit)
 
     def _session_events(self, sessions: set[str], limit: int) -> Iterator[tuple[Event, ...]]:
-        """Yield what concerns no call: the pause, refused attempts, rules, these sessions, and those shown anyway."""
+        """Yield what concerns no call: pause, level, refused attempts, rules, and sessions of interest."""
         sessions = sessions | self.journal.session_ids(SESSIONS_SHOWN)
         sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
-        told = (self.journal.pause(), self.journal.refused(REFUSED_KEPT), self.journal.rules())
+        told = (self.journal.pause(), self.journal.unasked(), self.journal.refused(REFUSED_KEPT), self.journal.rules())
         for source in (told, self.journal.events_of_sessions(sessions)):
             yield from filter(None, map(partial(_up_to, limit), source))
 

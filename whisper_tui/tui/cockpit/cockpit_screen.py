@@ -45,10 +45,11 @@ from whisper_tui.tui.cockpit_context import (
 from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
-from whisper_tui.tui.commands.change_commands import EditCommands, PreviewCommands
+from whisper_tui.tui.commands.change_commands import HunkCommands, PreviewCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
+from whisper_tui.tui.commands.set_level import LevelCommands
 from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.output.output_area import OutputArea
@@ -122,7 +123,8 @@ class CockpitScreen(KeyedScreen):
             self._input,
             ConversationCommands(self),
             SignalCommands(self),
-            *(EditCommands(self, self.decisions.is_guarded), PreviewCommands(self, self.decisions, self.card)),
+            *(HunkCommands(self), PreviewCommands(self, self.decisions, self.card)),
+            LevelCommands(self),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),

@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.widgets import Button, Static
 
 from whisper_tui.model.api import Supervision, SupervisorStatus
+from whisper_tui.model.call import UnaskedLevel
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.preview import NOT_POSSIBLE
@@ -25,6 +26,7 @@ from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import away_text, ending_word, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, limit
 from whisper_tui.present.spans import Line, Role, Span, said
+from whisper_tui.present.unasked_text import level_words
 from whisper_tui.present.words import error_text, toast_text
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit.call_panel import ActionBar
@@ -49,6 +51,8 @@ class StatusBar(LineView):
 
     hosts: tuple[HostState, ...] = ()
     """The machines, if the cockpit shows several."""
+    level: UnaskedLevel | None = None
+    """How much runs unasked in sessions for which nothing is said. None: not known."""
 
     def counts(
         self,
@@ -74,6 +78,9 @@ class StatusBar(LineView):
             some = (Span(f"○ {reached} of {len(hosts)} machines connected", "bad"),)
             state = (Span(f"● {reached} machines connected", "good"),) if reached == len(hosts) else some
         quiet: Line = (Span(f"{hushed}  ", "behind"),) if hushed else ()
+        # The usual level is not said.
+        if self.level is not None and self.level.level != "reading":
+            quiet = (*quiet, Span(f"{level_words(self.level)}  ", "waiting"))
         self.show((Span(" whisper_tui ", "strong"), *numbers), (*quiet, Span(f"{who}  ", "muted"), *state, Span(" ")))
 
 
@@ -159,7 +166,7 @@ class HealthBar(Static):
             calm = said is None and not status.hosts and not status.places and bool(status.previews)
             for actions in self.screen.query(ActionBar):
                 actions.offer_previews(not status.previews.startswith(NOT_POSSIBLE))
-            self._tell_of_hosts(status.hosts, status.places)
+            self._tell_of_hosts(status.hosts, status.places, status.unasked.get(""))
             self._tell_of_notifications(status.notify_problem)
         self.set_timer(CALM_POLL_S if calm else POLL_S, self._look)
         if said != self._said:
@@ -167,9 +174,12 @@ class HealthBar(Static):
             self.display = said is not None
             self.update(Content(said or ""))
 
-    def _tell_of_hosts(self, hosts: tuple[HostState, ...], places: tuple[PlaceState, ...]) -> None:
-        """Show which machines and places are reached, once the lines that list them and their calls are composed."""
+    def _tell_of_hosts(
+        self, hosts: tuple[HostState, ...], places: tuple[PlaceState, ...], level: UnaskedLevel | None
+    ) -> None:
+        """Show which machines and places are reached, and what runs unasked, once the lines about them are composed."""
         for bar, calls in zip(self.screen.query(StatusBar), self.screen.query(CallList), strict=False):
+            bar.level = level
             if hosts != bar.hosts:
                 bar.hosts = hosts
                 calls.show_hosts(hosts)

@@ -20,6 +20,7 @@ from whisper_tui.tui.commands import (
     navigation,
     output_commands,
     run_commands,
+    set_level,
     several_calls,
     undo_approval,
 )
@@ -32,6 +33,7 @@ DECIDE: tuple[Command, ...] = (
     *undo_approval.COMMANDS,
     *several_calls.MARKS,
     *navigation.CONVERSATION,
+    *set_level.LEVEL,
 )
 RUN = (*run_commands.INPUT, *run_commands.SIGNALS, *run_commands.AGAIN, *run_commands.LEFT_BEHIND)
 COCKPIT = (*navigation.SCREENS, *follower.TAKEOVER, *navigation.GENERAL)
@@ -39,7 +41,6 @@ COCKPIT = (*navigation.SCREENS, *follower.TAKEOVER, *navigation.GENERAL)
 COMMANDS: tuple[Command, ...] = (
     *DECIDE,
     *RUN,
-    *change_commands.EDITS,
     *navigation.MOVE,
     *change_commands.PLACES,
     *navigation.VIEW,
