@@ -1,7 +1,9 @@
 """Denials for a session: kept and applied by the supervisor, whoever watches, until a human lifts them."""
 
 import asyncio
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +189,40 @@ async def test_a_process_that_resumes_the_session_has_its_denials_too(bench: Ben
     await deny(bench, session)
     assert await bench.session(pid=12, resume=session) == session
     assert denied(await bench.record(await bench.submit(session, *PUBLISH))).for_session == PUBLISH
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["at the start", "when the session comes back"])
+async def test_a_session_whose_denial_was_lost_is_asked_about_whatever_rules_allow(
+    bench: Bench, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = Rules(allow=(Rule(name="new directories", prefix=("mkdir",), sandbox=False),))
+    await bench.restart(rules)
+    session, other = await bench.session("first"), await bench.session("other")
+    await bench.approve(await bench.submit(session, "make"), remember="exact_for_session")
+    await deny(bench, session, "mkdir", "dist")
+    await deny(bench, session, "mkdir", "lib")
+    await bench.supervisor.close()
+    with closing(sqlite3.connect(Path(bench.home.state) / "journal.sqlite")) as journal, journal:
+        assert journal.execute(
+            "UPDATE events SET body = replace(body, 'dist', 'disu') WHERE body LIKE '%denial_added%'"
+        ).rowcount
+    if forgets:
+        monkeypatch.setattr("whisper_tui.supervisor.journal.journal.Journal.session_ids", lambda self, newest: set())
+        monkeypatch.setattr(
+            "whisper_tui.supervisor.journal.journal.Journal.call_ids_for_board", lambda self: ([], set())
+        )
+    await bench.open(rules)
+    if forgets:
+        bench.supervisor._store.bring_back(session)
+    problem = (await bench.supervisor.status()).problem or ""
+    assert "had denied for these sessions may be missing" in problem and "'first'" in problem
+    assert "'other'" not in problem
+    record = await bench.record(await bench.submit(session, "mkdir", "dist"))
+    assert record.state.kind == "waiting"
+    assert record.verdict is not None and "about this session, cannot be read" in record.verdict.reason
+    assert (await bench.record(await bench.submit(session, "make"))).state.kind == "waiting"
+    assert denied(await bench.record(await bench.submit(session, "mkdir", "lib"))).for_session == ("mkdir", "lib")
+    assert (await bench.record(await bench.submit(other, "mkdir", "dist"))).verdict.kind == "allow"
+    await bench.approve(record.id, remember="exact_for_session")
+    again = await bench.record(await bench.submit(session, "mkdir", "dist"))
+    assert again.verdict is not None and again.verdict.kind == "allow"

@@ -160,7 +160,13 @@ def assemble(
     """Make the parts of a supervisor, in the order in which a call passes them; `fail` stops the supervisor."""
     number_beyond(store.journal, str(home.state))
     environments, undo = Environments(Path(home.state) / "environments", os.environ), retention.undo.keep
-    judge = Judge(store.board, environments, rules, clock, clients_rules, own=home, undo=undo, placement=placement)
+    judge = Judge(
+        *(store.board, environments, rules, clock, clients_rules),
+        own=home,
+        undo=undo,
+        placement=placement,
+        lost_denial=store.journal.damage.doubt_about,
+    )
     looks = Examinations(judge, executor.connection if isinstance(executor, HasPlaces) else no_places)
     queue = ApprovalQueue(store, looks, clock, None if rule_book is None else rule_book.keep)
     orders, edits = StartOrders(store.board, environments, settings, limits, home), EditHistory(f"{home.state}/edits")

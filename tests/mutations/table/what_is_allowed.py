@@ -37,8 +37,8 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "denials for a session",
-        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
-        'verdict.kind == "refuse" or not denials',
+        "whisper_tui.supervisor.approvals.judge.Judge._denial_of",
+        "not denials",
         "True",
         (DENIALS + "test_a_denial_overrides_rules_and_approvals",),
     ),
@@ -48,6 +48,13 @@ WHAT_IS_ALLOWED = (
         "self.board.denials.update(past.denials)",
         "pass",
         (DENIALS + "test_a_session_that_the_board_has_forgotten_has_its_denials_again",),
+    ),
+    Mutation(
+        "denials that were lost with an event",
+        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        "doubt is None",
+        "True",
+        (DENIALS + "test_a_session_whose_denial_was_lost_is_asked_about_whatever_rules_allow",),
     ),
     Mutation(
         "events that are not as they were written",
@@ -419,7 +426,7 @@ EXPANDED = (
     ),
     Mutation(
         "expansions: denials for a session",
-        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        "whisper_tui.supervisor.approvals.judge.Judge._denial_of",
         'tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())',
         "()",
         (DENIALS + "test_words_that_expansions_lead_to_are_denied",),
@@ -527,7 +534,7 @@ EXPANDED = (
     ),
     Mutation(
         "denials for a session behind options",
-        "whisper_tui.supervisor.approvals.judge.Judge._unless_denied",
+        "whisper_tui.supervisor.approvals.judge.Judge._denial_of",
         "each.matches(begins) or _reaches(each, spec, seen)",
         "each.matches(begins)",
         (DENIALS + "test_options_and_other_spellings_do_not_escape_a_denial",),

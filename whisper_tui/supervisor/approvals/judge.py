@@ -126,16 +126,18 @@ class Judge:
         own: Iterable[str | PurePath] = (),
         undo: UndoneBy = "severe",
         placement: Placement | None = None,
+        lost_denial: Callable[[str], str | None] = lambda session_id: None,
     ) -> None:
         """`own`: whisper_tui's directories, which no command may read without approval.
 
-        `undo`: the commands whose changes are kept.
+        `undo`: the commands whose changes are kept. `lost_denial`: returns why a denial of a session may be missing.
         """
         self.placement = placement or Placement()
         self._undo: UndoneBy = undo
         self.view_problem: Callable[[], str] = lambda: ""
         """Returns why no command can run in a view of the files here, as a clause. Empty: one can, as far as known."""
         self._board = board
+        self._lost_denial = lost_denial
         self._environments = environments
         self._rules = rules
         self._clients_rules = clients_rules
@@ -316,19 +318,27 @@ class Judge:
 
     def _unless_denied(self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved) -> Verdict:
         """Return the verdict, or the refusal by a session denial, which beats all that allows or asks (decision 11)."""
-        denials = self._board.denials_of(session_id)
-        if verdict.kind == "refuse" or not denials:
+        if verdict.kind == "refuse":
             return verdict
+        denial = self._denial_of(session_id, spec, verdict, resolved)
+        if denial is None:
+            doubt = self._lost_denial(session_id)
+            return verdict if doubt is None else _doubted(verdict, doubt)
+        reason = f"the human denied {shlex.join(denial.words)!r} for this session"
+        refused = {"kind": "refuse", "reason": reason, "rule": None, "grant_id": None, "sandbox": None}
+        return verdict.model_copy(update={**refused, "denial_id": denial.id})
+
+    def _denial_of(
+        self, session_id: str, spec: CommandSpec, verdict: Verdict, resolved: Resolved
+    ) -> SessionDenial | None:
+        denials = self._board.denials_of(session_id)
+        if not denials:
+            return None
         begins = tuple(beginnings(spec.command, verdict, resolved))
         # Words that expansions lead to are denied like words that are written out (decision 29).
         begins += tuple(each.argv for each in view(Shell(text=resolved.literal or "")).plain or ())
         seen = view(spec.command)
-        denial = next((each for each in denials if each.matches(begins) or _reaches(each, spec, seen)), None)
-        if denial is None:
-            return verdict
-        reason = f"the human denied {shlex.join(denial.words)!r} for this session"
-        refused = {"kind": "refuse", "reason": reason, "rule": None, "grant_id": None, "sandbox": None}
-        return verdict.model_copy(update={**refused, "denial_id": denial.id})
+        return next((each for each in denials if each.matches(begins) or _reaches(each, spec, seen)), None)
 
     def _memory(self, session_id: str, spec: CommandSpec, used: str | None) -> list[Grant]:
         """Return the standing approvals that may cover a command; `used` as it was before its use."""
@@ -504,6 +514,14 @@ class Examinations:
 
 def _raise(error: Exception) -> Examined:
     raise error
+
+
+def _doubted(verdict: Verdict, doubt: str) -> Verdict:
+    """Return a verdict that asks if a rule would have let the call run. What the human has approved since stands."""
+    if verdict.kind == "ask":
+        reason = f"{verdict.reason}; besides, {doubt}"
+        return verdict.model_copy(update={"reason": reason, "allow_if_preview": (), "held_back": False})
+    return verdict if verdict.grant_id is not None else _asked(verdict, doubt)
 
 
 def _permits_effects(record: CallRecord, verdict: Verdict) -> bool:

@@ -88,12 +88,21 @@ class Damage:
         if not self.new:
             return None
         these, left = ", ".join(map(str, self.new[:MOST_NAMED])), len(self.new) - MOST_NAMED
+        doubtful = sorted({self._name(self.found[seq].session_id) for seq in self.new if self.found[seq].session_id})
         more = f" and {left:,} more" if left > 0 else ""
         events = f"event {these}" if len(self.new) == 1 else f"the events {these}{more}"
         return (
             f"{events} of the journal {self._path} cannot be read: the file is damaged. Everything else is as it was, "
-            "but approvals that have not been used have to be given again. whisper-tui history verify names all damage"
+            f"but approvals that have not been used have to be given again. {_in_doubt(doubtful)}"
+            "whisper-tui history verify names all damage"
         )
+
+    def doubt_about(self, session_id: str) -> str | None:
+        """A clause that says why a denial of a session may be missing. None: none is."""
+        lost = [each.seq for each in self.found.values() if each.session_id == session_id]
+        if not lost:
+            return None
+        return f"event {min(lost)} of the journal, about this session, cannot be read: it may have denied this"
 
     def why_unknown(self, call_id: str) -> str | None:
         """Return why a call of the journal is not known. None: it never was there."""
@@ -176,10 +185,24 @@ class Damage:
             return stand_ins.get(lost.seq, [])
         if lost.session_id:
             found = self._found("e.session_id = ?", lost.session_id)
-            named = self._rows("SELECT name FROM sessions WHERE id = ?", lost.session_id)
-            name = next((str(row[0]) for row in named), lost.session_id)
-            return in_a_session(lost, found, name, self.time_before(lost.seq))
+            return in_a_session(lost, found, self._name(lost.session_id), self.time_before(lost.seq))
         return []
+
+    def _name(self, session_id: str) -> str:
+        named = self._rows("SELECT name FROM sessions WHERE id = ?", session_id)
+        return next((str(row[0]) for row in named), session_id)
+
+
+def _in_doubt(names: Sequence[str]) -> str:
+    """Return a sentence about the sessions of lost events, with a blank after it. Empty: there are none."""
+    if not names:
+        return ""
+    left = len(names) - MOST_NAMED
+    more = f" and {left:,} more" if left > 0 else ""
+    return (
+        f"What you had denied for these sessions may be missing, so whatever rules allow them is asked about: "
+        f"{', '.join(map(repr, names[:MOST_NAMED]))}{more}. Deny again what must stay denied. "
+    )
 
 
 def _bytes(value: object) -> bytes:
