@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT
+from whisper_tui.agents.hook_formats import WORK_RUNS
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.supervisor.runs.scheduling import MemoryGauge
@@ -201,6 +203,14 @@ async def test_a_relay_answers_initialize_byte_for_byte_as_the_supervisor(endpoi
     async with endpoint.lines(endpoint.hello() | {"own_shell": own_shell}) as agent:
         agent.send(opening)
         assert initialize_answer(opening, own_shell=own_shell) == (await agent.reader.readline()).rstrip(b"\n")
+
+
+async def test_a_model_is_told_that_ordinary_work_runs_unasked(bench, endpoint):
+    await bench.supervisor.set_unasked("workspace", HUMAN, until=time.time() + 3600)
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    async with endpoint.lines(endpoint.hello()) as agent:
+        agent.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        assert (await agent.receive())["result"]["instructions"].endswith(WORK_RUNS)
 
 
 META = {

@@ -92,6 +92,11 @@ CONTEXT = (
     "A denied call fails with the human's reason, and nothing was done: follow the reason, and do not try another way."
 )
 """Told to a model at the start of its session, unless the instructions of our MCP server tell it (decision 20)."""
+WORK_RUNS = (
+    "Commands that only read, and commands that change only files of this workspace, run at once and without network; "
+    "what reaches further waits for the human. Prefer such commands, and keep what reaches further in calls of its own."
+)
+"""Told besides where ordinary work runs unasked (decision 36), at a cost of about 45 tokens a session."""
 
 CALL_IDS = ("tool_use_id", "call_id", "tool_call_id")
 """Names under which clients send their ids of calls."""
@@ -291,14 +296,14 @@ class HookFormat(ABC):
         """Return the arguments with which its tools would edit this file and fetch this address, by tool."""
         return {}
 
-    def session_start(self, content: Content) -> HookAnswer | None:
+    def session_start(self, content: Content, besides: str = "") -> HookAnswer | None:
         """Return the answer that tells the model about whisper_tui. None: the input is of another event."""
         if not self.session_event or content.get("hook_event_name") != self.session_event:
             return None
         # A session that goes on has been told before.
         if content.get("source") == "resume":
             return NO_DECISION
-        return self.session_note(CONTEXT)
+        return self.session_note(f"{CONTEXT} {besides}".rstrip())
 
     def session_note(self, context: str) -> HookAnswer:
         """Tell the model something at the start of a session."""

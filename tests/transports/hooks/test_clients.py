@@ -1,16 +1,17 @@
 """What each agent's hook says is understood, and what it is answered is in its own words."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.supervisor.conftest import Bench
+from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.codex_programs import login_shell
-from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, HookAnswer, HookRequest, parsed
+from whisper_tui.agents.hook_formats import CONTEXT, NO_DECISION, WORK_RUNS, HookAnswer, HookRequest, parsed
 from whisper_tui.agents.known_clients import KNOWN, profile_of, profiles
 from whisper_tui.model.call import FileChange, FileEdits, Function, ReplaceText, Shell, WriteFile
 from whisper_tui.model.errors import InvalidRequest
@@ -236,6 +237,21 @@ async def test_kimi_is_told_with_the_first_prompt_of_each_session_alone(bench: B
     for session in ("a", "b"):
         assert said(await prompted(session)) == {"message": CONTEXT}
         assert await prompted(session) == await prompted(session) == NO_DECISION
+
+
+async def test_a_model_is_told_once_that_ordinary_work_runs_unasked(bench: Bench, tmp_path: Path) -> None:
+    shell_directory = ShellDirectory(tmp_path / "directories", lambda _: None, lambda _: False)
+    decisions, what_ran = DecidedCalls(), WhatRan(bench.supervisor, bench.supervisor.raise_alarm)
+
+    async def started() -> str:
+        given = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/", "source": "startup"}
+        hello = {"client": "claude", "input": json.dumps(given), "nonce": "n", "launcher": ["whisper-tui"]}
+        answer = await HookQuestion(bench.supervisor, hello, shell_directory, decisions, what_ran).answer()
+        return str(said(answer)["hookSpecificOutput"]["additionalContext"])
+
+    assert await started() == CONTEXT
+    await bench.supervisor.set_unasked("workspace", HUMAN, until=time.time() + 3600)
+    assert await started() == f"{CONTEXT} {WORK_RUNS}"
 
 
 def test_what_kimi_appends_to_a_file_is_shown_as_its_arguments() -> None:

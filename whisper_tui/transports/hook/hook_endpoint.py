@@ -15,7 +15,15 @@ from pydantic import Field, ValidationError
 
 from whisper_tui.agents.agent_tools import Content
 from whisper_tui.agents.client_files import Launch
-from whisper_tui.agents.hook_formats import NO_DECISION, DoneCall, HookAnswer, HookFormat, HookRequest, parsed
+from whisper_tui.agents.hook_formats import (
+    NO_DECISION,
+    WORK_RUNS,
+    DoneCall,
+    HookAnswer,
+    HookFormat,
+    HookRequest,
+    parsed,
+)
 from whisper_tui.agents.known_clients import profile_of
 from whisper_tui.agents.own_rules import literal_words
 from whisper_tui.model.api import Supervision
@@ -184,8 +192,11 @@ class HookQuestion:
     async def answer(self) -> HookAnswer:
         """Wait for the decision until the deadline. Raises `WhisperError` for an invalid request."""
         content = parsed(self._hello.input)
-        if (context := self._client.session_start(content)) is not None:
-            return NO_DECISION if self._was_told(content) else context
+        if self._client.session_start(content) is not None:
+            told = (
+                NO_DECISION if self._was_told(content) else self._client.session_start(content, await self._besides())
+            )
+            return told or NO_DECISION
         if (done := self._client.done(content)) is not None:
             return await self._after(replace(done, session=self._session_name(done.session)))
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
@@ -194,6 +205,10 @@ class HookQuestion:
         if asked is None:
             return NO_DECISION
         return await self.answer_to(asked)
+
+    async def _besides(self) -> str:
+        level = (await self._supervision.status()).unasked.get("")
+        return WORK_RUNS if level is not None and level.level == "workspace" else ""
 
     async def answer_to(self, asked: HookRequest) -> HookAnswer:
         """Submit what was asked, and wait for the decision."""

@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from whisper_tui import __version__
+from whisper_tui.agents.hook_formats import WORK_RUNS
 from whisper_tui.agents.known_clients import INSTRUCTIONS, OWN_SHELL_INSTRUCTIONS, THERE_INSTRUCTIONS
 from whisper_tui.model.call import ClientInfo, digest
 from whisper_tui.model.errors import WhisperError
@@ -255,6 +256,8 @@ class McpSession:
         self._wait_s = wait_s
         self._over_http = over_http
         self._own_shell = own_shell
+        self._work_runs = False
+        """True if ordinary work of the session runs unasked."""
         self._client: ClientInfo | None = context.session.client
         context = replace(context, output_budget=self._output_budget)
         self._registry = registry(context)
@@ -265,6 +268,9 @@ class McpSession:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines_read: LineCount) -> None:
         """Serve the connection until the agent closes it. `lines_read` counts its lines."""
+        levels = (await self._supervision.status()).unasked
+        level = levels.get(self._session.id) or levels.get("")
+        self._work_runs = level is not None and level.level == "workspace" and not self._session.relayed
         await serve_lines(self.server(), reader, writer, lines_read)
 
     def server(self) -> Server[object]:
@@ -283,7 +289,8 @@ class McpSession:
     def _instructions(self) -> str:
         if self._session.relayed:
             return THERE_INSTRUCTIONS
-        return OWN_SHELL_INSTRUCTIONS if self._own_shell else INSTRUCTIONS
+        told = OWN_SHELL_INSTRUCTIONS if self._own_shell else INSTRUCTIONS
+        return f"{told}\n- {WORK_RUNS}" if self._work_runs else told
 
     async def leave(self, why: str) -> None:
         """Handle the end of the agent. Its calls keep waiting, with a mark."""
