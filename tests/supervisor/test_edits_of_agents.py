@@ -1,6 +1,9 @@
 """Edits that agents make once they are approved: judged by the files as they are, kept, and taken back."""
 
+import errno
 import hashlib
+import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -212,6 +215,39 @@ async def test_an_edit_of_several_files_is_taken_back_whole_or_not_at_all(
     await bench.supervisor.revert_edit(call_id, HUMAN)
     assert not new.exists()
     assert file.read_text() == "one\ntwo\n"
+
+
+async def test_an_undo_for_which_there_is_no_room_leaves_all_as_it_is_and_can_be_tried_again(
+    bench: Bench, session: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = bench.workspace / "sub" / "deep" / "gone.txt"
+    gone.parent.mkdir(parents=True)
+    gone.write_text("gone")
+    change = WriteFile(path=str(file), content="x")
+    call_id = await submit(bench, session, change, DeleteFile(path=str(gone)))
+    await make(bench, call_id, change)
+    shutil.rmtree(bench.workspace / "sub")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    written: list[int] = []
+    fchmod = os.fchmod
+
+    def second_is_full(descriptor: int, mode: int) -> None:
+        written.append(mode)
+        if len(written) == 2:
+            full()
+        fchmod(descriptor, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fchmod", second_is_full)
+        with pytest.raises(Refused, match=r"not undone: .*gone\.txt could not be written: No space left") as refused:
+            await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert "make room" in (refused.value.hint or "")
+    assert os.listdir(bench.workspace) == ["app.py"] and file.read_text() == "x"
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert (file.read_text(), gone.read_text()) == ("one\ntwo\n", "gone")
 
 
 async def test_a_deleted_file_comes_back(bench: Bench, session: str, file: Path) -> None:

@@ -122,9 +122,7 @@ class EditHistory:
             raise Refused(f"edit {record.id} was taken back before", hint="Nothing is left to be taken back")
         files = record.resolved.edits if record.resolved is not None else ()
         # All files are looked at before one is written: an edit is taken back whole, or not at all.
-        before = [(file, self._before(record.id, file)) for file in files]
-        for file, content in before:
-            _put_back(file, content)
+        _put_back([_Restored(file, self._before(record.id, file)) for file in files])
 
     def _before(self, call_id: str, file: EditedFile) -> bytes | None:
         """Return the content to put back. None: there was no file. Raises `Refused`."""
@@ -158,24 +156,66 @@ def _digest_on_disk(real: str) -> str | None:
     return "" if data is None or os.path.realpath(real) != real else hashlib.sha256(data).hexdigest()
 
 
-def _put_back(file: EditedFile, content: bytes | None) -> None:
-    """Write the content of a file as it was, at once and with its mode. None: remove the file."""
+class _Restored(NamedTuple):
+    """A file that gets its old content back."""
+
+    file: EditedFile
+    content: bytes | None
+    """None: there was no file."""
+
+    @property
+    def beside(self) -> str:
+        """The name of the new file until it takes its place."""
+        return f"{self.file.real}.whisper-tui-new"
+
+
+def _put_back(restored: Sequence[_Restored]) -> None:
+    """Give files their contents and modes as they were. Raises `Refused`; then none has changed."""
+    made = list[str]()
+    at = ""
     try:
-        if content is None:
-            with suppress(FileNotFoundError):
-                os.unlink(file.real)
-            return
-        os.makedirs(os.path.dirname(file.real), exist_ok=True)
-        mode = file.mode if file.mode is not None else 0o644
-        path = f"{file.real}.whisper-tui-new"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as new:
-            new.write(content)
-            os.fchmod(descriptor, mode)
-        os.replace(path, file.real)
+        # The disk may be full: everything is written before the first file takes its place.
+        for each in restored:
+            at = each.file.path
+            if each.content is not None:
+                made += _make_directories(os.path.dirname(each.file.real))
+                made.append(each.beside)
+                _write_beside(each, each.content)
+        for each in restored:
+            at = each.file.path
+            if each.content is not None:
+                os.replace(each.beside, each.file.real)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(each.file.real)
     except OSError as error:
-        problem = f"{file.path} could not be written: {error.strerror}"
-        raise Refused(problem, hint="Fix that, and take the edit back again") from error
+        for path in reversed(made):
+            with suppress(OSError):
+                (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+        why = f"the edit was not undone: {at} could not be written: {error.strerror}"
+        raise Refused(why, hint="Mend that, for example make room on the disk, then undo the edit again") from error
+
+
+def _make_directories(path: str) -> list[str]:
+    """Make a directory and those above it. Returns the ones that are new, the topmost first."""
+    new = list[str]()
+    while not os.path.isdir(path):
+        new.insert(0, path)
+        path = os.path.dirname(path)
+    for each in new:
+        os.mkdir(each)
+    return new
+
+
+def _write_beside(restored: _Restored, content: bytes) -> None:
+    mode = restored.file.mode if restored.file.mode is not None else 0o644
+    # An undo that was killed may have left one.
+    with suppress(FileNotFoundError):
+        os.unlink(restored.beside)
+    descriptor = os.open(restored.beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as new:
+        new.write(content)
+        os.fchmod(descriptor, mode)
 
 
 def current_versions(

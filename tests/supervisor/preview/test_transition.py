@@ -333,6 +333,61 @@ def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, re
         calls += 3
 
 
+@pytest.mark.parametrize(
+    "remainder", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("other", [None, "/dev/shm"])
+def test_after_any_step_of_an_undo_that_fails_all_stays_applied_and_nothing_is_left_beside(
+    monkeypatch, other, remainder
+):
+    monkeypatch.setattr(transition, "flush_file_system", lambda path: None)
+    calls, restored = remainder, 0
+    while True:
+        with public_directory() as real, public_directory(other) as kept:
+            scene = Scene(real, kept, make_all_kinds, change_all_kinds)
+            apply(scene.store)
+            with monkeypatch.context() as patch:
+                failing = Failing(calls, patch)
+                try:
+                    undo(scene.store)
+                except TransitionFailed as error:
+                    assert "No space left" in str(error) or (os.geteuid() and "Permission denied" in str(error))
+                    if load_plan(scene.store).state != "undone":
+                        scene.expect("applied", scene.after, applied=True)
+                        restored += "Nothing was changed" in str(error)
+            undo(scene.store)
+            scene.expect("undone", scene.before, applied=False)
+            apply(scene.store)
+            scene.expect("applied", scene.after, applied=True)
+            undo(scene.store)
+            scene.expect("undone", scene.before, applied=False)
+            if failing.left >= 0:
+                assert restored > 5
+                return
+        calls += 7
+
+
+def test_a_part_of_an_undo_that_fails_leaves_what_was_taken_back_before(scene, monkeypatch):
+    apply(scene.store)
+    undo_only(scene.store, [str(scene.top / "written")])
+    between = described(scene.top)
+    take_back, done = ChangeSteps.take_back, []
+
+    def full(self: ChangeSteps, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
+        done.append(number)
+        if len(done) == 6:
+            raise OSError(errno.ENOSPC, "No space left on device", change.path)
+        return take_back(self, number, change, result)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChangeSteps, "take_back", full)
+        with pytest.raises(TransitionFailed, match=r"No space left on device\. Nothing was changed"):
+            undo(scene.store)
+    assert described(scene.top) == between and load_plan(scene.store).state == "applied"
+    undo(scene.store)
+    scene.expect("undone", scene.before, applied=False)
+
+
 def test_a_failed_step_says_what_failed_and_that_nothing_was_changed(near, monkeypatch):
     pour = change_steps.pour
 

@@ -356,6 +356,39 @@ class ChangeSteps:
         self._clear(number, change, at)
         return stamp(at[1], at[0]) if before is not None and is_alone(change) else None
 
+    def make_again(self, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
+        """Make a change real again whose taking back was begun, and remove what that had put beside its file.
+
+        `result`: its file before that. Raises `OSError`, or `Conflict`. Returns what `make_real` does.
+        """
+        at = self._real.find(change.path)
+        present = stamp(at[1], at[0])
+        if change.op == MOVE:
+            # The renames have given it another time of change.
+            is_same = present is not None and change.before is not None and present.inode == change.before.inode
+            return self._rename(present if is_same else change.before, (at, change.path), self._new_place(change))
+        if change.op not in (DELETE, REPLACE) or not self._real.is_elsewhere(at):
+            found = self.make_real(number, change)
+            self._clear(number, change, at)
+            return found
+        self._clear(number, change, at)
+        if change.op == DELETE:
+            # A copy, so that its inode says nothing.
+            if present is not None and change.before is not None and is_alike(present, change.before):
+                self._delete_copy(number, change, at)
+        elif present is not None and (result is None or present.inode != result.inode):
+            exchange(at, self._copied(number, change))
+            if change.after is not None:
+                restore_mode(at, change.after)
+        self._clear(number, change, at)
+        return stamp(at[1], at[0]) if change.op == REPLACE and is_alone(change) else None
+
+    def _delete_copy(self, number: int, change: FileChange, at: Place) -> None:
+        """Remove a restored file or directory, of which the original is still kept."""
+        if not self.contents.has(number):
+            raise Conflict([change.path])
+        rename(at, self._part(number, change.path), RENAME_NOREPLACE)
+
     def _tidy(self, number: int, change: FileChange) -> None:
         """Remove what a step has prepared that was never done, as far as its directory can still be reached."""
         with suppress(OSError, Conflict):

@@ -127,6 +127,12 @@ class Work:
             return self._steps.make_real(number, change)
         return self._steps.take_back(number, change, self._results[number].found)
 
+    def step_again(self, number: int) -> Stamp | None:
+        """Make a step of an undo undone. Raises `OSError` and `Conflict`."""
+        steps = ChangeSteps(self._store, self.real, resumed=True)
+        found = None if self._results is None else self._results[number].found
+        return steps.make_again(number, self._plan.changes[number], found)
+
     def close(self) -> None:
         """Close the directories that are open."""
         for real in (self._checked, self._real):
@@ -220,6 +226,10 @@ class SharedWork:
             else:
                 here(numbers)
         return made
+
+    def make_again(self) -> Made:
+        """Make the changes real again whose taking back was begun, in their order. Raises `OSError` and `Conflict`."""
+        return {number: self._work.step_again(number) for number in sorted(self.begun)}
 
     def _share(self, job: str, numbers: Sequence[int], here: "_Here", note: "_Note") -> None:
         """Do the first parts here and the last ones there, until they meet. Raises what fails on either side."""

@@ -316,7 +316,12 @@ def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Se
         if found:
             raise _Touched(found)
         _begin_undo(store, plan, chosen)
-        return _take_back(store, plan, results, work)
+        try:
+            return _take_back(store, plan, results, work)
+        except OSError as error:
+            if load_state(store)["state"] != UNDOING:
+                raise
+            _make_again(store, plan, results, work, error)
 
 
 def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
@@ -324,6 +329,26 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     untimed = _untimed(plan.directories, applied=True)
     save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
     flush_file_system(store)
+
+
+def _make_again(store: str, plan: Plan, results: dict[int, Result], work: SharedWork, error: OSError) -> NoReturn:
+    """Make real again what was taken back before a step failed. Raises the reason in any case."""
+    untimed = set(load_state(store)["untimed"])
+    try:
+        _open_for_writing(plan.directories, work.real)
+        made = work.make_again()
+        directories = tuple(_partly(plan, plan.undone)) if plan.undone else plan.directories
+        _settle(directories, work.real, untimed, applied=not plan.undone)
+        found = {number: Result(known) if known else result_of(plan.changes[number]) for number, known in made.items()}
+        save_results(store, {**results, **found})
+        _flush(store, plan)
+        save_state(store, APPLIED, durable=True, untimed=sorted(untimed), undone=sorted(plan.undone))
+    except (OSError, Conflict) as second:
+        raise TransitionFailed(
+            f"{_sentence(error)} Some changes were taken back and some were not: {_sentence(second)} "
+            "The next undo goes on with the others."
+        ) from error
+    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: what had been taken back is as before.") from error
 
 
 def _resume_undo(store: str, plan: Plan, results: dict[int, Result], lock: int) -> Plan:

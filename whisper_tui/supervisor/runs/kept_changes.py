@@ -405,7 +405,8 @@ class KeptChanges:
             problem = f"{named_paths(conflict.paths)} changed since"
         except (OSError, ValueError, TransitionFailed) as error:
             problem = str(error).rstrip(".")
-            hint = f"Then whisper-tui {direction} {record.id} finishes it"
+            command = f"whisper-tui undo {record.id}{'' if direction == 'undo' else ' --redo'}"
+            hint = f"Mend that, for example make room on the disk, then try {command} again"
         event = UndoEnded(at=self._clock(), call_id=record.id, problem=problem)
         self._store.retry_until_journaled(lambda: self._store.record(event))
         self._unmark(record.id)
