@@ -1,5 +1,7 @@
 """A project that switches each real client's hooks off: the tools that the client still starts there tell of it."""
 
+import json
+
 import pytest
 
 from tests.clients.conversation import Played, play
@@ -85,12 +87,33 @@ def test_commands_of_a_client_that_was_started_without_hooks_wait_at_the_gate(pr
     assert "Not this." in played.answer(HELD).everything
 
 
-@pytest.mark.parametrize("program", [OpenCode()], ids=["opencode"])
-def test_a_project_can_name_another_shell_than_the_gate_where_opencode_runs_without_the_plugin(program, tmp_path):
+@pytest.mark.parametrize(
+    ("program", "place", "managed"),
+    [
+        pytest.param(program, place, managed, id=f"{program.name} {place}{' managed' if managed else ''}")
+        for program in (OpenCode(), Kilo())
+        for place, managed in (("", False), (f".{program.name}/", False), ("", True))
+    ],
+)
+def test_where_the_plugin_is_off_a_project_can_name_another_shell_and_the_machine_has_the_last_word(
+    program, place, managed, tmp_path
+):
+    doctor: list[str] = []
+
     def without_plugin(stage: Stage) -> None:
+        settings = stage.user_home / ".config" / program.name / f"{program.name}.json"
+        change_json(settings, permission={"bash": "allow"})
         stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
-        (stage.workspace / "opencode.json").write_text('{"shell": "/bin/bash"}')
+        rival = stage.workspace / place / f"{program.name}.json"
+        rival.parent.mkdir(exist_ok=True)
+        rival.write_text('{"shell": "/bin/bash"}')
         stage.options = ("--pure",)
+        if managed:
+            # Instead of /etc/opencode, or /etc/kilo.
+            directory = tmp_path / "managed"
+            change_json(directory / f"{program.name}.json", shell=json.loads(settings.read_text())["shell"])
+            stage.variables = {f"{program.name.upper()}_TEST_MANAGED_CONFIG_DIR": str(directory)}
+        doctor.append(stage.whisper_tui("doctor", program.name))
 
     played = play(
         program,
@@ -99,4 +122,6 @@ def test_a_project_can_name_another_shell_than_the_gate_where_opencode_runs_with
         ask_for=lambda program, scene: program.shell(scene.command),
         set_up=without_plugin,
     )
-    assert played.calls == [] and (played.workspace / "held-ran").exists(), played.written
+    assert [record.call.past_hook for record in played.calls] == [True] * managed, played.written
+    assert (played.workspace / "held-ran").exists() is not managed
+    assert "names another shell. The gate wins, except over" in doctor[0]

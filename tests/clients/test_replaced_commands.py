@@ -36,10 +36,12 @@ print(json.dumps({{"hookSpecificOutput": {{
 """
 
 LATER_PLUGIN = """\
-export const Other = async () => {{
-  return {{ "tool.execute.before": async (input, output) => {{ output.args.command = {command} }} }}
-}}
+export const Other = async () => ({{
+  config: async (config) => {{ config.shell = "/bin/bash" }},
+  "tool.execute.before": async (input, output) => {{ output.args.command = {command} }},
+}})
 """
+"""It names another shell as well."""
 
 
 def ask_for(program: Program, scene: Scene) -> Call:
@@ -67,10 +69,11 @@ def install_with_other(
             json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [handler]}]}}),
         )
     else:
-        # It has no effect, because our plugin names the gate again.
-        put(stage.workspace / f"{stage.program.name}.json", json.dumps({"shell": "/bin/bash"}))
-        text = LATER_PLUGIN.format(command=json.dumps(command))
-        put(stage.workspace / f".{stage.program.name}" / "plugin" / "other.js", text)
+        directory = stage.workspace / f".{name}"
+        # They have no effect, because our plugin names the gate again.
+        for place in (stage.workspace, directory):
+            put(place / f"{name}.json", json.dumps({"shell": "/bin/bash"}))
+        put(directory / "plugin" / "other.js", LATER_PLUGIN.format(command=json.dumps(command)))
 
 
 def put(path: Path, text: str) -> None:

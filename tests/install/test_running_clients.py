@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,12 +25,17 @@ def started(machine: Machine) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def start(
-    machine: Machine, started: list[subprocess.Popen[str]], words: list[str], **variables: str
+    machine: Machine,
+    started: list[subprocess.Popen[str]],
+    words: list[str],
+    directory: Path | None = None,
+    **variables: str,
 ) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [words[0], "-c", WAITS, *words[1:]],
         executable=sys.executable,
         env={**machine.environ, **variables},
+        cwd=directory,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -69,6 +75,17 @@ def test_a_client_that_runs_without_its_hook_is_named(
     sentence = said(report, "running", CheckState.BAD)
     assert f"(pid {process.pid}) runs without whisper_tui's hook: it was started with {why}" in sentence
     assert not report.proved
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_shell_of_a_project_is_reported_if_a_client_without_its_plugin_runs_there(
+    machine: Machine, started: list[subprocess.Popen[str]], there: bool
+) -> None:
+    machine.install("opencode")
+    machine.write("work/project/opencode.json", '{"shell": "/tmp/evil-bash"}')
+    process = start(machine, started, ["opencode", "--pure"], machine.project if there else machine.home)
+    sentence = said(machine.doctor("opencode"), "shell", CheckState.BAD if there else CheckState.NOTE)
+    assert (f"OpenCode (pid {process.pid}) was started with --pure" in sentence) is there
 
 
 def test_a_session_of_the_same_client_tells_of_it(machine: Machine, started: list[subprocess.Popen[str]]) -> None:

@@ -139,12 +139,53 @@ def test_a_project_that_names_another_shell_to_claude_code_is_reported(machine: 
     assert any("names another shell" in sentence for sentence in told)
 
 
-def test_a_project_cannot_name_another_shell_to_opencode(machine: Machine) -> None:
+RIVALS = [
+    ("opencode", "work/project/opencode.json"),
+    ("opencode", "work/project/.opencode/opencode.jsonc"),
+    ("opencode", "work/opencode.json"),
+    ("kilo", "work/project/.kilocode/kilo.json"),
+    ("kilo", "work/project/opencode.json"),
+]
+OTHERS_SHELL = pytest.mark.parametrize(("client", "rival"), RIVALS)
+
+
+def with_rival(machine: Machine, client: str, rival: str) -> Path:
+    (machine.home / "work" / ".git").mkdir()
+    machine.install(client)
+    return machine.write(rival, json.dumps({"shell": "/tmp/evil-bash"}))
+
+
+@OTHERS_SHELL
+def test_a_project_can_name_another_shell_only_to_a_client_without_the_plugin(
+    machine: Machine, client: str, rival: str
+) -> None:
+    path = with_rival(machine, client, rival)
+    (state, sentence), proved = shell_checks(machine, client)
+    assert state is CheckState.NOTE
+    assert sentence.startswith(f"{path} names another shell. The gate wins, except over ") and "--pure" in sentence
+    assert proved[0] is CheckState.GOOD
+    assert gaps(client, machine.project, machine.environ) == []
+    plugin = machine.text(f".config/{client}/plugin/whisper_tui.js")
+    (gate,) = gates(machine)
+    assert f"const GATE = {json.dumps(str(gate))}" in plugin
+
+
+@OTHERS_SHELL
+def test_a_shell_of_the_project_is_reported_where_the_plugin_is_off(machine: Machine, client: str, rival: str) -> None:
+    path = with_rival(machine, client, rival)
+    variable = f"{client.upper()}_PURE"
+    machine.environ[variable] = "1"
+    ((state, sentence),) = shell_checks(machine, client)
+    assert state is CheckState.BAD
+    assert sentence == f"{path} names another shell, and {variable} is set: its commands run without a question"
+    assert any(sentence in told for told in gaps(client, machine.project, machine.environ))
+
+
+def test_the_gate_is_proved_where_the_plugin_is_off_and_nothing_names_another_shell(machine: Machine) -> None:
     machine.install("opencode")
-    machine.write("work/project/opencode.json", settings_with("opencode", "/tmp/evil-bash"))
-    assert [state for state, _ in shell_checks(machine, "opencode")] == [CheckState.GOOD]
-    plugin = machine.text(".config/opencode/plugin/whisper_tui.js")
-    assert f"const GATE = {json.dumps(named(machine, 'opencode'))}" in plugin
+    machine.environ["OPENCODE_PURE"] = "1"
+    ((state, _),) = shell_checks(machine, "opencode")
+    assert state is CheckState.GOOD
 
 
 def test_the_gate_is_not_taken_for_the_shell_of_a_call(machine: Machine) -> None:

@@ -50,8 +50,8 @@ from whisper_tui.agents.own_rules import (
 )
 from whisper_tui.agents.probe import canaries_of, prove_plugin
 from whisper_tui.agents.profile import ALL_MEASURED, Abilities, AnswerBudget, ClientProfile, ServerTable, WaitLimit
-from whisper_tui.agents.running_clients import option_of
-from whisper_tui.agents.shell_gate import ShellSetting
+from whisper_tui.agents.running_clients import WithoutHook, option_of, unhooked
+from whisper_tui.agents.shell_gate import Enforced, ShellSetting
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.rules.rule import SUBAGENT, WEB, Effect, Rule
 
@@ -64,6 +64,8 @@ COMPARES = 'hook_event_name: "tool.execute.after"'
 """The words of a plugin that compares what ran with what was approved."""
 NO_GATE = 'const GATE = ""'
 """The plugin's line with which it leaves the shell as the settings name it."""
+PURE = "--pure"
+"""The option that switches all plugins off."""
 TELLS_NOTHING = 'const CONTEXT = ""'
 """The plugin's line with which it does not tell the model about whisper_tui."""
 
@@ -182,15 +184,33 @@ class Edition:
         found = (path for each in above for name in ("plugin", "plugins") for path in (each / name).glob("*.[jt]s"))
         return sorted(path for path in found if path.is_file())
 
+    @property
+    def without_plugin(self) -> WithoutHook:
+        """Return a function that finds what switches the plugin off, in a command line and its environment."""
+        return option_of(PURE, variables=(f"{self.variable}_PURE",))
+
+    def files_of_user(self, request: InstallRequest) -> Iterator[Path]:
+        """Yield the user's configuration files, there or not. A later one wins."""
+        yield from (self.directory_of(request) / name for name in ("config.json", *reversed(self.names)))
+        if named := request.environ.get(self.file_variable):
+            yield Path(named).absolute()
+
+    def files_of_project(self, root: Path) -> Iterator[Path]:
+        """Yield the configuration files of a project, there or not. A later one wins, and wins over the user's."""
+        above = (root, *root.parents)
+        depth = above.index(work_tree_around(root) or root)
+        for layer in (*reversed(above[: depth + 1]), *(root / name for name in self.directories)):
+            yield from (layer / name for name in reversed(self.names))
+
+    def files(self, request: InstallRequest) -> Iterator[Path]:
+        """Yield the configuration files of the user, and of the project of a request. A later one wins."""
+        yield from self.files_of_user(request)
+        if request.project is not None:
+            yield from self.files_of_project(request.project)
+
     def server_tables(self, request: InstallRequest) -> Iterator[ServerTable]:
         """Yield the tables of MCP servers of the user and of the project, in every file that may have one."""
-        above = [self.directory_of(request)]
-        if request.project is not None:
-            above += [request.project, *(request.project / name for name in self.directories)]
-        files = [directory / name for directory in above for name in (*self.names, "config.json")]
-        if named := request.environ.get(self.file_variable):
-            files.append(Path(named).absolute())
-        for path in files:
+        for path in self.files(request):
             yield ServerTable(path, JSON_WITH_COMMENTS, ("mcp",))
 
     def own_rules(self, places: RuleDirectories) -> Iterator[RuleSource]:
@@ -200,11 +220,8 @@ class Edition:
         for directory in places.users(".config", "XDG_CONFIG_HOME"):
             for name in (*self.names, "config.json"):
                 yield RuleSource(directory / self.name / name, _own_rules_in)
-        above = (places.root, *places.root.parents)
-        depth = above.index(work_tree_around(places.root) or places.root)
-        for layer in (*above[: depth + 1], *(places.root / name for name in self.directories)):
-            for name in self.names:
-                yield RuleSource(layer / name, _own_rules_in)
+        for path in self.files_of_project(places.root):
+            yield RuleSource(path, _own_rules_in)
 
 
 def shell_setting(edition: Edition) -> ShellSetting:
@@ -279,8 +296,7 @@ def find(edition: Edition, context: DoctorContext, version: str | None) -> Findi
     """Examine the plugins and the configuration."""
     result = Findings()
     told = False
-    configurations: dict[Path, Any] = {}
-    if context.environ.get(pure := f"{edition.variable}_PURE", "") not in {"", "0", "false"}:
+    if pure := edition.without_plugin((), context.environ):
         result.checks.append(bad("hooks", f"{pure} switches all plugins off", f"Start {edition.title} without it"))
     for request in context.requests():
         for path in edition.plugins(request):
@@ -295,20 +311,33 @@ def find(edition: Edition, context: DoctorContext, version: str | None) -> Findi
             else:
                 result.others.append(OtherHook(path, "", "", ALWAYS_LOADED))
         path = edition.configuration_of(request)
-        plain = configurations[path] = result.read(path, JSON_WITH_COMMENTS)
+        plain = result.read(path, JSON_WITH_COMMENTS)
         result.others.extend(listed_plugins(path, plain, "plugin"))
         if value_at(plain, ("permission", SHELL_TOOL)) == "deny":
             result.shell_disabled_in.append(path)
         if isinstance(entry := value_at(plain, ("mcp", SERVER)), dict):
             result.servers.append(_server(path, entry, plain))
     if result.hooks:
+        files = edition.files(context.requests()[1])
+        configurations = {path: result.read(path, JSON_WITH_COMMENTS) for path in files}
         # The plugin names the gate again after all settings were read.
-        shell_setting(edition).check(result, context, configurations, enforced=True)
+        enforced = Enforced(PURE, partial(_without_plugin, edition, context))
+        shell_setting(edition).check(result, context, configurations, enforced)
     by_server, again = bool(result.servers), edition.reinstall
     result.checks.extend(
         human_note_checks(result, edition.title, f"{again} --no-mcp", again, told=told, by_server=by_server)
     )
     return result
+
+
+def _without_plugin(edition: Edition, context: DoctorContext) -> str:
+    """Return the client that runs without plugins in the project, as a clause; empty if none does."""
+    if variable := edition.without_plugin((), context.environ):
+        return f"{variable} is set"
+    running = unhooked(edition.name, edition.without_plugin, context.environ)
+    root = context.project.resolve()
+    there = (each for each in running if each.directory is not None and each.directory.is_relative_to(root))
+    return next((f"{edition.title} (pid {each.pid}) was started with {each.option}" for each in there), "")
 
 
 def _found_plugin(
@@ -429,7 +458,7 @@ def profile_for(edition: Edition, abilities: Abilities = ALL_MEASURED) -> Client
         name=edition.name,
         title=edition.title,
         hook=edition.hook,
-        without_hook=option_of("--pure", variables=(f"{edition.variable}_PURE",)),
+        without_hook=edition.without_plugin,
         hook_timeout_s=None,
         abilities=abilities,
         wait=WaitLimit(50.0),

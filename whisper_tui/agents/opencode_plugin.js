@@ -106,7 +106,9 @@ function isAbout(call, { sessionID, permission, metadata }, directory) {
 export const WhisperTui = async ({ client, directory }) => ({
   config: async (config) => {
     servers = Object.keys(config?.mcp ?? {})
-    if (GATE && config) config.shell = GATE
+    if (!GATE || !config) return
+    // Plugins that are loaded later, such as those of a project, get the same object, and may name another shell in it.
+    Object.defineProperty(config, "shell", { get: () => GATE, set: () => {}, enumerable: true })
   },
   "shell.env": async (input, output) => {
     if (GATE && input.sessionID) output.env.WHISPER_TUI_SESSION = input.sessionID

@@ -22,9 +22,15 @@ class RunningClient(NamedTuple):
     pid: int
     option: str
     """The option or variable that leaves the hook out."""
+    directory: Path | None
+    """Its working directory. None: it is not known."""
 
 
-def option_of(*options: str, variables: Sequence[str] = ()) -> Callable[[Sequence[str], Mapping[str, str]], str]:
+WithoutHook = Callable[[Sequence[str], Mapping[str, str]], str]
+"""Returns the option or variable with which a command line and its environment leave the hook out. Empty: none does."""
+
+
+def option_of(*options: str, variables: Sequence[str] = ()) -> WithoutHook:
     """Return a function that finds one of these options, or variables, in a command line and its environment."""
 
     def found(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -34,26 +40,27 @@ def option_of(*options: str, variables: Sequence[str] = ()) -> Callable[[Sequenc
     return found
 
 
-def unhooked(profile: ClientProfile, environ: Mapping[str, str]) -> Iterator[RunningClient]:
+def unhooked(name: str, without_hook: WithoutHook, environ: Mapping[str, str]) -> Iterator[RunningClient]:
     """Yield the running clients of this user, with this home, that run without their hook. On Linux alone."""
-    if profile.without_hook is None:
-        return
     for words, pid in _command_lines():
-        if not any(word.rpartition("/")[2] == profile.name for word in words[:FIRST_WORDS]):
+        if not any(word.rpartition("/")[2] == name for word in words[:FIRST_WORDS]):
             continue
         theirs = _environment(pid)
         if theirs.get("HOME") != environ.get("HOME"):
             continue
         own = words[: words.index("--")] if "--" in words else words
-        if option := profile.without_hook(own, theirs):
-            yield RunningClient(pid, option)
+        if option := without_hook(own, theirs):
+            yield RunningClient(pid, option, _directory(pid))
 
 
 def unhooked_sentences(profile: ClientProfile, environ: Mapping[str, str]) -> list[str]:
     """Return a sentence for each running client without its hook."""
+    if profile.without_hook is None:
+        return []
+    found = unhooked(profile.name, profile.without_hook, environ)
     return [
         f"{profile.title} (pid {each.pid}) runs without whisper_tui's hook: it was started with {each.option}"
-        for each in islice(unhooked(profile, environ), MOST_NAMED)
+        for each in islice(found, MOST_NAMED)
     ]
 
 
@@ -74,6 +81,12 @@ def _environment(pid: int) -> dict[str, str]:
         pairs = (text.partition("=") for text in _texts(_PROC / str(pid) / "environ"))
         return {name: value for name, _, value in pairs}
     return {}
+
+
+def _directory(pid: int) -> Path | None:
+    with suppress(OSError):
+        return (_PROC / str(pid) / "cwd").readlink()
+    return None
 
 
 def _texts(path: Path) -> list[str]:

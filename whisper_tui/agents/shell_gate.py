@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from whisper_tui.agents.client_files import InstallRequest, Opener, Own, backup_of, plain_of, read_file
 from whisper_tui.agents.file_entries import Setting, value_at
-from whisper_tui.agents.findings import Check, DoctorContext, Findings, bad, good, note
+from whisper_tui.agents.findings import Check, CheckState, DoctorContext, Findings, bad, good, note
 from whisper_tui.agents.probe import prove_gate
 from whisper_tui.model.errors import BadConfiguration
 
@@ -42,6 +42,15 @@ def shell_behind(path: str) -> str:
     except (BadConfiguration, OSError, ValueError):
         return ""
     return words[words.index("--shell") + 1] if "--shell" in words[:-1] else ""
+
+
+class Enforced(NamedTuple):
+    """A gate that wins whichever file names it, as long as the client loads our plugin."""
+
+    option: str
+    """The option of the client that leaves the plugin out."""
+    left_out: Callable[[], str]
+    """Returns how the plugin is left out at present, as a clause. Empty: it is not."""
 
 
 @dataclass(frozen=True)
@@ -98,28 +107,40 @@ class ShellSetting:
         return next((each for each in known if each.startswith("/")), USUAL_SHELL)
 
     def check(
-        self, found: Findings, context: DoctorContext, settings: Mapping[Path, Any], *, enforced: bool = False
+        self,
+        found: Findings,
+        context: DoctorContext,
+        settings: Mapping[Path, Any],
+        enforced: Enforced | None = None,
     ) -> None:
-        """Add the checks of the gate. `settings`: the files' contents, in the order in which later ones win.
-
-        `enforced`: the gate wins, whichever file names it.
-        """
+        """Add the checks of the gate. `settings`: the files' contents, in the order in which later ones win."""
         named = {path: value for path, plain in settings.items() if (value := value_at(plain, self.place)) is not None}
         again = f"Run whisper-tui install {self.client}"
         # A client that runs what was approved itself has no gate.
         rewritten = any("--agent-runs" not in hook.words for hook in found.hooks)
-        if not any(map(is_gate, named.values())):
+        gate = next((str(value) for value in reversed(named.values()) if is_gate(value)), "")
+        if not gate:
             sentence = f"{self.title} runs what another hook or plugin puts in the place of an approved command"
             found.checks.extend([note("shell", sentence, again)] if rewritten else [])
             return
-        path, value = next(reversed([each for each in named.items() if is_gate(each[1]) or not enforced]))
-        if is_gate(value):
-            found.trials.append(lambda: self._proved(context, str(value), again))
-            return
-        sentence = (
-            f"{path} names another shell, so what another hook or plugin puts in the place of an approved command runs"
-        )
-        found.checks.append(bad("shell", sentence, f"Remove {'.'.join(self.place)} from it"))
+        path, value = next(reversed(named.items()))
+        if not is_gate(value):
+            found.checks.append(check := self._another_shell(path, enforced))
+            if check.state is CheckState.BAD:
+                return
+        found.trials.append(lambda: self._proved(context, gate, again))
+
+    def _another_shell(self, path: Path, enforced: Enforced | None) -> Check:
+        """Return the check of a file that names another shell, and wins over that with the gate."""
+        names, hint = f"{path} names another shell", f"Remove {'.'.join(self.place)} from it"
+        if enforced is None:
+            return bad(
+                "shell", f"{names}, so what another hook or plugin puts in the place of an approved command runs", hint
+            )
+        if left := enforced.left_out():
+            return bad("shell", f"{names}, and {left}: its commands run without a question", hint)
+        without = f"{self.title} with {enforced.option}, which runs commands there without a question"
+        return note("shell", f"{names}. The gate wins, except over {without}", hint)
 
     def _proved(self, context: DoctorContext, gate: str, again: str) -> Check:
         problem = prove_gate(gate, context.environ, context.canary_s)

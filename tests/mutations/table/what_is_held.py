@@ -8,9 +8,16 @@ WHAT_IS_HELD = (
     Mutation(
         "running clients without their hook",
         "whisper_tui.agents.running_clients.unhooked",
-        "profile.without_hook(own, theirs)",
+        "without_hook(own, theirs)",
         '""',
         ("tests/install/test_running_clients.py::test_a_client_that_runs_without_its_hook_is_named",),
+    ),
+    Mutation(
+        "the shell of a project where the plugin is off",
+        "whisper_tui.agents.shell_gate.ShellSetting._another_shell",
+        "enforced.left_out()",
+        '""',
+        ("tests/install/test_shell_gate.py::test_a_shell_of_the_project_is_reported_where_the_plugin_is_off",),
     ),
     Mutation(
         "servers without which Codex would not begin",
