@@ -7,10 +7,12 @@ import argparse
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -69,6 +71,10 @@ LINKS = {
     "work/dirlink": "sub",
     "work/dead": "nowhere",
     "work/out": "../outside",
+    "work/linked/c.txt": "../../outside/file",
+    "work/linked/deep": "../full",
+    "work/linked/packed": "../sub",
+    "work/linked/xaa": "../a.txt",
 }
 
 _UNFINISHED = re.compile(r"zi\w{6}")
@@ -184,15 +190,19 @@ class Ground:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             os.utime(path, (10**9, 10**9))
+        work = self.root / "work"
+        for name in ("empty", "linked"):
+            (work / name).mkdir()
         for name, target in LINKS.items():
             (self.root / name).symlink_to(target)
-        work = self.root / "work"
-        (work / "empty").mkdir()
         (work / "run.sh").chmod(0o755)
         (work / "hard.txt").hardlink_to(work / "b.txt")
         with tarfile.open(work / "archive.tar", "w") as archive:
-            archive.add(work / "sub" / "c.txt", arcname="packed/c.txt")
+            archive.add(work / "b.txt", arcname="packed/c.txt")
             archive.add(work / "b.txt", arcname="b.txt")
+        with zipfile.ZipFile(work / "archive.zip", "w") as packed:
+            packed.write(work / "b.txt", "packed/c.txt")
+            packed.write(work / "b.txt", "b.txt")
         subprocess.run(["gzip", "-nk", "a.txt"], cwd=work, check=True)
         (work / "a.txt.gz").rename(work / "a.gz")
         for path in (self.root, *self.root.rglob("*")):
@@ -208,11 +218,10 @@ class Ground:
     def clear(self) -> None:
         """Remove the tree, whatever modes its directories have."""
         for _ in range(20):
-            for directory, names, _files in os.walk(self.root):
+            for _, names, _, inside in os.fwalk(self.root):
                 for name in names:
-                    path = os.path.join(directory, name)
-                    if not os.path.islink(path):
-                        os.chmod(path, 0o755)
+                    if stat.S_ISDIR(os.stat(name, dir_fd=inside, follow_symlinks=False).st_mode):
+                        os.chmod(name, 0o755, dir_fd=inside)
             shutil.rmtree(self.root, ignore_errors=True)
             if not self.root.exists():
                 return

@@ -19,7 +19,10 @@ FILES = (
     "~/rc", "$HOME/rc", "$PLACE/c.txt", "~+/a.txt", '"$PWD/b.txt"', "./a.txt", "./-x.txt", "sub/../a.txt",
     "dirlink/../a.txt", "hard.txt", "/proc/self/cwd/b.txt", "numbers",
 )  # fmt: skip
-DIRECTORIES = ("sub", "sub/deep", "empty", "dirlink", "out", "../outside", "~", ".", "$PLACE", '"$PWD/sub"', "full")
+DIRECTORIES = (
+    "sub", "sub/deep", "empty", "dirlink", "out", "../outside", "~", ".", "$PLACE", '"$PWD/sub"', "full", "linked", "dirlink/",
+    "sub/.", "linked/deep",
+)  # fmt: skip
 NEW = (
     "new", "new.txt", "sub/new", "dirlink/new", "dead", "out/new", "~/new", "no/where", "../outside/new", "empty/new",
     '"$HOME/new"', "$PLACE/new", "~+/new", "/proc/self/cwd/new", "-v", "./-n", "new/", "two", "nowhere",
@@ -43,43 +46,50 @@ UNCERTAIN = (
 )
 
 PROGRAMS = """
-cp {o} {p} {w}|-r -a -f -n -u -b -l -s -P -L -T -v -i -d -p -x --parents --backup --backup=numbered --remove-destination --attributes-only --no-clobber -S.old --suffix=.old -rT
-cp {o} {p} {p} {d}|-r -a -f -n -v -b --parents -t{d}
-cp {o} -t {d} {p} {p}|-r -v -f -l -s
-mv {o} {p} {w}|-f -n -u -b -T -v -i --backup=simple -S.old --suffix .old
-mv {o} {f} {f} {d}|-f -n -b -v
-install {o} {p} {w}|-m600 -D -b -v -p -s -C -T -S.old --backup -m 755
+cp {o} {p} {w}|-r -a -f -n -u -b -l -s -P -L -T -v -i -d -p -x --parents --backup --backup=numbered --remove-destination --attributes-only --no-clobber -S.old --suffix=.old -rT -H --recursive --archive --force --link --symbolic-link --dereference --no-dereference --no-target-directory --update
+cp {o} {p} {p} {d}|-r -a -f -n -v -b --parents -t{d} --recursive --archive --link -L -H --target-directory={d} --target-directory_{d}
+cp {o} -t {d} {p} {p}|-r -v -f -l -s --recursive --dereference -L -H -P --no-clobber
+cp {o} {d} {d}|-r -a -f -l -s -L -P -H -d -T -v -n --recursive --archive --link --dereference --no-dereference --remove-destination --parents
+cp {o} -t {d} {d} {p}|-r -a -l -L -H -P --recursive --link --dereference
+mv {o} {p} {w}|-f -n -u -b -T -v -i --backup=simple -S.old --suffix .old --force --no-clobber --update --no-target-directory --backup
+mv {o} {f} {f} {d}|-f -n -b -v --target-directory={d} --force
+mv {o} {d} {d}|-f -n -T -v -t{d} --no-target-directory
+mv {o} -t {d} {p} {d}|-f -n --verbose
+install {o} {p} {w}|-m600 -D -b -v -p -s -C -T -S.old --backup -m 755 --directory --mode=600 --compare --no-target-directory --suffix=.old
 install {o} {p} {p} {d}|-m600 -v -C
-install -d {o} {w} {w}|-m700 -v
-install {o} -t {w} {p}|-D -v
-ln {o} {p} {w}|-s -f -n -b -r -v -T -sf -sfn -i -L -P -S.old --backup=t
+install -d {o} {w} {w}|-m700 -v --mode=700 --verbose
+install {o} -t {w} {p}|-D -v --compare --strip
+ln {o} {p} {w}|-s -f -n -b -r -v -T -sf -sfn -i -L -P -S.old --backup=t --symbolic --force --no-dereference --relative --no-target-directory --target-directory={d} -t{d} --logical --physical
 ln {o} {p}|-s -f -v
+ln {o} {d} {d}|-s -f -n -T -sf -sfn -sfT -r --symbolic --no-dereference --target-directory={d}
 link {f} {w}|
 unlink {p}|
-rm {o} {p}|-r -f -rf -i -v -d -I --one-file-system --preserve-root
-rm {o} {p} {p}|-r -f -d
-rmdir {o} {d}|-p -v --ignore-fail-on-non-empty
-mkdir {o} {w}|-p -m700 -v
-mkdir {o} {w} {w}|-p
-touch {o} {w}|-c -a -m -h -d2001-01-01 -r{f} -t200101010000
+rm {o} {p}|-r -f -rf -i -v -d -I --one-file-system --preserve-root --recursive --force --dir --interactive=never
+rm {o} {p} {p}|-r -f -d --recursive --dir
+rm {o} {d}|-r -rf -d --recursive --force --dir
+rmdir {o} {d}|-p -v --ignore-fail-on-non-empty --parents --verbose
+mkdir {o} {w}|-p -m700 -v --parents --mode=700 --verbose
+mkdir {o} {w} {w}|-p --parents
+touch {o} {w}|-c -a -m -h -d2001-01-01 -r{f} -t200101010000 --no-create --date=2001-01-01 --reference={f} --no-dereference --time=atime --reference_{f}
 touch {o} {p} {w}|-c -h
-truncate -s {s} {o} {w}|-c -o
+truncate -s {s} {o} {w}|-c -o --no-create --io-blocks
 truncate -r {f} {w}|
-chmod {m} {o} {p}|-R -v -c -f
-chmod {o} --reference={f} {p}|-R
-tee {o} {w}|-a -i -p
+truncate --size={s} {o} {w}|--no-create --reference={f} --reference_{f}
+chmod {m} {o} {p}|-R -v -c -f --recursive --changes --silent --verbose --reference={f}
+chmod {o} --reference={f} {p}|-R --recursive
+tee {o} {w}|-a -i -p --append --ignore-interrupts --output-error=warn
 tee {o} {w} {p}|-a
 dd if={p} of={w} {o}|count=1 bs=1 conv=notrunc status=none conv=fsync oflag=append seek=1
 dd {o} of={w} of={w} if={p}|count=1 status=none
-shred {o} {p}|-u -z -n1 -f -v -x --remove=unlink
-split {o} {f}|-l1 -b2 -d -a3 -n2 --additional-suffix=.x --verbose --filter=cat
-split {o} {f} {w}|-l1 -b2 -d
-csplit {o} {f} 2|-f{w} -s -k -n3 -z
-sort {o} {f}|-r -n -u -o{w} --output={w} -c -m -t, -k1 -T{d} -S1M --parallel=2 --compress-program=cat
-sort {f} -o {w} {o}|-r -u
-uniq {o} {f}|-c -d -u -i
+shred {o} {p}|-u -z -n1 -f -v -x --remove=unlink --zero --remove --iterations=1 --force --exact --random-source={f}
+split {o} {f}|-l1 -b2 -d -a3 -n2 --additional-suffix=.x --verbose --filter=cat --lines=1 --bytes=2 --numeric-suffixes --suffix-length=3 --number=2
+split {o} {f} {w}|-l1 -b2 -d --lines=1 --bytes_2
+csplit {o} {f} 2|-f{w} -s -k -n3 -z --prefix={w} --silent --keep-files --digits=3
+sort {o} {f}|-r -n -u -o{w} --output={w} -c -m -t, -k1 -T{d} -S1M --parallel=2 --compress-program=cat --reverse --numeric-sort --unique --output_{w} --merge --temporary-directory={d}
+sort {f} -o {w} {o}|-r -u --reverse --unique --output={w}
+uniq {o} {f}|-c -d -u -i --count --repeated --unique
 uniq {o} {f} {w}|-c -d
-sed {o} s/a/b/ {p}|-i -n -E -s -z -i.bak -u --in-place --in-place=.old -b --debug --posix --follow-symlinks
+sed {o} s/a/b/ {p}|-i -n -E -s -z -i.bak -u --in-place --in-place=.old -b --debug --posix --follow-symlinks --quiet --silent --regexp-extended --separate --null-data --expression=1d --in-place=.x
 sed -i {o} -e s/a/b/ -e '1d' {p} {p}|-n -E -s
 sed {o} 'w {w}' {f}|-n -i
 sed -n '1w {w}' {f}|
@@ -87,29 +97,31 @@ sed -i '1e touch new' {f}|
 perl -pi{o} -e s/a/b/ {f}|.bak
 awk '{print > "{w}"}' {f}|
 awk {o} '{print $1}' {f}|-F, -vx=1
-patch {o} < {h}|-p1 -p0 -b -R -N -f -s -E --dry-run -V t -z.old -B old/ -u -l --verbose --no-backup-if-mismatch -F0 --backup-if-mismatch -r{w} -o{w} -d{d} --posix
-patch {o} -i {h}|-p1 -b -s -R -t
+patch {o} < {h}|-p1 -p0 -b -R -N -f -s -E --dry-run -V t -z.old -B old/ -u -l --verbose --no-backup-if-mismatch -F0 --backup-if-mismatch -r{w} -o{w} -d{d} --posix --strip=1 --backup --reverse --forward --force --silent --suffix=.z --prefix=old/ --output={w} --reject-file={w} --directory={d} --batch --remove-empty-files --version-control=t
+patch {o} -i {h}|-p1 -b -s -R -t --strip=1 --input={h} --input_{h}
 patch {o} {f} {h}|-b -s -R -f -o{w} -r{w}
 patch {o} {f} < {h}|-b -s -N
 xxd {o} {f}|-p -l4 -s1 -b -u
 xxd {o} {f} {w}|-p -r -v
 xxd {f} -v|
 od {o} {f}|-c -An
-tar {o} -cf {w} {p}|-v -z -h --remove-files -P -S --exclude=x
-tar {o} -xf {h}|-v -k -C{d} --strip-components=1 --overwrite -m -p -O --one-top-level
+tar {o} -cf {w} {p}|-v -z -h --remove-files -P -S --exclude=x --verbose --gzip --dereference --absolute-names --directory={d} --remove-f
+tar {o} -xf {h}|-v -k -C{d} --strip-components=1 --overwrite -m -p -O --one-top-level --keep-old-files --directory={d} --touch --to-stdout --directory_{d}
+tar {o} --file={w} {p}|--create --append --update --list --extract --get --catenate
+tar {o} --extract --file {h}|--directory={d} --verbose
 tar {o} -tf {h}|-v
-gzip {o} {p}|-k -f -c -v -r -1 -n -S.z
-gunzip {o} a.gz|-k -f -c -t
-bzip2 {o} {f}|-k -f -c
-xz {o} {f}|-k -f -c -0
+gzip {o} {p}|-k -f -c -v -r -1 -n -S.z --keep --force --stdout --recursive --suffix=.z --decompress --test
+gunzip {o} a.gz|-k -f -c -t --keep --force --stdout --test
+bzip2 {o} {f}|-k -f -c --keep --force --stdout --decompress
+xz {o} {f}|-k -f -c -0 --keep --force --stdout --suffix=.z --decompress
 zcat a.gz|
 find {d} {o}|-type_f -name_*.txt -delete -print -maxdepth_1 -empty -fprint_{w} -fls_{w} -newer_a.txt -exec_touch_{w}_; -exec_rm_{}_+ -execdir_touch_x_; -printf_%p -fprintf_{w}_%p -quit
-xargs {o} {c} < numbers|-n1 -t -I{} -r -a{f}
-mkfifo {o} {w}|-m600
-mktemp {o}|-d -u -p{d} -t --suffix=.x
-mktemp {o} {w}.XXXX|-d -u -q
-curl {o} file://$PWD/a.txt|-s -o{w} -O -sS --output-dir{_}{d} --create-dirs -D{w} --remote-name -c{w} --trace{_}{w} --stderr{_}{w} -J --etag-save{_}{w} -K{f} -w%{http_code} --output{_}{w} -I --libcurl{_}{w} -i --no-clobber --url{_}file://$PWD/b.txt
-wget {o} http://127.0.0.1:9/x|-q -O{w} -P{d} -o{w} -a{w} --save-cookies={w} -t1 -T1 -nv -c -nc -N -x -r --spider
+xargs {o} {c} < numbers|-n1 -t -I{} -r -a{f} --max-args=1 --arg-file={f} --replace={} --no-run-if-empty --verbose
+mkfifo {o} {w}|-m600 --mode=600
+mktemp {o}|-d -u -p{d} -t --suffix=.x --directory --dry-run --tmpdir={d} --quiet
+mktemp {o} {w}.XXXX|-d -u -q --directory --tmpdir={d} --tmpdir
+curl {o} file://$PWD/a.txt|-s -o{w} -O -sS --output-dir{_}{d} --create-dirs -D{w} --remote-name -c{w} --trace{_}{w} --stderr{_}{w} -J --etag-save{_}{w} -K{f} -w%{http_code} --output{_}{w} -I --libcurl{_}{w} -i --no-clobber --url{_}file://$PWD/b.txt --remote-name-all --dump-header{_}{w} --cookie-jar{_}{w} --silent --config{_}{f} --head
+wget {o} http://127.0.0.1:9/x|-q -O{w} -P{d} -o{w} -a{w} --save-cookies={w} -t1 -T1 -nv -c -nc -N -x -r --spider --output-document={w} --output-file={w} --append-output={w} --directory-prefix={d} --tries=1 --output-document_{w} --force-directories --background
 ls {o} {p}|-l -a -R -d
 cat {o} {p}|-n -A
 head {o} {f}|-n1 -c2
@@ -156,8 +168,8 @@ pr {o} {f}|-t -l10
 tsort {f}|
 ptx {o} {f}|-o
 ptx -G {f} {w}|
-shuf {o} {f}|-o{w} -n1 -r
-iconv {o} {f}|-o{w} -futf-8 -tlatin1 -c
+shuf {o} {f}|-o{w} -n1 -r --output={w} --output_{w} --repeat
+iconv {o} {f}|-o{w} -futf-8 -tlatin1 -c --output={w} --output_{w}
 openssl {o} {f}|dgst base64_-in rand_-out_{w}_4 enc_-base64_-in_a.txt_-out
 python3 {o}|-c1 -V run.sh
 bash {o} run.sh|-x -n -e
@@ -177,38 +189,40 @@ getopt -o a -- -a|
 ed -s {f} < numbers|
 ex -s {f} < numbers|
 vim --version|
-cpio -o < numbers|-O{w}
+cpio -o < numbers|-O{w} --file={w}
 cpio {o} < archive.tar|-i -t -id
 ar {o} {w} {f}|-rc -t -q -x -d
 strip {o} {f}|-o{w}
-zip {o} {w} {f}|-q -m -r -j -u
-rsync {o} {p} {w}|-a -r -n --delete -b --remove-source-files -R --log-file={w} --backup-dir={d} -u
+zip {o} {w} {f}|-q -m -r -j -u --move --recurse-paths
+unzip {o} {h}|-o -d{d} -q -n -l -j
+rsync {o} {d} {d}|-a -r -l -v -n --archive --recursive --links --delete --dry-run
+rsync {o} {p} {w}|-a -r -n --delete -b --remove-source-files -R --log-file={w} --backup-dir={d} -u --archive --recursive --links --dry-run --update --copy-links --existing --suffix=.x --backup --log-file_{w}
 """
 
 WRAPPERS = """
-env {o} {a}|-i -u_PLACE -C_sub -0 --chdir=sub -S_true
-nice {o}|-n5 -5 -n_5
-timeout {o} 2|-k1 -s_KILL --foreground -v --preserve-status
+env {o} {a}|-i -u_PLACE -C_sub -0 --chdir=sub -S_true --ignore-environment --unset=PLACE --split-string=true --null --unset_PLACE --chdir_sub
+nice {o}|-n5 -5 -n_5 --adjustment=5 --adjustment_5
+timeout {o} 2|-k1 -s_KILL --foreground -v --preserve-status --kill-after=1 --signal=KILL --signal_KILL --verbose
 nohup|
-stdbuf {o}|-o0 -oL -i0
-setsid {o}|-w --wait
-/usr/bin/time {o}|-p -v -o{w} -o_{w} --output={w} -a -f_%e -q --append
+stdbuf {o}|-o0 -oL -i0 --output=L --input=0 --output_0
+setsid {o}|-w --wait --ctty
+/usr/bin/time {o}|-p -v -o{w} -o_{w} --output={w} -a -f_%e -q --append --format=%e --verbose --output_{w} --portability
 time {o}|-p
 command {o}|-p -v
 builtin|
 exec {o}|-c -a_x
-strace {o}|-o{w} -o_{w} -f -ff -qq -c -e_trace=none -A --output={w} -y -etrace=open
+strace {o}|-o{w} -o_{w} -f -ff -qq -c -e_trace=none -A --output={w} -y -etrace=open --output_{w} --quiet=all --trace=none --follow-forks --trace=open
 ltrace {o}|-o_{w} -c
 valgrind {o}|-q --log-file={w} --tool=none --tool=massif --xml-file={w} --log-file_{w}
-flock {o} {w}|-n -x -s -E_3 -w_1 -F -o -u
+flock {o} {w}|-n -x -s -E_3 -w_1 -F -o -u --nonblock --exclusive --shared --conflict-exit-code=3 --timeout=1 --close --unlock
 fakeroot {o}|-s_{w} -i_a.txt --
-xargs {o}|-n1 -r -t -I{}
-script {o} {w}|-q -a -e -f -T_{w} -O_{w} -B_{w} -I_{w}
-script {o} -c '{c}' {w}|-q -a -e
-ionice {o}|-c3 -t
-chrt {o} 0|-o -b
+xargs {o}|-n1 -r -t -I{} --max-args=1 --no-run-if-empty --verbose --replace={}
+script {o} {w}|-q -a -e -f -T_{w} -O_{w} -B_{w} -I_{w} --quiet --append --return --flush --log-timing={w} --log-out={w} --log-in_{w} --log-io={w}
+script {o} -c '{c}' {w}|-q -a -e --quiet --append
+ionice {o}|-c3 -t --class=3 --ignore
+chrt {o} 0|-o -b --other --batch
 taskset 1|
-setarch {o}|-R -v
+setarch {o}|-R -v --addr-no-randomize
 prlimit {o}|--core=0 --nofile=100
 linux64|
 coreutils --coreutils-prog=|
@@ -250,7 +264,8 @@ REDIRECTIONS = (
     ">&- ", "2> /dev/null",
 )  # fmt: skip
 MODES = ("600", "+x", "u+w", "go-rwx", "755", "a=r", "u=rwx,go=", "644")
-HOLDERS = ("change.patch", "bad.patch", "make.patch", "archive.tar", "a.txt")
+HOLDERS = ("change.patch", "bad.patch", "make.patch", "archive.tar", "archive.zip", "a.txt")
+LONG_OPTION = re.compile(r"(?<!\S)--([a-z][a-z-]*[a-z])")
 SLOTS = re.compile(r"\{([opfdwstmahcx_])\}")
 
 
@@ -324,7 +339,15 @@ class RandomCommands:
         )
         if form.startswith("find"):
             chosen = chosen.replace(";", "';'").replace("*.txt", "'*.txt'").replace("%p", "'%p'")
-        return " ".join(self._filled(form.replace("{o}", chosen)).split(" ")).strip()
+        return " ".join(self._filled(self._abbreviated(form.replace("{o}", chosen))).split(" ")).strip()
+
+    def _abbreviated(self, form: str) -> str:
+        """Some of the long options by their beginnings, which GNU programs take for them."""
+
+        def shortened(match: re.Match[str]) -> str:
+            return match[0] if self._random.random() < 0.6 else match[0][: self._random.randint(3, len(match[0]))]
+
+        return LONG_OPTION.sub(shortened, form)
 
     def _filled(self, form: str) -> str:
         def value(match: re.Match[str]) -> str:

@@ -89,24 +89,25 @@ def environment(root: Path) -> dict[str, str]:
 def look(root: Path) -> dict[str, State]:
     """Everything below a directory, without what is inside of repositories."""
     found = {}
-    for directory, names, files in os.walk(root):
+    # By descriptors, because a copy of a tree into itself may end in paths that are too long to be opened.
+    for directory, names, files, inside in os.fwalk(root):
         names[:] = [name for name in names if name not in {".git", "remote.git"}]
         for name in (*names, *files):
-            path = os.path.join(directory, name)
-            status = os.lstat(path)
-            found[path] = State(*_content(path, status))
+            found[os.path.join(directory, name)] = State(*_content(name, inside))
     return found
 
 
-def _content(path: str, status: os.stat_result) -> tuple[str, int, int, str, tuple[int, int]]:
+def _content(name: str, inside: int) -> tuple[str, int, int, str, tuple[int, int]]:
+    status = os.stat(name, dir_fd=inside, follow_symlinks=False)
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISDIR(status.st_mode):
         return "directory", mode, 0, "", (0, 0)
     if stat.S_ISLNK(status.st_mode):
-        return "link", 0, 0, os.readlink(path), (0, 0)
+        return "link", 0, 0, os.readlink(name, dir_fd=inside), (0, 0)
     if not stat.S_ISREG(status.st_mode):
         return "special", mode, 0, "", (0, 0)
-    content = Path(path).read_bytes()
+    with open(os.open(name, os.O_RDONLY, dir_fd=inside), "rb") as file:
+        content = file.read()
     return "file", mode, len(content), sha256(content).hexdigest(), (status.st_mtime_ns, status.st_ino)
 
 

@@ -155,6 +155,39 @@ cat < <(PLACE=full; rm -r $PLACE)
 echo $(PLACE=full; rm -r $PLACE)
 echo $(true && PLACE=full; rm -r $PLACE)
 echo $(HOME=full; rm ~/e.txt)
+cp -rl -t dirlink dirlink
+cp -rl dirlink new
+cp -r --link dirlink full
+cp -rH dirlink full
+cp -rPL dirlink full
+cp -r dirlink/ full
+cp -r dirlink/ dirlink
+cp -r sub/. linked
+cp -a sub/. linked
+cp -rT sub linked
+cd sub; cp -r . ../linked
+cd sub; cp -r --parents . ../linked
+mkdir new; ln -s ../../outside/file new/c.txt; cp -r sub/. new
+mkdir new; cp a.txt new/c.txt; cp -r new/. linked
+cp -r linked new; cp -r sub/. new
+tar xf archive.tar -C linked
+cd linked; unzip -o ../archive.zip
+split -l1 b.txt linked/x
+rm -r linked/deep/
+find linked/deep/ -delete
+ln -sn sub dirlink/
+rsync -a a.txt link
+rsync -a a.txt dead
+cp --t full a.txt
+sort --o new a.txt
+chmod +x --recu dirlink
+chmod --ref=numbers full
+chmod --ref numbers full
+cp -r --d dirlink full
+tar --li --file archive.tar
+env --chdir=sub touch new
+env --ch=sub touch new
+env -iC sub touch new
 echo x > a.txt < no-file
 cat > new < no-file
 unset PLACE > $PLACE/new < no-file
@@ -198,6 +231,12 @@ for NAME in 1 2; do cp a.txt new; done
 for NAME in 1 2; do mkdir -p new; cp -r sub new; done
 for NAME in 1 2; do mv a.txt full; done
 true | (cd sub; touch new)
+cp -r sub new
+cp -r sub/. full
+cp -r dirlink new
+cp -rPL dirlink new
+cp -r full linked
+tar xf archive.tar -C sub
 """
 
 

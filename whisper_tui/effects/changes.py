@@ -156,6 +156,10 @@ class Changes:
     def find(self, step: Step, path: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path that a command names. None: it is not known, which is then recorded."""
         found = None if path is None else self.view.find(path, step.directory, follow=follow)
+        if found is not None and found.is_link and found.as_directory:
+            # A slash at the end makes some programs follow a link, and others fail.
+            self.unknown(step, "files", f"programs take {path} for the link, or for what it leads to")
+            found = self.view.find(f"{path}.", step.directory)
         if found is not None and found.of_process and not self._is_stream(step, found):
             self.unknown(step, "files", f"where {found.path} leads is only known to the command itself")
             return None
@@ -232,10 +236,17 @@ class Changes:
         """Something about a path changes other than its content."""
         self._add(found, action, only_if=only_if, detail=detail, below=below)
 
-    def fill(self, step: Step, found: Found, *, detail: str = "", only_if: str = "") -> None:
-        """Files below a directory are made or replaced, of which the names are not known."""
+    def fill(
+        self, step: Step, found: Found, *, detail: str = "", only_if: str = "", may_lead_out: bool, links: bool = True
+    ) -> None:
+        """Files below a directory are made or replaced, of which the names are not known.
+
+        `may_lead_out`: one of them may be written through a link that is there; `links`: some of them may be links.
+        """
+        if may_lead_out:
+            self.unknown(step, "files", f"a link below {found.path} may lead what is written there to another place")
         self._add(found, "fills", only_if=only_if, detail=detail, below=True)
-        self.view.note_unsure(found.real)
+        self.view.note_unsure(found.real, links=links)
 
     def make_directory(self, step: Step, found: Found, *, only_if: str = "") -> None:
         """A directory that does not exist is made."""

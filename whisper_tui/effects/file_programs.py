@@ -16,6 +16,7 @@ from whisper_tui.effects.text_edits import EDITORS, SED
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.effects.transfer_programs import TRANSFERS
 from whisper_tui.system import host_files
+from whisper_tui.system.host_files import Tree
 
 
 def _rm(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -114,14 +115,12 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
         return
     _backups(step, args, changes)
     for source in sources:
-        # An archive keeps links as links.
-        links = args.has("a", "archive", "d", "P", "no-dereference", "r", "R", "recursive")
-        origin = changes.find(step, source, follow=not links or args.has("L", "dereference"))
+        origin = changes.find(step, source, follow=_follows_links(args) or (source or "").endswith("/"))
         if origin is None:
             continue
         if args.has("parents"):
             # The directories are made before a file is missed.
-            _copy_with_parents(step, changes, origin, _Goal(target, source or "", inside))
+            _copy_with_parents(step, args, changes, origin, _Goal(target, source or "", inside))
         elif origin.kind == "absent":
             continue
         elif origin.kind == "directory":
@@ -129,6 +128,15 @@ def _cp(step: Step, args: ParsedWords, changes: Changes) -> None:
                 _copy_tree(step, args, changes, origin, _Goal(target, source or "", inside))
         else:
             _copy_file(step, args, changes, origin, _Goal(target, source or "", inside))
+
+
+def _follows_links(args: ParsedWords) -> bool:
+    """True if cp follows the links that it is given: the last option about that decides."""
+    kept, followed = ("a", "archive", "d", "P", "no-dereference"), ("H", "L", "dereference")
+    for given, _ in reversed(args.options):
+        if args.is_one(given, (*kept, *followed)):
+            return args.is_one(given, followed)
+    return args.has("l", "link") or not args.has("r", "R", "recursive")
 
 
 def _backups(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -146,12 +154,16 @@ class _Goal(NamedTuple):
     """True if the copy goes into the target."""
 
 
-def _copy_with_parents(step: Step, changes: Changes, origin: Found, goal: _Goal) -> None:
+def _copy_with_parents(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
     # Behind `..` or a link, the copy is somewhere else than in the target.
     copy = changes.find(step, f"{goal.target.path}/{goal.source}")
     if copy is not None and not copy.real.startswith(f"{goal.target.real}/"):
         changes.unknown(step, "files", f"the directories above {goal.source} lead out of the target")
-    changes.fill(step, goal.target, detail=f"with a copy of {origin.path} and the directories above it")
+    leads_out = False
+    if copy is not None and origin.kind == "directory":
+        leads_out = _leads_out(args, changes, origin, changes.view.tree(origin.real, 0.05), copy.real)
+    detail = f"with a copy of {origin.path} and the directories above it"
+    changes.fill(step, goal.target, detail=detail, may_lead_out=leads_out)
 
 
 def _copy_file(step: Step, args: ParsedWords, changes: Changes, origin: Found, goal: _Goal) -> None:
@@ -194,7 +206,23 @@ def _copy_tree(step: Step, args: ParsedWords, changes: Changes, origin: Found, g
     tree = changes.view.tree(origin.real, 0.05)
     number = f"{'' if tree.complete else 'more than '}{tree.files:,} {'file' if tree.files == 1 else 'files'}"
     only_if = "the source is newer" if args.has("u", "update") else ""
-    changes.fill(step, found, detail=f"with {number} from {origin.path}", only_if=only_if)
+    changes.fill(
+        step,
+        found,
+        detail=f"with {number} from {origin.path}",
+        only_if=only_if,
+        may_lead_out=found.kind == "directory" and _leads_out(args, changes, origin, tree, found.real),
+        links=bool(tree.links) or not tree.complete or origin.made or args.has("l", "link", "s", "symbolic-link"),
+    )
+
+
+def _leads_out(args: ParsedWords, changes: Changes, origin: Found, tree: Tree, target: str) -> bool:
+    """True if the copy of a tree into a directory may be written through a link that is there."""
+    # The names behind a link that is followed are not in the tree, nor are those that a command before makes.
+    if origin.made or not tree.is_whole or (tree.links and args.has("H", "L", "dereference", "l", "link")):
+        return changes.view.has_way_out(target)
+    names = (os.path.relpath(name, origin.real) for name in tree.names)
+    return changes.view.leads_out(target, names)
 
 
 def _mv(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -290,11 +318,12 @@ def _tee(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 
 def _mode_change(step: Step, args: ParsedWords, changes: Changes) -> None:
-    words = [word for word in step.words[1:] if word is None or not _MODE_OPTION.fullmatch(word)]
-    mode = None
-    if not any((word or "").startswith("--reference") for word in step.words):
+    mode, words = None, args.operands
+    if not args.has("reference"):
+        # A mode such as `-w` looks like an option.
+        words = [word for word in step.words[1:] if word is None or not _MODE_OPTION.fullmatch(word)]
         mode = words.pop(0) if words else None
-    deep = any(word and re.fullmatch(r"-[cfvHLP]*R[cfvHLPR]*|--recursive", word) for word in step.words)
+    deep = args.has("R", "recursive")
     for found in find_targets(step, words, changes):
         same = mode is not None and found.mode is not None and _mode_after(found.mode, mode) == found.mode
         if found.kind == "absent" or (same and not deep):
@@ -408,7 +437,10 @@ def _make_nodes(step: Step, args: ParsedWords, changes: Changes) -> None:
 def _split(step: Step, args: ParsedWords, changes: Changes) -> None:
     prefix = args.operands[1] if len(args.operands) > 1 else "x"
     for found in find_targets(step, [os.path.dirname(prefix) or "." if prefix else None], changes):
-        changes.fill(step, found, detail=f"with files named {prefix}…")
+        names = changes.view.names_in(found.real, MOST_NAMES)
+        begins = os.path.basename(prefix or "")
+        leads_out = names is None or changes.view.leads_out(found.real, [n for n in names if n.startswith(begins)])
+        changes.fill(step, found, detail=f"with files named {prefix}…", may_lead_out=leads_out)
 
 
 _COPYING = Program(
@@ -444,7 +476,7 @@ _PROGRAMS: Mapping[str, Program] = {
     "link": Program(_ln),
     "dd": Program(_dd),
     "tee": Program(_tee),
-    "chmod": Program(_mode_change),
+    "chmod": Program(_mode_change, "", "reference"),
     "chown": Program(_owner_change, "", "reference from"),
     "chgrp": Program(_owner_change, "", "reference"),
     "find": Program(_find),

@@ -7,13 +7,13 @@ import fnmatch
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from whisper_tui.model.effects import FileKind
 from whisper_tui.system import host_files, process_names
-from whisper_tui.system.host_files import Tree
+from whisper_tui.system.host_files import MOST_KEPT_LINKS, Tree
 
 LARGEST_COMPARED = 1 << 20
 """Bytes of a file of which the content is compared."""
@@ -79,6 +79,8 @@ class FileView:
         """Links, also hard ones, that a command before has made. The disk lacks them, so nothing leads through them."""
         self._unsure: list[str] = []
         """Directories below which anything may have changed."""
+        self._unlinked: set[str] = set()
+        """Those of them in which no links were made."""
 
     def find(self, path: str, directory: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path. None: it is relative to a directory that is not known, no system takes it, or a command
@@ -178,10 +180,52 @@ class FileView:
         self.note(real, "file")
         self._links.add(real)
 
-    def note_unsure(self, real: str) -> None:
-        """Remember that files below a directory have changed, without knowing which."""
+    def note_unsure(self, real: str, *, links: bool = True) -> None:
+        """Remember that files below a directory have changed, without knowing which. `links`: some may be links."""
+        inside = real.rstrip("/") + "/"
+        if links:
+            self._unlinked.discard(inside)
+        elif inside not in self._unsure:
+            self._unlinked.add(inside)
         self.note(real, "directory")
-        self._unsure.append(real.rstrip("/") + "/")
+        self._unsure.append(inside)
+
+    def leads_out(self, real: str, names: Iterable[str]) -> bool:
+        """True if a link may lead from below a directory out of it, at or on the way to one of these names."""
+        plain: set[str] = set()
+        for name in names:
+            at = real
+            for part in name.split("/"):
+                at = f"{at.rstrip('/')}/{part}"
+                if at in plain:
+                    continue
+                if self._deadline.is_over or self._may_be_made_link(at) or self._is_way_out(at, real):
+                    return True
+                plain.add(at)
+        return False
+
+    def has_way_out(self, real: str, *, for_directories: bool = False) -> bool:
+        """True if any link may lead from below a directory out of it. `for_directories`: to a directory."""
+        inside = real.rstrip("/") + "/"
+        linked = [each for each in self._unsure if each not in self._unlinked]
+        if any(each.startswith(inside) for each in (*self._links, *linked)) or inside.startswith(tuple(linked)):
+            return True
+        tree = self.tree(real, 0.05)
+        out = (link for link in tree.links if self._is_way_out(link, real))
+        is_whole = tree.complete and len(tree.links) < MOST_KEPT_LINKS
+        return not is_whole or any(not for_directories or self.is_directory(link) for link in out)
+
+    def _may_be_made_link(self, place: str) -> bool:
+        """True if a command before may have made a link at a place."""
+        return place in self._links or any(
+            place.startswith(each) for each in self._unsure if each not in self._unlinked
+        )
+
+    @staticmethod
+    def _is_way_out(link: str, real: str) -> bool:
+        """True if a link on the disk leads out of a directory."""
+        inside = real.rstrip("/") + "/"
+        return host_files.is_link(link) and not f"{host_files.realpath(link)}/".startswith(inside)
 
     def is_directory(self, path: str) -> bool:
         """True if there is a directory at that point."""

@@ -216,7 +216,7 @@ def _new_repository(step: Step, subcommand: str, rest: tuple[str | None, ...], c
         if where is not None:
             if found.kind == "absent":
                 changes.make_directory(step, found)
-            changes.fill(step, where, detail="with a repository")
+            changes.fill(step, where, detail="with a repository", may_lead_out=False)
     changes.git.append(GitEffect(subcommand=subcommand, target=printable(str(operands[0])) if operands else None))
 
 

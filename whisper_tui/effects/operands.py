@@ -20,12 +20,22 @@ class ParsedWords:
     """The options and operands of a GNU program, in any order."""
 
     def __init__(
-        self, words: Sequence[str | None], valued: str = "", long: Iterable[str] = (), attached: str = ""
+        self,
+        words: Sequence[str | None],
+        valued: str = "",
+        long: Iterable[str] = (),
+        attached: str = "",
+        known: Iterable[str] = (),
     ) -> None:
-        """`valued`: letters that take a value; `attached`: letters that take only an attached one."""
+        """Take words apart.
+
+        `valued`: letters that take a value; `long`: long options that take one; `attached`: letters that take only an
+        attached one; `known`: all options, if they are known.
+        """
         self.options: list[tuple[str, str | None]] = []
         self.operands: list[str | None] = []
         self._long = tuple(long)
+        self._flags = frozenset(known).difference(self._long)
         at, ended = 1, False
         while at < len(words):
             word = words[at]
@@ -41,11 +51,12 @@ class ParsedWords:
 
     def _long_option(self, word: str, following: Sequence[str | None]) -> int:
         name, equals, value = word[2:].partition("=")
-        full = next((each for each in self._long if each == name), None) or next(
-            (each for each in self._long if len(name) > 1 and each.startswith(name)), None
-        )
+        full = name if name in self._long else None
+        if full is None and (len(name) == 1 or name not in self._flags):
+            full = next((each for each in self._long if each.startswith(name)), None)
         if equals or full is None or not following:
-            self.options.append((full or name, value if equals else ""))
+            # `--r` is a beginning, not `-r`
+            self.options.append((full or (word[:3] if len(name) == 1 else name), value if equals else ""))
             return 0
         self.options.append((full, following[0]))
         return 1
@@ -63,24 +74,25 @@ class ParsedWords:
         return 0
 
     def has(self, *names: str) -> bool:
-        """True if one of these options is given; long ones also by a beginning of at least two letters."""
-        return any(self._is_one(given, names) for given, _ in self.options)
+        """True if one of these options is given; long ones also by a beginning."""
+        return any(self.is_one(given, names) for given, _ in self.options)
 
     def value(self, *names: str) -> str | None:
         """The last value of one of these options. None: it is not given, or only known when it runs."""
-        return next((value for given, value in reversed(self.options) if self._is_one(given, names)), None)
+        return next((value for given, value in reversed(self.options) if self.is_one(given, names)), None)
 
     def all(self, *names: str) -> list[str | None]:
         """All values of these options."""
-        return [value for given, value in self.options if self._is_one(given, names)]
+        return [value for given, value in self.options if self.is_one(given, names)]
 
-    def _is_one(self, given: str, names: Sequence[str]) -> bool:
+    def is_one(self, given: str, names: Sequence[str]) -> bool:
+        """True if an option, as it is given, is one of these."""
         return given in names or (given not in self._long and is_beginning(given, names))
 
 
 def is_beginning(given: str, names: Iterable[str]) -> bool:
-    """True if an option may be a beginning of one of these. One letter is an option of its own."""
-    return len(given) > 1 and any(name.startswith(given) for name in names)
+    """True if an option may be a beginning of one of these. A letter without dashes is an option of its own."""
+    return len(given) > 1 and any(len(name) > 1 and name.startswith(given.removeprefix("--")) for name in names)
 
 
 Handler = Callable[[Step, ParsedWords, Changes], None]
@@ -101,8 +113,8 @@ class Program(NamedTuple):
 
     def record(self, step: Step, changes: Changes) -> None:
         """Record what a command changes."""
-        args = ParsedWords(step.words, self.valued, self.long.split(), self.attached)
         known_names = frozenset(self.known.split())
+        args = ParsedWords(step.words, self.valued, self.long.split(), self.attached, known_names)
         for given, _ in args.options if known_names else ():
             if given not in known_names and not is_beginning(given, known_names):
                 changes.unknown(step, "files", f"what its option {given} changes is not known")

@@ -15,6 +15,7 @@ from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import DEEPEST, unwrap
+from whisper_tui.policy.commands.wrapper_directories import runs_elsewhere
 from whisper_tui.policy.commands.wrappers import (
     SET_BY_THE_SHELL,
     SETS_INSIDE,
@@ -50,8 +51,6 @@ _HOME_BEHIND_SIGN = re.compile(r"[A-Za-z_]\w*\+?=(?:.*:)?~", re.DOTALL)
 """The beginning of a word in which bash expands `~` as in an assignment; other shells leave it."""
 _SUBSHELL_FUNCTION = re.compile(r"\(\s*\)\s*\(")
 _SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
-_MOVES = frozenset({"-C", "--chdir", "-D", "-i", "--login", "-l", "-", "-R", "--chroot"})
-"""Options of env, sudo and su after which the command runs in another directory."""
 
 
 class OpenedFile(NamedTuple):
@@ -337,8 +336,7 @@ class TextWalk:
         runs = bool(unwrapped.commands or unwrapped.texts)
         yield _changed(step, wraps=runs and not unwrapped.has_own_effect, opaque=unwrapped.opaque)
         name = step.name or ""
-        moved = name in {"env", "sudo", "su", "doas", "chroot", "systemd-run"} and not _MOVES.isdisjoint(step.words)
-        directory = None if moved or name == "chroot" else step.directory
+        directory = None if runs_elsewhere(step.words) else step.directory
         through = (*step.through, name)
         environment = dict(step.environment)
         environment.update(_pairs(unwrapped.assignments))

@@ -24,7 +24,8 @@ def _tar(step: Step, args: ParsedWords, changes: Changes) -> None:
         into = args.value("C", "directory") if args.has("C", "directory") else "."
         found = changes.find(step, into)
         if found is not None and found.kind == "directory":
-            changes.fill(step, found, detail=f"from {archive}" if archive else "")
+            leads_out = changes.view.has_way_out(found.real, for_directories=True)
+            changes.fill(step, found, detail=f"from {archive}" if archive else "", may_lead_out=leads_out)
         if args.has("P", "absolute-names"):
             changes.unknown(step, "files", "with -P an archive may hold files of any directory")
     elif args.has("c", "create", "r", "append", "u", "update", "A", "concatenate") and archive != "-":
@@ -48,7 +49,8 @@ def _unzip(step: Step, args: ParsedWords, changes: Changes) -> None:
         return
     if found.kind == "absent":
         changes.make_directory(step, found)
-    changes.fill(step, found, detail=f"from {args.operands[0]}")
+    leads_out = changes.view.has_way_out(found.real, for_directories=True)
+    changes.fill(step, found, detail=f"from {args.operands[0]}", may_lead_out=leads_out)
 
 
 def _zip(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -128,7 +130,10 @@ def _wget(step: Step, args: ParsedWords, changes: Changes) -> None:
             changes.write(step, found, None, why="it is downloaded")
     if args.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file", "x", "force-directories"):
         for found in find_targets(step, [base], changes):
-            changes.fill(step, found, detail="with what it downloads", only_if="the server answers")
+            leads_out = changes.view.has_way_out(found.real)
+            changes.fill(
+                step, found, detail="with what it downloads", only_if="the server answers", may_lead_out=leads_out
+            )
     elif not written and not args.has("spider"):
         _downloads(step, args.operands, base, changes)
     if any(word is None or word.startswith("https:") for word in args.operands):
@@ -157,9 +162,13 @@ def _rsync(step: Step, args: ParsedWords, changes: Changes) -> None:
     if target in remote and target is not None:
         return
     found = changes.find(step, target)
+    if found is not None and found.kind != "directory":
+        # It takes the place of a link that leads to no directory.
+        found = changes.find(step, target, follow=False)
     if found is None:
         return
-    changes.fill(step, found, detail=f"with {args.operands[0] or 'files that are only known when it runs'}")
+    source = args.operands[0] or "files that are only known when it runs"
+    changes.fill(step, found, detail=f"with {source}", may_lead_out=False)
     if any(given.startswith("del") for given, _ in args.options):
         changes.unknown(step, "files", f"files below {found.path} that the source lacks are deleted")
     if args.has("remove-source-files"):
@@ -179,7 +188,9 @@ def _scp(step: Step, args: ParsedWords, changes: Changes) -> None:
     elif not is_remote(target):
         for found in find_targets(step, [target], changes):
             if found.kind == "directory":
-                changes.fill(step, found, detail="with what it copies", only_if="the other machine has it")
+                leads_out = changes.view.has_way_out(found.real)
+                only_if = "the other machine has it"
+                changes.fill(step, found, detail="with what it copies", only_if=only_if, may_lead_out=leads_out)
             else:
                 changes.write(step, found, None, why="it is copied from another machine", only_if="the machine has it")
 
@@ -195,7 +206,7 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
     place = os.path.dirname(template) or "." if template and not args.has("p", "tmpdir", "t") else base
     for found in find_targets(step, [place], changes):
         what = "directory" if args.has("d", "directory") else "file"
-        changes.fill(step, found, detail=f"with a new {what} of a random name")
+        changes.fill(step, found, detail=f"with a new {what} of a random name", may_lead_out=False)
 
 
 TRANSFERS: Mapping[str, Program] = {

@@ -27,6 +27,9 @@ _NEVER_OPENED = ("/proc", "/sys", "/dev")
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """Flags of every file that is read: without O_NONBLOCK a FIFO that was put there would wait for its writer."""
 
+MOST_KEPT_LINKS = 2_000
+"""Links below a path that are named."""
+
 MOST_KEPT = 20_000
 """Names of files below one path that are kept for git."""
 
@@ -39,6 +42,13 @@ class Tree(NamedTuple):
     complete: bool
     names: tuple[str, ...]
     """Real paths of the files, as many as were kept."""
+    links: tuple[str, ...] = ()
+    """Real paths of the symbolic links, at most `MOST_KEPT_LINKS`."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if every file is named."""
+        return self.complete and len(self.names) == self.files
 
 
 class HostFiles(Protocol):
@@ -175,16 +185,19 @@ class LocalFiles:
         ends = time.monotonic() + seconds
         files = size = 0
         names: list[str] = []
+        links: list[str] = []
         for found, status in _walk(path):
             # An unreadable directory may hold any number.
             if time.monotonic() > ends or status is None:
-                return Tree(files, size, False, tuple(names))
+                return Tree(files, size, False, tuple(names), tuple(links))
             if not modes.S_ISDIR(status.st_mode):
                 files += 1
                 size += status.st_size
                 if len(names) < MOST_KEPT:
                     names.append(found)
-        return Tree(files, size, True, tuple(names))
+                if modes.S_ISLNK(status.st_mode) and len(links) < MOST_KEPT_LINKS:
+                    links.append(found)
+        return Tree(files, size, True, tuple(names), tuple(links))
 
     @staticmethod
     def home() -> str:

@@ -246,8 +246,8 @@ async def test_an_answer_that_no_file_has_is_refused(threads: ThreadPoolExecutor
         ("read", [None]),
         ("digest", ["g" * 32, 1]),
         ("digest", ["a" * 32, -1]),
-        ("tree", [1, 2, True, ["relative"]]),
-        ("tree", [-1, 2, True, []]),
+        ("tree", [1, 2, True, ["relative"], []]),
+        ("tree", [-1, 2, True, [], []]),
         ("tree", [1, 2]),
     ],
 )

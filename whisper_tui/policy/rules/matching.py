@@ -9,7 +9,7 @@ from itertools import product, takewhile
 
 from whisper_tui.model.call import Command, CommandSpec
 from whisper_tui.model.verdict import READ_ONLY_RULE, Resolved
-from whisper_tui.policy.commands.argv import Danger, parse_git, program_name, without_directory
+from whisper_tui.policy.commands.argv import Danger, long_option, parse_git, program_name, without_directory
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, needs_no_sandbox, only_reads
 from whisper_tui.policy.commands.read_only_programs import reads_submodules
 from whisper_tui.policy.commands.readings import find_words, read_words
@@ -36,7 +36,9 @@ from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import CommandView, Question, agreed, view
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_ELSEWHERE = frozenset({"-C", "--git-dir", "--work-tree", "--prefix", "--directory", "--chdir", "--cwd"})
+_ELSEWHERE = ("git-dir", "work-tree", "prefix", "directory", "chdir", "cwd")
+"""Long options, like `-C`, that make relative paths mean another directory."""
+_LETTERS = re.compile(r"\A-\w+")
 
 
 def applies(effect: Effect, rule: Rule, question: Question, tools: Iterable[str] = ()) -> bool:
@@ -314,13 +316,13 @@ def _names(rule: Rule, command: PlainCommand) -> bool:
 
 def stays_inside(words: Sequence[str], directory: str) -> bool:
     """True if no word of a command leads outside a directory."""
-    # options such as -C make relative paths mean another directory
-    if words[0] in {"cd", "pushd", "popd"} or any(word.partition("=")[0] in _ELSEWHERE for word in words):
+    moved = any(word.startswith("-C") or long_option(word, *_ELSEWHERE) for word in words)
+    if moved or words[0] in {"cd", "pushd", "popd"}:
         return False
     root = directory.rstrip("/") + "/"
     for word in words[1:]:
-        # `--output=/etc/x` holds a path behind the sign
-        path = word.rpartition("=")[2]
+        # `--output=/etc/x` holds a path behind the sign, `-o/etc/x` behind letters
+        path = _LETTERS.sub("", word.rpartition("=")[2])
         if ".." in path.split("/") or "://" in path:
             return False
         if path.startswith("/") and not (path + "/").startswith(root) and path != "/dev/null":

@@ -69,7 +69,7 @@ def _answer(kind: str, path: str, *more: int) -> tuple[Any, int]:
         case "tree":
             found = THIS_MACHINE.tree(path, TREE_S)
             names = found.names[:MOST_NAMES]
-            return [found.files, found.bytes, found.complete, names], sum(map(len, names))
+            return [found.files, found.bytes, found.complete, names, found.links], sum(map(len, names + found.links))
         case _:
             raise ValueError(f"no question is called {kind!r}")
 

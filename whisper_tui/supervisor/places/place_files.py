@@ -303,8 +303,9 @@ def _checked(question: Question, wrapped: Any) -> Any:
             case "digest":
                 return value and (_matching(_DIGEST, value[0]), _size(value[1]))
             case _:
-                files, size, complete, names = value
-                return _size(files), _size(size), bool(complete), tuple(_path(name) for name in names[:MOST_NAMES])
+                files, size, complete, *some = value
+                names, links = (tuple(_path(name) for name in each[:MOST_NAMES]) for each in some)
+                return _size(files), _size(size), bool(complete), names, links
     except (TypeError, ValueError, KeyError, IndexError, OverflowError, binascii.Error):
         raise BadAnswer(f"its answer about {visible(str(question[1]))} cannot be read") from None
 
