@@ -12,6 +12,7 @@ from whisper_tui.model.call import (
     CallRequest,
     ClientInfo,
     CommandSpec,
+    FileEdits,
     FileVersions,
     Session,
     SessionHello,
@@ -54,6 +55,7 @@ from whisper_tui.model.event import (
     Paused,
     PreviewStarted,
     Resumed,
+    Reviewed,
     RulesChanged,
     SessionClosed,
     SessionDescribed,
@@ -355,6 +357,9 @@ class InMemorySupervisor(PlayedWorld, Supervision):
     ) -> None:
         """Record an undo; nothing is written. It is refused if the test has set conflicts."""
         self.check()
+        if isinstance(self.known(call_id).spec.command, FileEdits):
+            await self.revert_edit(call_id, by)
+            return
         page = self.preview_pages.get(call_id)
         if all_but and page is not None:
             paths = tuple(change.path for change in page.changes if change.path not in paths)
@@ -378,6 +383,11 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         said = UnaskedLevel(level=level, until=until) if level is not None else None
         self.happen(UnaskedSet(at=self.clock(), session_id=session_id, level=said, by=by))
+
+    async def mark_reviewed(self, until: float, by: Decider) -> None:
+        """Record a review."""
+        self.check()
+        self.happen(Reviewed(at=self.clock(), until=until, by=by))
 
     async def rule_files(self) -> tuple[RulesChanged, ...]:
         """Return no rule files."""

@@ -37,6 +37,7 @@ from whisper_tui.model.event import (
     PreviewEnded,
     PreviewStarted,
     Resumed,
+    Reviewed,
     RulesChanged,
     SessionClosed,
     SessionDescribed,
@@ -272,6 +273,7 @@ def one_of_each() -> tuple[Event, ...]:
         AlarmRaised(at=7.291, call_id="2", alarm=Alarm(kind="replaced", approved="make test", ran="make clean")),
         EditModeSet(at=7.295, session_id="s1", mode="ask", by=HUMAN),
         UnaskedSet(at=7.296, session_id="s1", level=UnaskedLevel(level="workspace", until=8.5), by=HUMAN),
+        Reviewed(at=7.298, until=7.2, by=HUMAN),
         UnaskedSet(at=7.297, level=UnaskedLevel(level="reading"), by=HUMAN),
         SessionClosed(at=7.3, session_id="s1", why="it left"),
     )

@@ -1,7 +1,14 @@
-"""One key sets how much runs unasked, and the header and the card of the session say it."""
+"""One key sets how much runs unasked, another shows what that has changed, and the header says both."""
+
+from pathlib import Path
 
 from tests.tui.cockpit import open_cockpit
-from tests.tui.scenes import workday
+from tests.tui.scenes import Scenario, workday
+from tests.tui.test_edits_on_the_card import editing
+from whisper_tui.model.call import WriteFile
+from whisper_tui.model.decision import Approve, Decider
+from whisper_tui.model.ending import HandedOver
+from whisper_tui.model.event import Decided, Finished
 
 
 async def test_a_level_is_chosen_for_the_session_of_the_call_and_stands_on_its_card() -> None:
@@ -35,3 +42,39 @@ async def test_leaving_the_dialog_sets_nothing() -> None:
         await cockpit.press("left_parenthesis", "escape")
         await cockpit.until(lambda: len(cockpit.app.screen_stack) == 1)
         assert scenario.supervisor.board.unasked is None
+
+
+def changed(scenario: Scenario) -> str:
+    """An edit that a rule has let its agent make."""
+    at, call_id = scenario.clock(), next(iter(scenario.supervisor.board.waiting))
+    by = Decider(surface="rule", who="built-in: edits in the workspace")
+    scenario.supervisor.happen(
+        Decided(at=at, call_id=call_id, decision=Approve(), by=by),
+        Finished(at=at, call_id=call_id, ending=HandedOver()),
+    )
+    return call_id
+
+
+async def test_what_was_changed_unasked_is_counted_shown_and_marked_as_seen(tmp_path: Path) -> None:
+    scenario = editing(tmp_path, WriteFile(path=str(tmp_path / "app.py"), content="x\n"))
+    call_id = changed(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.sees("1 to review")
+        await cockpit.press("right_parenthesis")
+        await cockpit.sees("1 call of 1 session changed files, and nobody was asked.")
+        await cockpit.sees("app.py")
+        await cockpit.press("enter")
+        await cockpit.until(lambda: not scenario.supervisor.board.unreviewed)
+        assert cockpit.record(call_id).reverted_by is None
+
+
+async def test_a_chosen_call_is_taken_back_and_nothing_is_marked_by_mistake(tmp_path: Path) -> None:
+    scenario = editing(tmp_path, WriteFile(path=str(tmp_path / "app.py"), content="x\n"))
+    call_id = changed(scenario)
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.press("right_parenthesis", "space", "enter")
+        await cockpit.sees("Calls are chosen")
+        assert list(scenario.supervisor.board.unreviewed) == [call_id]
+        await cockpit.press("ctrl+s")
+        await cockpit.sees("1 call taken back.")
+        await cockpit.until(lambda: not scenario.supervisor.board.unreviewed)

@@ -73,7 +73,7 @@ Run = Callable[[Options], int]
 
 GROUPS = {
     "Decide": (
-        *("list", "preview", "approve", "deny", "undo", "start", "signal", "kill", "pause"),
+        *("list", "preview", "approve", "deny", "undo", "review", "start", "signal", "kill", "pause"),
         *("resume", "approvals", "revoke", "revert"),
     ),
     "Inspect": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),

@@ -416,6 +416,13 @@ class Supervision(Protocol):
         """
         ...
 
+    async def mark_reviewed(self, until: float, by: Decider) -> None:
+        """Note that a human has looked at what calls have changed unasked that had ended by then.
+
+        `until`: seconds since the epoch.
+        """
+        ...
+
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""
         ...

@@ -34,6 +34,7 @@ from whisper_tui.model.event import (
     PreviewEnded,
     PreviewStarted,
     Resumed,
+    Reviewed,
     RulesChanged,
     SessionClosed,
     SessionDescribed,
@@ -283,6 +284,10 @@ class Board:
         """Time and author of the pause in force. None: nothing is paused."""
         self.unasked: UnaskedLevel | None = None
         """How much runs unasked in sessions for which nothing is said. None: as the rules say."""
+        self.reviewed_until = 0.0
+        """Up to this end of a call, a human has looked at what was changed unasked, in seconds since the epoch."""
+        self.unreviewed: dict[str, None] = {}
+        """Ids of the calls that have changed files unasked since then, of those that are here."""
         self.refused: deque[AttemptRefused] = deque(maxlen=REFUSED_KEPT)
         """Refused attempts to decide, oldest first."""
         self.rules: dict[str, RulesChanged] = {}
@@ -342,6 +347,10 @@ class Board:
                 self.refused.append(event)
             case RulesChanged():
                 self.rules[event.path] = event
+            case Reviewed(until=until):
+                self.reviewed_until = max(self.reviewed_until, until)
+                for call_id in tuple(self.unreviewed):
+                    self._note_review(self.calls[call_id])
             case EditReverted() | UndoStarted() | UndoEnded() | AlarmRaised() if event.call_id not in self.calls:
                 pass  # These can come long after the call, which the journal knows.
             case Submitted():
@@ -470,6 +479,12 @@ class Board:
                 self._meet(record.call)
         elif before is None or before.is_open:
             self._settle(record)
+        if isinstance(record.state, Ended) and record.id in self.calls:
+            self._note_review(record)
+
+    def _note_review(self, record: CallRecord) -> None:
+        ended = record.state.at if isinstance(record.state, Ended) else 0.0
+        _list(self.unreviewed, record.id, belongs=record.changed_unasked and ended > self.reviewed_until)
 
     def _note_preview(self, record: CallRecord) -> None:
         """Keep the lists of previews."""
@@ -509,8 +524,8 @@ class Board:
         del self.calls[call_id]
         self._weight -= taken
         self._idle.call_went(session_id)
-        self.ticketed.pop(call_id, None)
-        self.deduplicated.pop(call_id, None)
+        for ids in (self.ticketed, self.deduplicated, self.unreviewed):
+            ids.pop(call_id, None)
 
     def _shelf(self, record: CallRecord) -> dict[str, None] | None:
         match record.state:

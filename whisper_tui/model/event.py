@@ -94,6 +94,15 @@ class UnaskedSet(Fact):
     by: Decider
 
 
+class Reviewed(Fact):
+    """A human has looked at what calls have changed that nobody was asked about."""
+
+    kind: Literal["reviewed"] = "reviewed"
+    until: float
+    """Seconds since the epoch: those that had ended by then."""
+    by: Decider
+
+
 class EditModeSet(Fact):
     """Of earlier versions: a human has said how the edits of a session are judged from now on."""
 
@@ -413,7 +422,7 @@ GrantEvent = Granted | GrantUsed | GrantRevoked
 DenialEvent = DenialAdded | DenialLifted
 PauseEvent = Paused | Resumed
 
-AnyEvent = CallEvent | SessionEvent | GrantEvent | DenialEvent | PauseEvent | AttemptRefused | RulesChanged
+AnyEvent = CallEvent | SessionEvent | GrantEvent | DenialEvent | PauseEvent | AttemptRefused | RulesChanged | Reviewed
 Event = Annotated[AnyEvent, Field(discriminator="kind")]
 
 # Building the adapters takes long, so there is one of each for the whole process, built when it is used first.

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall, digest
+from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, ToolCall, digest
 from whisper_tui.model.decision import Approve, Decider, Decision
-from whisper_tui.model.ending import Ending, Exited, FailedToStart, Signalled
+from whisper_tui.model.ending import Ending, Exited, FailedToStart, HandedOver, Signalled
 from whisper_tui.model.preview import ChangedFiles, KeepsChanges, Preview, Undo
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -238,6 +238,16 @@ class CallRecord(Value):
         if self.verdict is None or not self.verdict.held_back:
             return False
         return self.preview is None or (self.preview.report is None and not self.preview.dropped)
+
+    @property
+    def changed_unasked(self) -> bool:
+        """True if it has ended and changed files although nobody was asked about it, and that is not taken back."""
+        if not isinstance(self.state, Ended) or self.decided_by is None or self.decided_by_human:
+            return False
+        if isinstance(self.spec.command, FileEdits):
+            return isinstance(self.state.ending, HandedOver) and self.reverted_by is None
+        taken_back = self.undo is not None and self.undo.done and self.undo.direction == "undo" and not self.undo.paths
+        return self.state.changed is not None and self.state.changed.counts.all > 0 and not taken_back
 
     @property
     def edited(self) -> bool:

@@ -134,6 +134,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "preview_versions": "read the changed files of call {}",
         "undo": "undo call {}",
         "set_unasked": "change how much runs unasked",
+        "mark_reviewed": "mark changes as seen",
         "add_rule": "add a rule",
         "replace_rule": "change a rule",
         "try_rule": "try a rule on past calls",

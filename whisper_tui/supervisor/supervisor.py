@@ -26,6 +26,7 @@ from whisper_tui.model.event import (
     AttemptRefused,
     EditReverted,
     Event,
+    Reviewed,
     RulesChanged,
     Started,
     UnaskedSet,
@@ -314,6 +315,10 @@ class Supervisor:
         if session_id is not None or said != self._store.board.unasked:
             self._store.record(UnaskedSet(at=now, session_id=session_id, level=said, by=by), durable=True)
         self._parts.queue.judge_again(session_id)
+
+    async def mark_reviewed(self, until: float, by: Decider) -> None:
+        """Note that a human has looked at what calls have changed unasked that had ended by then."""
+        self._store.record(Reviewed(at=self._clock(), until=min(until, self._clock()), by=by), durable=True)
 
     async def revoke(self, grant_id: str, by: Decider) -> None:
         """Revoke a standing approval."""

@@ -36,6 +36,7 @@ from whisper_tui.model.event import (
     Granted,
     Paused,
     Resumed,
+    Reviewed,
     RulesChanged,
     SessionOpened,
     Spawned,
@@ -295,12 +296,18 @@ class FederatedHost:
                 change["path"] = self.name_of(path)
             case UnaskedSet(level=level):
                 change["level"] = self._level(level)
+            case Reviewed(until=until):
+                change["until"] = self._time(until)
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
         return event.model_copy(update=change)
 
     def _time(self, at: float | None) -> float | None:
         return at - self._ahead_s if at is not None else None
+
+    def theirs(self, at: float) -> float:
+        """Return our time as the machine counts it."""
+        return at + self._ahead_s
 
     def _session(self, session: Session) -> Session:
         times = {"opened_at": self._time(session.opened_at), "closed_at": self._time(session.closed_at)}
@@ -490,6 +497,11 @@ class Federation(Supervision):
     async def resume(self, by: Decider) -> None:
         """Resume all machines."""
         await self._everywhere("resume", by=by)
+
+    async def mark_reviewed(self, until: float, by: Decider) -> None:
+        """Note a review on all machines."""
+        for host, _ in await self._all("status", STATUS_S):
+            await host.ask("mark_reviewed", {"until": host.theirs(until), "by": by})
 
     async def report_presence(self, presence: Presence) -> None:
         """Report to all machines that are reached; the others notify as if nobody were there."""

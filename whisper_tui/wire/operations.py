@@ -186,6 +186,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.preview_versions, "decides"),
             _operation(Supervision.undo, "decides"),
             _operation(Supervision.set_unasked, "decides"),
+            _operation(Supervision.mark_reviewed, "decides"),
             _operation(Supervision.revoke, "decides"),
             _operation(Supervision.denials),
             _operation(Supervision.deny_for_session, "decides"),

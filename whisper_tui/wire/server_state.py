@@ -157,7 +157,7 @@ class ServerState:
                 await self._agents.note(session)
 
 
-RowKind = Literal["list", "ps", "history", "show", "approvals", "denials"]
+RowKind = Literal["list", "ps", "history", "show", "review", "approvals", "denials"]
 
 
 RowsAtOnce = Annotated[tuple[str, ...], Field(max_length=1000)]
@@ -230,6 +230,14 @@ class Rows:
                 return await self._call_rows(await self.open_calls(), shown)
             case "ps":
                 return await self._call_rows((*board.running, *board.unsettled), shown)
+            case "review":
+                records = tuple(board.calls[call_id] for call_id in board.unreviewed)
+                named = ((record, board.sessions.get(record.call.session_id)) for record in records)
+                return [
+                    call_details(shown(record), its_session)
+                    for record, its_session in named
+                    if session in {None, record.call.session_id, its_session.name if its_session else None}
+                ]
             case "show":
                 record = await self._supervision.record(call_id or "")
                 stall = (await self._supervision.stalls()).get(record.id, NO_STALL)

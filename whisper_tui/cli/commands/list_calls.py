@@ -222,10 +222,10 @@ def _age(row: Row) -> str:
 
 def _command(row: Row) -> str:
     place = f"@{row['place']} " if row.get("place") else ""
-    return place + _words_of(row) + (" (edited)" if row["asked"] else "")
+    return place + words_of(row) + (" (edited)" if row["asked"] else "")
 
 
-def _words_of(row: Row) -> str:
+def words_of(row: Row) -> str:
     """The command, or the edit or tool as in the cockpit's list."""
     function = row.get("function")
     if not row.get("edits") and not function:
@@ -365,7 +365,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["description"]:
         yield "description", row["description"]
     named = bool(row.get("edits") or row.get("function"))
-    yield "command", _words_of(row) if named else _command_in_full(row["command"])
+    yield "command", words_of(row) if named else _command_in_full(row["command"])
     if named and row.get("function"):
         yield "arguments", json.dumps(row["spec"]["command"]["arguments"], ensure_ascii=False, indent=2)
     for file in row.get("edits", ()):

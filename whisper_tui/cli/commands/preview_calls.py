@@ -221,7 +221,7 @@ def _undo(options: Options) -> int:
         _print_changes(changes)
         if options.dry_run:
             return DONE
-        _confirm(options)
+        confirm(options, f"whisper-tui undo {options.id} asks again")
         direction = "redo" if options.redo else "undo"
         more = {"all_but": True} if options.but else {}
         supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider(), **more)
@@ -233,8 +233,8 @@ def _is_named(change: dict[str, Any], paths: list[str]) -> bool:
     return any(change["path"] == path or change["path"].startswith(f"{path}/") for path in paths)
 
 
-def _confirm(options: Options) -> None:
-    """Ask on a terminal. Raises `Refused` unless it is confirmed."""
+def confirm(options: Options, again: str) -> None:
+    """Ask on a terminal. Raises `Refused` with the hint `again` unless it is confirmed."""
     if options.yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -242,4 +242,4 @@ def _confirm(options: Options) -> None:
     sys.stdout.write("Go on? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was taken back", hint=f"whisper-tui undo {options.id} asks again")
+        raise Refused("nothing was taken back", hint=again)

@@ -18,6 +18,7 @@ from whisper_tui.model.event import (
     Granted,
     Paused,
     Resumed,
+    Reviewed,
     RulesChanged,
     SessionOpened,
     UnaskedSet,
@@ -25,9 +26,9 @@ from whisper_tui.model.event import (
 from whisper_tui.supervisor.journal.damage import Damage, Read, UnreadableEvent
 from whisper_tui.supervisor.journal.sqlite_file import ChainCheck, Head, check_file, read_rows
 
-SESSION, GRANT, DENIAL, PAUSED, LEVEL = "session", "grant", "denial", "paused", "unasked"
-"""The highest numbers given out, the event of the pause in force (0: none is), and that of what runs unasked in all
-sessions."""
+SESSION, GRANT, DENIAL, PAUSED, LEVEL, REVIEW = "session", "grant", "denial", "paused", "unasked", "reviewed"
+"""The highest numbers given out, the event of the pause in force (0: none is), that of what runs unasked in all
+sessions, and that of the newest review."""
 _RULES, _NOTED, _DIGEST = "rules ", "unreadable ", "digest"
 
 
@@ -104,6 +105,8 @@ def counted(events: Iterable[Read]) -> dict[str, int]:
                 found[PAUSED] = 0
             case UnaskedSet(session_id=None):
                 found[LEVEL] = event.seq
+            case Reviewed():
+                found[REVIEW] = event.seq
             case RulesChanged():
                 found[_RULES + event.path] = event.seq
             case UnreadableEvent(call_id="", session_id=""):

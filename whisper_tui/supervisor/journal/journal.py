@@ -40,7 +40,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, SESSION, Counters
+from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, REVIEW, SESSION, Counters
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
@@ -273,6 +273,12 @@ class Journal:
             return tuple(self._select("e.seq = ?", seq))
         nothing = UnaskedLevel(level="nothing")
         return (UnaskedSet(seq=seq, at=self.damage.time_before(seq), level=nothing, by=BY_JOURNAL),)
+
+    def review(self) -> tuple[Event, ...]:
+        """The event of the newest review; empty if there is none, or if it cannot be read."""
+        with _reading(self._path):
+            seq = self._counters.value(REVIEW)
+        return tuple(self._select("e.seq = ?", seq)) if seq and self.damage.is_readable(seq) else ()
 
     def refused(self, newest: int) -> tuple[Event, ...]:
         """The newest refused attempts to decide, oldest first."""

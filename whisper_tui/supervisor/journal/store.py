@@ -480,7 +480,13 @@ class Store:
         """Yield what concerns no call: pause, level, refused attempts, rules, and sessions of interest."""
         sessions = sessions | self.journal.session_ids(SESSIONS_SHOWN)
         sessions |= {session.id for session in self.board.sessions.values() if session.closed_at is None}
-        told = (self.journal.pause(), self.journal.unasked(), self.journal.refused(REFUSED_KEPT), self.journal.rules())
+        told = (
+            self.journal.pause(),
+            self.journal.unasked(),
+            self.journal.review(),
+            self.journal.refused(REFUSED_KEPT),
+            self.journal.rules(),
+        )
         for source in (told, self.journal.events_of_sessions(sessions)):
             yield from filter(None, map(partial(_up_to, limit), source))
 

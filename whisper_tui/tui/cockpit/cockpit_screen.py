@@ -49,8 +49,8 @@ from whisper_tui.tui.commands.change_commands import HunkCommands, PreviewComman
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
-from whisper_tui.tui.commands.set_level import LevelCommands
 from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
+from whisper_tui.tui.commands.unasked_commands import UnaskedCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
@@ -124,7 +124,7 @@ class CockpitScreen(KeyedScreen):
             ConversationCommands(self),
             SignalCommands(self),
             *(HunkCommands(self), PreviewCommands(self, self.decisions, self.card)),
-            LevelCommands(self),
+            UnaskedCommands(self),
             RetryCommands(self),
             RerunCommands(self, self.decisions, self.card.revealed.conceals),
             NavigationCommands(self, COMMANDS, lambda: self.decisions.undoing.farewell, self._zoom.back),
@@ -384,6 +384,7 @@ class CockpitScreen(KeyedScreen):
             hushed=hushed,
             paused=paused,
             need_input=need_input,
+            unreviewed=len(board.unreviewed),
         )
         self.title = f"{self._roster.totals['waiting']} waiting" if self._follower.complete else "loading"
 

@@ -64,14 +64,18 @@ class StatusBar(LineView):
         hushed: str = "",
         paused: int = 0,
         need_input: int = 0,
+        unreviewed: int = 0,
     ) -> None:
         """Draw new numbers, which are not all yet unless `complete`.
 
-        `hushed`: why notifications are off, if they are; `paused`: how many runs are paused.
+        `hushed`: why notifications are off, if they are; `paused`: how many runs are paused; `unreviewed`: how many
+        calls have changed files unasked that nobody has looked at.
         """
         so_far = f"  {totals['waiting']:,} waiting so far" if totals["waiting"] else ""
         loading = (Span(f"  loading…{so_far}", "muted"),)
         numbers: Line = tuple(_numbers(totals, paused, need_input)) if complete else loading
+        if unreviewed and complete:
+            numbers = (*numbers, Span("  "), Span(f"✎ {unreviewed:,} to review", "behind"))
         hosts, reached = self.hosts, sum(1 for host in self.hosts if host.reached)
         state: Line = (Span("● connected", "good"),) if connected else (Span("○ not connected", "bad"),)
         if hosts and connected:

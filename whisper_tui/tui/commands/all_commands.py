@@ -20,8 +20,8 @@ from whisper_tui.tui.commands import (
     navigation,
     output_commands,
     run_commands,
-    set_level,
     several_calls,
+    unasked_commands,
     undo_approval,
 )
 from whisper_tui.tui.screens.command_screen import HISTORY, RULES, SETTINGS
@@ -33,7 +33,7 @@ DECIDE: tuple[Command, ...] = (
     *undo_approval.COMMANDS,
     *several_calls.MARKS,
     *navigation.CONVERSATION,
-    *set_level.LEVEL,
+    *unasked_commands.COMMANDS,
 )
 RUN = (*run_commands.INPUT, *run_commands.SIGNALS, *run_commands.AGAIN, *run_commands.LEFT_BEHIND)
 COCKPIT = (*navigation.SCREENS, *follower.TAKEOVER, *navigation.GENERAL)

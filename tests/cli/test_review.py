@@ -1,0 +1,45 @@
+"""`whisper-tui review`: what was changed unasked, by call and by file, marked as seen or taken back."""
+
+import json
+
+import pytest
+
+from tests.outside import needs_overlays, outside_only
+
+pytestmark = [outside_only, needs_overlays]
+
+
+@pytest.fixture
+def changed(instance):
+    """An instance in which two calls have changed files unasked."""
+    (instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
+    for command in ("echo one > a.txt", "echo two >> a.txt; echo > b.txt"):
+        arguments = json.dumps({"command": command, "description": "a step"})
+        assert instance.run("call", "run_shell_command", arguments).returncode == 0
+    return instance
+
+
+def test_it_lists_them_and_marks_them_as_seen(changed):
+    told = changed.run("review").stdout
+    assert "2 calls changed files unasked" in told and "echo one > a.txt" in told and "a.txt" in told
+    assert [line.split()[1:] for line in changed.run("review", "--files").stdout.splitlines()] == [["1", "2"], ["2"]]
+    assert [row["id"] for row in json.loads(changed.run("review", "--json").stdout)] == ["1", "2"]
+    assert "Marked as seen" in changed.run("review", "--done").stdout
+    assert changed.run("review").stdout == "Nothing was changed unasked since the last review\n"
+
+
+def test_it_takes_all_back_the_newest_first(changed):
+    refused = changed.run("review", "--undo")
+    assert refused.returncode == 1 and "--yes" in refused.stderr
+    told = changed.run("review", "--undo", "--yes")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.index("Call 2: taken back") < told.stdout.index("Call 1: taken back")
+    assert list(changed.workspace.iterdir()) == []
+    assert changed.run("review").stdout == "Nothing was changed unasked since the last review\n"
+
+
+def test_one_that_cannot_be_taken_back_does_not_keep_the_others(changed):
+    (changed.workspace / "b.txt").write_text("mine\n")
+    told = changed.run("review", "--undo", "--yes")
+    assert told.returncode == 1 and "call 2 was not taken back" in told.stderr.lower()
+    assert (changed.workspace / "b.txt").read_text() == "mine\n"

@@ -1,0 +1,105 @@
+"""`review`: what calls have changed that nobody was asked about, since a human has looked last."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from whisper_tui.cli.commands.approve import decider
+from whisper_tui.cli.commands.preview_calls import confirm
+from whisper_tui.cli.output_format import print_json
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, complain, minutes, supervisor_of
+from whisper_tui.model.errors import InvalidRequest, WhisperError
+from whisper_tui.model.text import visible
+
+if TYPE_CHECKING:
+    from whisper_tui.wire.light_client import LightClient
+
+Row = dict[str, Any]
+
+
+def add_review(verbs: Subcommands) -> None:
+    """Declare the subcommand."""
+    review = verbs.add(
+        "review",
+        "show what was changed unasked since you have looked last",
+        _review,
+        details="These are calls that rules, standing approvals or their effects allowed, and that changed files. "
+        "--done marks them as seen; --undo takes them back, the newest first. undo takes back one of them, or single "
+        "files.",
+    )
+    review.add_argument("--session", metavar="SESSION", help="only those of this session, by its name or id")
+    review.add_argument(
+        "--for", dest="minutes", type=minutes, metavar="TIME", help="only those of so long: 90m, 2h, 1d"
+    )
+    review.add_argument("--files", action="store_true", help="list the files, and the calls that changed each")
+    review.add_argument("--done", action="store_true", help="mark all of them as seen")
+    review.add_argument("--undo", action="store_true", help="take all of them back")
+    review.add_argument("--yes", action="store_true", help="do not ask")
+    review.add_argument("--json", action="store_true", help="print the calls as show --json does")
+
+
+def _review(options: Options) -> int:
+    if options.done and (options.session or options.minutes or options.undo):
+        raise InvalidRequest("--done is about all of them", hint="Use it alone")
+    with supervisor_of(options) as supervisor:
+        rows = supervisor.ask("rows", kind="review", session=options.session)
+        if options.minutes is not None:
+            rows = [row for row in rows if row["since"] > time.time() - options.minutes * 60]
+        if options.json:
+            print_json(rows)
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in (_by_file(rows) if options.files else _by_call(rows)))
+        if not rows:
+            return DONE
+        if options.undo:
+            return _undo(supervisor, rows, options)
+        if options.done:
+            supervisor.ask("mark_reviewed", until=max(row["since"] for row in rows), by=decider())
+            sys.stdout.write("Marked as seen\n")
+    return DONE
+
+
+def _undo(supervisor: "LightClient", rows: list[Row], options: Options) -> int:
+    """Take the calls back, the newest first. One that cannot be taken back does not keep the others."""
+    confirm(options, "whisper-tui review --undo asks again")
+    failed = 0
+    for row in sorted(rows, key=lambda row: row["since"], reverse=True):
+        try:
+            supervisor.ask("undo", call_id=row["id"], paths=(), direction="undo", by=decider())
+            sys.stdout.write(f"Call {visible(row['id'])}: taken back\n")
+        except WhisperError as error:
+            failed += 1
+            complain(f"call {visible(row['id'])} was not taken back: {error.sentence()}")
+    return REFUSED if failed else DONE
+
+
+def _by_call(rows: list[Row]) -> list[str]:
+    from whisper_tui.cli.commands.list_calls import words_of
+    from whisper_tui.model.preview import ChangedFiles
+    from whisper_tui.present.preview_text import changed_text
+    from whisper_tui.present.quantities import count, date_and_time
+
+    if not rows:
+        return ["Nothing was changed unasked since the last review"]
+    lines = [f"{count(len(rows), 'call')} changed files unasked since the last review:"]
+    for row in rows:
+        when, session = date_and_time(row["since"]), visible(row["session"])
+        lines.append(f"{visible(row['id'])}  {when}  {session}  {words_of(row)}")
+        if row["changed"] is not None:
+            lines.append(f"    {changed_text(ChangedFiles.model_validate(row['changed']), row['cwd'])}")
+        if row["not_undoable_because"]:
+            lines.append(f"    cannot be taken back: {visible(row['not_undoable_because'])}")
+    return lines
+
+
+def _by_file(rows: list[Row]) -> list[str]:
+    calls: dict[str, list[str]] = {}
+    for row in rows:
+        edited = [each["path"] for each in row["edits"]]
+        changed = row["changed"] or {}
+        for path in (*edited, *changed.get("paths", ())):
+            calls.setdefault(path, []).append(row["id"])
+        left = sum(changed.get("counts", {}).get(kind, 0) for kind in ("created", "changed", "deleted", "attributes"))
+        if (left := left - len(changed.get("paths", ()))) > 0:
+            calls.setdefault(f"{left:,} more files", []).append(row["id"])
+    return [f"{visible(path)}  {' '.join(map(visible, ids))}" for path, ids in sorted(calls.items())]
