@@ -4,9 +4,9 @@ from whisper_tui.model.call import Unasked, UnaskedLevel
 from whisper_tui.present.quantities import clock_time
 
 MEANING: dict[Unasked, str] = {
-    "nothing": "every call waits for you, unless a rule or a standing approval of yours allows it",
-    "reading": "commands that only read run at once; everything else waits",
-    "workspace": "also edits of ordinary files in the workspace, and commands that turn out to change nothing else",
+    "nothing": "every call waits, unless your own rules allow it",
+    "reading": "commands that only read run at once",
+    "workspace": "also edits, and commands that change only its files",
 }
 """The calls that each level lets run, as a clause."""
 SHORT: dict[Unasked, str] = {

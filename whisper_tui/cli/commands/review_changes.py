@@ -93,6 +93,8 @@ def _by_call(rows: list[Row]) -> list[str]:
 
 
 def _by_file(rows: list[Row]) -> list[str]:
+    from whisper_tui.present.quantities import count
+
     calls: dict[str, list[str]] = {}
     for row in rows:
         edited = [each["path"] for each in row["edits"]]
@@ -101,5 +103,5 @@ def _by_file(rows: list[Row]) -> list[str]:
             calls.setdefault(path, []).append(row["id"])
         left = sum(changed.get("counts", {}).get(kind, 0) for kind in ("created", "changed", "deleted", "attributes"))
         if (left := left - len(changed.get("paths", ()))) > 0:
-            calls.setdefault(f"{left:,} more files", []).append(row["id"])
+            calls.setdefault(count(left, "more file"), []).append(row["id"])
     return [f"{visible(path)}  {' '.join(map(visible, ids))}" for path, ids in sorted(calls.items())]
