@@ -1,5 +1,6 @@
 """What an edit makes of files: computed from its changes and the disk, without writing anything."""
 
+import codecs
 import hashlib
 import json
 import os
@@ -195,6 +196,41 @@ def test_a_file_in_another_encoding_is_compared_as_text(file: Path, encoding: st
     changes = (WriteFile(path=str(file), content="straße\n"),)
     (shown,) = versions(changes, look(file.parent, *changes))
     assert (shown.old, shown.new, shown.not_shown) == ("straße\nzwei\n", "straße\n", "")
+
+
+def in_encoding(text: str, encoding: str) -> bytes:
+    """The text as programs write it, with a byte order mark where the encoding has one."""
+    marks = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE, "utf-32-le": codecs.BOM_UTF32_LE}
+    return marks.get(encoding, b"") + text.encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig"])
+def test_a_part_of_a_file_in_another_encoding_is_replaced_in_it(file: Path, encoding: str):
+    file.write_bytes(in_encoding("straße\r\nzwei\r\ndrei\r\n", encoding))
+    replaced = ReplaceText(path=str(file), old="zwei\n", new="größer\n2\n")
+    patch = PatchFile(path=str(file), hunks=(Hunk(lines=(" straße\r", "-zwei\r", "+größer\r", "+2\r")),))
+    if encoding == "utf-8-sig":
+        patch = PatchFile(path=str(file), hunks=(Hunk(lines=("-zwei\r", "+größer\r", "+2\r")),))
+    for change in (replaced, patch):
+        (found,) = look(file.parent, change)
+        assert found.problem == "" and (found.added, found.removed, found.binary) == (2, 1, False)
+        assert found.after == sha(in_encoding("straße\r\ngrößer\r\n2\r\ndrei\r\n", encoding))
+        (shown,) = versions((change,), (found,))
+        assert shown.old is not None and shown.old.endswith("straße\r\nzwei\r\ndrei\r\n")
+        assert shown.new is not None and shown.new.endswith("straße\r\ngrößer\r\n2\r\ndrei\r\n")
+
+
+def test_a_character_that_the_encoding_does_not_have_makes_the_result_unknown(file: Path):
+    file.write_bytes("straße\n".encode("latin-1"))
+    (found,) = look(file.parent, ReplaceText(path=str(file), old="e\n", new="€\n"))
+    assert (found.after, found.problem) == (None, "the encoding of the file has no '€'")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfea\0\0\xd8", b"\xff\xfea", b"caf\xe9\0"])
+def test_what_is_no_text_in_any_encoding_has_no_known_result(file: Path, data: bytes):
+    file.write_bytes(data)
+    (found,) = look(file.parent, ReplaceText(path=str(file), old="a", new="b"))
+    assert found.problem == "the content is not UTF-8 text"
 
 
 def test_a_fifo_is_never_waited_for(tmp_path: Path):

@@ -1,5 +1,6 @@
 """Edits that agents make once they are approved: judged by the files as they are, kept, and taken back."""
 
+import codecs
 import errno
 import hashlib
 import os
@@ -215,6 +216,65 @@ async def test_an_edit_of_several_files_is_taken_back_whole_or_not_at_all(
     await bench.supervisor.revert_edit(call_id, HUMAN)
     assert not new.exists()
     assert file.read_text() == "one\ntwo\n"
+
+
+OLD, NEW = "straße\r\nzwei\r\n", "straße\r\n2 größer\r\n"
+LE, BE = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+PROGRAMS = {
+    "keeps UTF-16": (LE + OLD.encode("utf-16-le"), LE + NEW.encode("utf-16-le")),
+    "keeps UTF-16, big-endian": (BE + OLD.encode("utf-16-be"), BE + NEW.encode("utf-16-be")),
+    "keeps Latin-1": (OLD.encode("latin-1"), NEW.encode("latin-1")),
+    "writes UTF-8": (LE + OLD.encode("utf-16-le"), NEW.encode()),
+    "writes Latin-1 as UTF-8": (OLD.encode("latin-1"), NEW.encode()),
+    "loses letters": (OLD.encode("latin-1"), "stra\ufffde\r\n2 größer\r\n".encode()),
+}
+"""What an agent's program makes of a file that is not in UTF-8."""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_an_edit_of_a_file_in_another_encoding_is_undone_to_the_byte(
+    bench: Bench, session: str, file: Path, program: str
+) -> None:
+    before, after = PROGRAMS[program]
+    file.write_bytes(before)
+    call_id = await submit(bench, session, ReplaceText(path=str(file), old="zwei", new="2 größer"))
+    await make(bench, call_id)
+    (shown,) = await bench.supervisor.file_versions(call_id)
+    assert shown.now == "as_before"
+    file.write_bytes(after)
+    (shown,) = await bench.supervisor.file_versions(call_id)
+    assert (shown.old, shown.new, shown.now) == (OLD, NEW, "as_approved")
+    file.write_bytes(after + b"x")
+    with pytest.raises(Refused, match="not as the edit left it"):
+        await bench.supervisor.revert_edit(call_id, HUMAN)
+    file.write_bytes(after)
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("after", [LE + NEW.encode("utf-16-le"), NEW.encode("utf-16-le"), NEW.encode()])
+async def test_a_whole_new_content_of_a_file_in_another_encoding_is_undone_to_the_byte(
+    bench: Bench, session: str, file: Path, after: bytes
+) -> None:
+    before = LE + OLD.encode("utf-16-le")
+    file.write_bytes(before)
+    call_id = await submit(bench, session, WriteFile(path=str(file), content=NEW))
+    await make(bench, call_id)
+    file.write_bytes(after)
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_bytes() == before
+
+
+async def test_an_edit_of_what_is_no_text_is_undone_where_its_program_reads_it_as_utf_8(
+    bench: Bench, session: str, file: Path
+) -> None:
+    before = b"a\0\xff two"
+    file.write_bytes(before)
+    call_id = await submit(bench, session, ReplaceText(path=str(file), old="two", new="2"))
+    await make(bench, call_id)
+    file.write_bytes("a\0\ufffd 2".encode())
+    await bench.supervisor.revert_edit(call_id, HUMAN)
+    assert file.read_bytes() == before
 
 
 async def test_an_undo_for_which_there_is_no_room_leaves_all_as_it_is_and_can_be_tried_again(

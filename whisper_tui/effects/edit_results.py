@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +43,67 @@ NO_FILE = "there is no such file"
 NOTEBOOK = "the agent's program writes the notebook in a form of its own"
 NOT_TEXT = "the content is not UTF-8 text"
 TWO_MEANINGS = "its path means another file where `..` follows a link"
+
+
+class Coding(NamedTuple):
+    """An encoding of text, with the byte order mark that a file begins with."""
+
+    name: str
+    mark: bytes = b""
+
+    def decode(self, data: bytes) -> str:
+        """Return a content as text. Raises `UnicodeDecodeError`."""
+        return data[len(self.mark) :].decode(self.name)
+
+    def encode(self, text: str) -> bytes:
+        """Return a text as content. Raises `UnicodeEncodeError`."""
+        return self.mark + text.encode(self.name)
+
+
+UTF_8 = Coding("utf-8")
+_LATIN_1 = Coding("latin-1")
+_MARKED = (
+    Coding("utf-32-le", codecs.BOM_UTF32_LE),
+    Coding("utf-32-be", codecs.BOM_UTF32_BE),
+    Coding("utf-16-le", codecs.BOM_UTF16_LE),
+    Coding("utf-16-be", codecs.BOM_UTF16_BE),
+)
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text in an encoding of one byte a character has."""
+
+
+def coding_of(data: bytes) -> Coding | None:
+    """Return the encoding of a content. None: it is no text."""
+    marked = next((each for each in _MARKED if data.startswith(each.mark)), None)
+    for coding in (UTF_8, *filter(None, (marked,))):
+        with suppress(UnicodeDecodeError):
+            if coding.encode(coding.decode(data)) == data:
+                return coding
+    # Each byte is one character. In other encodings of this kind some letters are others, but no line is.
+    return None if marked or _CONTROL.search(data) else _LATIN_1
+
+
+class Writing(NamedTuple):
+    """How a program treats a file that is not in UTF-8. Those of agents differ, and do not say what they do."""
+
+    reads_own: bool = True
+    """True if it reads the file in its encoding; else as UTF-8, with marks for what is none."""
+    keeps: bool = True
+    """True if it writes a part of the file in the encoding of the rest; else the whole in UTF-8."""
+    keeps_whole: bool = False
+    """True if a whole new content gets the encoding of the old one."""
+    marks: bool = True
+    """True if it then begins with a byte order mark as before."""
+
+
+LIKELY = Writing()
+"""What is shown and recorded as the result of an edit."""
+_OTHER_WAYS = (
+    Writing(keeps_whole=True),
+    Writing(keeps_whole=True, marks=False),
+    Writing(keeps=False),
+    Writing(reads_own=False, keeps=False),
+)
 
 
 class Content(NamedTuple):
@@ -121,8 +183,8 @@ def _has_two_meanings(path: str) -> bool:
     return ".." in path.split("/") and resolved_path(path) != resolved_path(os.path.normpath(path))
 
 
-def edited_paths(changes: Sequence[FileChange]) -> EditedPaths:
-    """Apply changes in their order, in memory alone."""
+def edited_paths(changes: Sequence[FileChange], writing: Writing = LIKELY) -> EditedPaths:
+    """Apply changes in their order, in memory alone. `writing`: how the program treats other encodings than UTF-8."""
     paths = EditedPaths()
     for change in changes:
         real = paths.look(change.path)
@@ -131,17 +193,17 @@ def edited_paths(changes: Sequence[FileChange]) -> EditedPaths:
         paths.brought[target] = paths.brought.get(target, "") + _brought_by(change)
         match change:
             case WriteFile(content=text):
-                paths.become(real, _encoded(text))
+                paths.become(real, _encoded(text, _coding_of_whole(before, writing)))
             case ReplaceText():
-                paths.become(real, _replaced(change, before))
+                paths.become(real, _replaced(change, before, writing))
             case DeleteFile():
                 paths.become(real, ABSENT if before.data is not None or before.unknown else Content(None, NO_FILE))
             case EditCell():
                 paths.become(real, Content(None, NOTEBOOK))
             case PatchFile(move_to=None):
-                paths.become(real, _patched(change, before))
+                paths.become(real, _patched(change, before, writing))
             case PatchFile():
-                paths.become(target, _patched(change, before))
+                paths.become(target, _patched(change, before, writing))
                 if target != real:
                     paths.moved_from[target] = real
                     paths.become(real, ABSENT)
@@ -159,11 +221,36 @@ def _brought_by(change: FileChange) -> str:
             return "".join(line for hunk in hunks for line in hunk.lines if line[:1] == "+")
 
 
-def _encoded(text: str) -> Content:
+def other_results(changes: Sequence[FileChange], paths: EditedPaths) -> dict[str, list[str]]:
+    """Return, for files that are not in UTF-8, the digests of all contents that programs may have made of them."""
+    foreign = {
+        real
+        for real, facts in paths.before.items()
+        if facts.content.data is not None and coding_of(facts.content.data) != UTF_8
+    }
+    foreign |= {target for target, source in paths.moved_from.items() if source in foreign}
+    found: dict[str, list[str]] = {real: [] for real in foreign}
+    for writing in _OTHER_WAYS if foreign else ():
+        now = edited_paths(changes, writing).now
+        for real in foreign & now.keys():
+            found[real] += filter(None, (_digest(now[real].data),))
+    return found
+
+
+def _coding_of_whole(before: Content, writing: Writing) -> Coding:
+    """Return the encoding of a whole new content."""
+    own = coding_of(before.data or b"")
+    if not writing.keeps_whole or own is None:
+        return UTF_8
+    return own if writing.marks else own._replace(mark=b"")
+
+
+def _encoded(text: str, coding: Coding = UTF_8) -> Content:
     try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        return Content(None, NOT_TEXT)
+        data = coding.encode(text)
+    except UnicodeEncodeError as error:
+        lacks = f"the encoding of the file has no {text[error.start]!r}" if coding == _LATIN_1 else NOT_TEXT
+        return Content(None, lacks)
     return Content(data) if len(data) <= LARGEST_EDITED else Content(None, f"it is larger than {_limit()}")
 
 
@@ -172,22 +259,29 @@ def _limit() -> str:
 
 
 def _text(content: Content) -> tuple[str, str]:
-    """Return a content as text, or why that is not possible."""
+    """Return a content as text, also in another encoding than UTF-8, or why that is not possible."""
     if content.unknown:
         return "", content.unknown
-    try:
-        return (content.data or b"").decode(), ""
-    except UnicodeDecodeError:
-        return "", NOT_TEXT
+    coding = coding_of(content.data or b"")
+    return ("", NOT_TEXT) if coding is None else (coding.decode(content.data or b""), "")
 
 
-def _replaced(change: ReplaceText, before: Content) -> Content:
-    text, why = _text(before)
+def _read(content: Content, writing: Writing) -> tuple[str, Coding, str]:
+    """Return a content as a program reads it, the encoding in which it writes it, or why it cannot be read."""
+    if not writing.reads_own and not content.unknown:
+        return (content.data or b"").decode(errors="replace"), UTF_8, ""
+    text, why = _text(content)
+    own = coding_of(content.data or b"")
+    return text, own if own is not None and writing.keeps else UTF_8, why
+
+
+def _replaced(change: ReplaceText, before: Content, writing: Writing) -> Content:
+    text, coding, why = _read(before, writing)
     if why:
         return Content(None, why)
     if not change.old:
         # Programs create a file in this way, and refuse to do it with one that has content.
-        return _encoded(change.new) if not text else Content(None, "the text to be replaced is empty")
+        return _encoded(change.new, coding) if not text else Content(None, "the text to be replaced is empty")
     if before.data is None:
         return Content(None, NO_FILE)
     old, new = change.old, change.new
@@ -199,11 +293,11 @@ def _replaced(change: ReplaceText, before: Content) -> Content:
         return Content(None, "the text to be replaced is not in the file")
     if found > 1 and not change.every:
         return Content(None, f"the text to be replaced occurs {found:,} times")
-    return _encoded(text.replace(old, new) if change.every else text.replace(old, new, 1))
+    return _encoded(text.replace(old, new) if change.every else text.replace(old, new, 1), coding)
 
 
-def _patched(change: PatchFile, before: Content) -> Content:
-    text, why = _text(before)
+def _patched(change: PatchFile, before: Content, writing: Writing) -> Content:
+    text, coding, why = _read(before, writing)
     if why:
         return Content(None, why)
     if before.data is None:
@@ -222,7 +316,7 @@ def _patched(change: PatchFile, before: Content) -> Content:
         start, end = place
         made += [*lines[at:start], *(line[1:] for line in hunk.lines if line[:1] in {" ", "+"})]
         at = end
-    return _encoded("".join(line + "\n" for line in (*made, *lines[at:])))
+    return _encoded("".join(line + "\n" for line in (*made, *lines[at:])), coding)
 
 
 def _place(lines: Sequence[str], hunk: Hunk, at: int) -> tuple[int, int] | None:
@@ -388,15 +482,12 @@ def _counts(old: Content, new: Content, is_late: Callable[[], bool]) -> tuple[in
     """Return how many lines are added and removed, and True if one of the contents is no text."""
     if old.unknown or new.unknown:
         return 0, 0, False
-    diff, _ = diff_of(old.data or b"", new.data or b"", is_late)
+    (before, unreadable), (after, illegible) = _text(old), _text(new)
+    if unreadable or illegible or "\0" in before or "\0" in after:
+        return 0, 0, True
+    diff, _ = diff_of(before.encode(), after.encode(), is_late)
     if diff is not None:
         return diff.added, diff.removed, False
-    try:
-        before, after = (old.data or b"").decode(), (new.data or b"").decode()
-    except UnicodeDecodeError:
-        return 0, 0, True
-    if "\0" in before or "\0" in after:
-        return 0, 0, True
     return len(lines_of(after)), len(lines_of(before)), False
 
 
@@ -418,37 +509,11 @@ def _versions_of(paths: EditedPaths, file: EditedFile, cell: EditCell | None) ->
     return shown_versions(file, old, new)
 
 
-_BOMS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
-"""Bytes that no text in an encoding of one byte a character has."""
-
-
-def _shown_text(content: Content) -> tuple[str, str]:
-    """Return a content as text for people, also in another encoding than UTF-8, or why that is not possible."""
-    text, why = _text(content)
-    data = content.data
-    if why != NOT_TEXT or data is None:
-        return text, why
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            try:
-                return data.decode(encoding), ""
-            except UnicodeDecodeError:
-                return "", NOT_TEXT
-    # Each byte is one character. In other encodings of this kind some letters are others, but no line is.
-    return ("", NOT_TEXT) if _CONTROL.search(data) else (data.decode("latin-1"), "")
-
-
 def shown_versions(file: EditedFile, old: Content, new: Content) -> FileVersions:
     """Return two contents as texts, or why they cannot be shown."""
     texts: list[str | None] = []
     for content in (old, new):
-        text, why = _shown_text(content)
+        text, why = _text(content)
         if why or "\0" in text:
             return FileVersions(file=file, not_shown=why or "the content is binary")
         texts.append(None if content.data is None else text)

@@ -1,21 +1,33 @@
 """The contents of edited files, as they were before and after each edit: for diffs, and to take an edit back."""
 
 import hashlib
+import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from whisper_tui.effects.edit_results import Content, edited_paths, examine, shown_versions, versions
+from whisper_tui.effects.edit_results import (
+    Content,
+    edited_paths,
+    examine,
+    other_results,
+    shown_versions,
+    versions,
+)
 from whisper_tui.model.call import LARGEST_EDITED, CommandSpec, EditedFile, FileEdits, FileState, FileVersions
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.system.host_files import read_regular
 
 MOST_KEPT_BYTES = 1 << 30
 """Bytes of all contents together; beyond it the oldest edits lose theirs."""
+
+_RESULTS = "results.json"
+"""The digests of further contents that a program may have made of files that are not in UTF-8."""
 
 NOT_KEPT = "its content was not kept"
 
@@ -51,6 +63,7 @@ class EditHistory:
         contents += [content.data for content in paths.now.values()]
         try:
             self._write(record.id, [data for data in contents if data is not None])
+            self._write_results(record.id, other_results(command.changes, paths))
         except OSError as error:
             _log.warning("the contents of the files of edit %s were not kept: %s", record.id, error.strerror)
 
@@ -73,6 +86,19 @@ class EditHistory:
             self._bytes += written
         if self._bytes > MOST_KEPT_BYTES:
             self._make_room(call_id)
+
+    def _write_results(self, call_id: str, results: dict[str, list[str]]) -> None:
+        if any(results.values()):
+            run_files.write_whole(os.path.join(self._directory, call_id, _RESULTS), json.dumps(results).encode())
+
+    def _results(self, call_id: str, file: EditedFile) -> tuple[str | None, ...]:
+        """Return the digests of all contents that the edit may have left in a file."""
+        likely = () if file.problem or file.unread else (file.after,)
+        try:
+            others = run_files.read_json(os.path.join(self._directory, call_id, _RESULTS))
+        except (OSError, ValueError):
+            return likely
+        return (*likely, *others.get(file.real, ()))
 
     def _all(self) -> Iterator[_CallContents]:
         with suppress(FileNotFoundError), os.scandir(self._directory) as entries:
@@ -110,7 +136,7 @@ class EditHistory:
             return FileVersions(file=file, not_shown=file.problem or file.unread)
         source = next((each for each in files if each.real == file.moved_from), file)
         found = shown_versions(file, self._content(call_id, source.before), self._content(call_id, file.after))
-        return found.model_copy(update={"now": state_of(file)})
+        return found.model_copy(update={"now": state_of(file, self._results(call_id, file))})
 
     def revert(self, record: CallRecord) -> None:
         """Put back the contents that the files of an edit had before it. Raises `Refused`, and then changes nothing."""
@@ -127,9 +153,10 @@ class EditHistory:
     def _before(self, call_id: str, file: EditedFile) -> bytes | None:
         """Return the content to put back. None: there was no file. Raises `Refused`."""
         hint = "Compare it with the diff of the edit, and change it by hand"
-        if file.problem or file.unread:
+        results = self._results(call_id, file)
+        if not results or file.unread:
             raise Refused(f"{file.path} cannot be taken back: {file.problem or file.unread}", hint=hint)
-        if _digest_on_disk(file.real) != file.after:
+        if _digest_on_disk(file.real) not in results:
             raise Refused(f"{file.path} is not as the edit left it", hint=hint)
         content = self._content(call_id, file.before)
         if content.unknown:
@@ -137,13 +164,18 @@ class EditHistory:
         return content.data
 
 
-def state_of(file: EditedFile) -> FileState:
-    """Return how a file is now, after an edit of it was left to its agent."""
+def state_of(file: EditedFile, results: Sequence[str | None] | None = None) -> FileState:
+    """Return how a file is now, after an edit of it was left to its agent.
+
+    `results`: digests of what the edit may have left in it. None: only what was shown.
+    """
     # The agent's tool reports nothing, so the disk alone can tell whether it made the edit.
-    if file.problem or file.unread:
+    if results is None:
+        results = () if file.problem or file.unread else (file.after,)
+    if not results or file.unread:
         return ""
     digest = _digest_on_disk(file.real)
-    if digest == file.after:
+    if digest in results:
         return "as_approved"
     return "as_before" if digest == file.before else "differs"
 
