@@ -7,7 +7,7 @@ from tests.clients.conversation import Played, play
 from tests.clients.install import missing
 from tests.clients.programs import Program
 from tests.clients.programs.claude import Claude
-from tests.clients.programs.codex import Codex
+from tests.clients.programs.codex import Codex, CodexInCodeMode
 from tests.clients.scenes import GOING, GONE, Approved, DeniedFor, NotDecided, Scene
 from tests.clients.stage import Stage
 from tests.outside import needs_overlays
@@ -48,13 +48,18 @@ def way(request: pytest.FixtureRequest) -> str:
     return chosen
 
 
+def at_workspace(stage: Stage) -> None:
+    """The user has chosen this level."""
+    (stage.home / "config" / "rules.toml").unlink()
+    (stage.home / "config" / "config.toml").write_text('[rules]\nunasked = "workspace"\n')
+
+
 @pytest.fixture(scope="session")
 def played(program: Program, way: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """One conversation at this level."""
+    """One conversation."""
 
     def set_up(stage: Stage) -> None:
-        (stage.home / "config" / "rules.toml").unlink()
-        (stage.home / "config" / "config.toml").write_text('[rules]\nunasked = "workspace"\n')
+        at_workspace(stage)
         WAYS[way].set_up(stage)
 
     directory = tmp_path_factory.mktemp(f"{program.name}-{way}-unasked")
@@ -114,3 +119,21 @@ def test_the_next_command_runs_where_the_one_before_has_left_the_clients_shell(p
     assert [played.record(scene).decided_by for scene in (GOING, GONE)] == [UNASKED] * 2, played.written
     assert_output(played, way, GONE, f"{kept}\n")
     assert (kept / "gone-ran").exists()
+
+
+@pytest.mark.parametrize("program", [CodexInCodeMode()], ids=["codex"])
+def test_it_is_the_same_where_codex_leaves_its_commands_to_our_environment(program, tmp_path):
+    def set_up(stage: Stage) -> None:
+        at_workspace(stage)
+        stage.whisper_tui("install", "codex", "--executor", "--yes")
+
+    scenes = (INSIDE, FAILS, BESIDE, HIDDEN)
+    played = play(program, scenes, tmp_path, ask_for=test_through_hook.ask_for, set_up=set_up)
+    assert [played.record(scene).decided_by == UNASKED for scene in scenes] == [True, True, False, False]
+    assert played.answer(INSIDE).result.endswith(f"the preview.\nmade in {played.workspace}\n"), played.written
+    assert played.answer(FAILS).result.endswith(("the preview.\nbefore\nwrong\n", "the preview.\nwrong\nbefore\n"))
+    assert (played.workspace / "a" / "b").exists()
+    assert played.answer(BESIDE).result.endswith("\nwritten\n")
+    assert (played.workspace.parent / "beside-approved").exists()
+    assert REASON in played.answer(HIDDEN).result
+    assert not (played.workspace.parent / "beside-denied").exists()
