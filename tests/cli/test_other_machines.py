@@ -346,6 +346,8 @@ def test_an_agent_is_set_up_by_ssh_and_asks_the_supervisor_of_its_own_machine(tm
         with Terminal(["ssh", "-t", "gpu1", there], desk.environment, desk.workspace) as terminal:
             terminal.shows(b"Write this? [y/N]")
             terminal.types(b"y\r")
+            terminal.shows(b"1, 2 or 3 [2]:")
+            terminal.types(b"\r")
             terminal.shows(b"Wrote ")
             assert terminal.ends() == 0
         hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]

@@ -75,13 +75,32 @@ def test_without_anybody_to_ask_nothing_is_written(machine: Machine) -> None:
     assert machine.files() == {}
 
 
-@pytest.mark.parametrize(("line", "code"), [("y", 0), ("n", 1), ("", 1)])
+@pytest.mark.parametrize(("line", "code"), [("y\n", 0), ("n", 1), ("", 1)])
 @pytest.mark.few(1)
 def test_on_a_terminal_it_asks_first(machine: Machine, line: str, code: int) -> None:
     ended, out = answered(machine, line, "install", "gemini")
     assert ended == code
     assert "Write this? [y/N]" in out
     assert bool(machine.files()) is (code == 0)
+
+
+@pytest.mark.parametrize(("answer", "level"), [("3", "workspace"), ("1", "nothing"), ("", None), ("what?", None)])
+@pytest.mark.few(1)
+def test_on_a_terminal_it_asks_once_what_may_run_without_asking(
+    machine: Machine, answer: str, level: str | None
+) -> None:
+    ended, out = answered(machine, f"y\n{answer}", "install", "gemini")
+    assert ended == 0 and "1, 2 or 3 [2]:" in out and out.endswith("in which the calls of your agents appear.\n")
+    rules = machine.home / ".config/whisper_tui/rules.toml"
+    assert (rules.read_text() if rules.exists() else None) == (f'unasked = "{level}"\n' if level else None)
+    if level:
+        assert "What may run" not in answered(machine, "y", "uninstall", "gemini")[1]
+        assert "What may run" not in answered(machine, "y", "install", "gemini")[1]
+
+
+def test_without_a_terminal_it_says_what_runs_without_asking(machine: Machine) -> None:
+    out = whisper(machine, "install", "gemini", "--yes").stdout
+    assert "What may run without asking?" in out and "2 holds; whisper-tui unasked changes it." in out
 
 
 def test_a_project_is_named_or_is_here(machine: Machine) -> None:

@@ -1,7 +1,9 @@
 """The commands of an ordinary task: about which of them a human is asked, by how much may run unasked."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -36,8 +38,18 @@ async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
     await made.supervisor.close()
 
 
-@pytest.mark.parametrize(("level", "needless"), [("workspace", 3), ("reading", 22), ("nothing", 43)])
-async def test_a_human_is_asked_about_what_matters(live: LiveBench, level: Unasked, needless: int) -> None:
+def documented() -> dict[str, tuple[int, int]]:
+    """Return how many commands ask needlessly, and how many because they matter, by level, as the page says it."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "policy.md").read_text(encoding="utf-8")
+    rows = [
+        re.findall(r"\d+", line.split("|", 2)[2]) for line in page.splitlines() if re.match(r"\| commands that", line)
+    ]
+    needless, needed = (list(map(int, row)) for row in rows)
+    return dict(zip(get_args(Unasked), zip(needless, needed, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("level", get_args(Unasked))
+async def test_a_human_is_asked_about_what_matters(live: LiveBench, level: Unasked) -> None:
     """Every call that should ask does at every level, and nobody answers any of them."""
     await live.open(Rules().at(level))
     asked: dict[str, list[str]] = {"needless": [], "needed": []}
@@ -49,5 +61,6 @@ async def test_a_human_is_asked_about_what_matters(live: LiveBench, level: Unask
         if record.is_open:
             asked[ASKS[truth]].append(text)
             await live.supervisor.decide(call_id, Deny(), HUMAN, record.seen_digest())
-    assert len(asked["needed"]) == sum(truth == "should ask" for truth, _ in CALLS)
+    needless, needed = documented()[level]
+    assert len(asked["needed"]) == sum(truth == "should ask" for truth, _ in CALLS) == needed
     assert len(asked["needless"]) <= needless, asked["needless"]

@@ -133,6 +133,11 @@ class RuleFiles:
             text.change(old[0], at, new[1].model_dump(exclude_defaults=True, mode="json"), moved_to)
         self._save(text, () if new is None else (mark_of(*new),), (mark_of(*old),), by)
 
+    def says_level(self) -> bool:
+        """True if one of the user's files says how much runs unasked, by whichever key."""
+        own = (self._configured, self.saved())
+        return any(value is not None for each in own for value in (each.unasked, each.read_only, each.edits))
+
     def set_unasked(self, level: Unasked, by: Decider | None = None) -> None:
         """Write how much runs unasked, in the place of what the older keys say of it.
 

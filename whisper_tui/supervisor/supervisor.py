@@ -306,6 +306,12 @@ class Supervisor:
         now = self._clock()
         if until is not None and until <= now:
             raise InvalidRequest("the time for which that was to hold is over", hint="Name a later end")
+        if level == "workspace" and (problem := await self._parts.pool.previews.proven_problem()):
+            # Without a view it would be less than its name says: edits alone.
+            raise Refused(
+                f"ordinary work cannot run unasked here, because no command can be held back: {problem}",
+                hint="docs/preview.md says where that works, and whisper-tui doctor what is missing",
+            )
         if session_id is not None:
             self._parts.sessions.living(session_id)
         elif until is None and level is not None:

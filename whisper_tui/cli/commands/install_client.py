@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
+from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.supervisor_control import settled_status, watched_from
 from whisper_tui.cli.output_format import cannot_work, place_lines, print_json
-from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, home_of, supervisor_of
-from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable
+from whisper_tui.cli.subcommand import DONE, REFUSED, Options, Subcommands, complain, home_of, supervisor_of
+from whisper_tui.model.errors import BadConfiguration, InvalidRequest, Unavailable, WhisperError
 from whisper_tui.model.text import visible
 from whisper_tui.system.own_program import installed_program
 from whisper_tui.wire.protocol import SOCKET
@@ -86,7 +87,42 @@ def _install(options: Options) -> int:
         gateway=options.gateway,
         executor=options.executor,
     )
-    return _carry_out(options, request)
+    code = _carry_out(options, request)
+    if code == DONE and not options.dry_run:
+        _ask_level(options)
+    return code
+
+
+def _ask_level(options: Options) -> None:
+    """Ask how much may run unasked, unless a file of the user says it, and say what comes next."""
+    from whisper_tui.cli.commands.manage_rules import changing_rules
+    from whisper_tui.config import load
+    from whisper_tui.config.rule_files import RuleFiles
+    from whisper_tui.policy.rules.rule import UNASKED
+    from whisper_tui.present.unasked_text import MEANING
+
+    home = home_of(options)
+    try:
+        is_said = RuleFiles(home, load(home).rules).says_level()
+    except WhisperError:
+        is_said = True  # whatever it says, nothing holds before it is corrected, and `doctor` reports it
+    if not is_said:
+        sys.stdout.write("\nWhat may run without asking?\n")
+        sys.stdout.writelines(f"  {at}  {level:<9}  {MEANING[level]}\n" for at, level in enumerate(UNASKED, 1))
+        if options.yes or not sys.stdin.isatty():
+            sys.stdout.write("2 holds; whisper-tui unasked changes it.\n")
+        else:
+            sys.stdout.write("What reaches further waits for you in any case. 1, 2 or 3 [2]: ")
+            sys.stdout.flush()
+            chosen = {str(at): level for at, level in enumerate(UNASKED, 1)}.get(sys.stdin.readline().strip())
+            if chosen is not None:
+                try:
+                    with changing_rules("unasked", options) as rules:
+                        rules.ask("set_unasked", level=chosen, by=decider())
+                except WhisperError as error:
+                    complain(error.sentence())
+            sys.stdout.write("whisper-tui unasked, or ( in the cockpit, changes it.\n")
+    sys.stdout.write("Next: whisper-tui opens the cockpit, in which the calls of your agents appear.\n")
 
 
 def _uninstall(options: Options) -> int:

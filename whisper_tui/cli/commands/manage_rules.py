@@ -80,6 +80,8 @@ class RuleFilesAlone:
                 from whisper_tui.policy.rules.rule import Rule
 
                 return self._files.add(arguments["effect"], Rule.model_validate(arguments["definition"]))
+            case "set_unasked":
+                return self._files.set_unasked(arguments["level"])
             case "remove_rule":
                 return self._files.remove(arguments["name"])
             case "trust_project" if arguments["trusted"]:
@@ -89,10 +91,10 @@ class RuleFilesAlone:
 
 
 @contextmanager
-def _changing(what: str, options: Options) -> "Iterator[LightClient | RuleFilesAlone]":
-    """The supervisor, or the rule files where there has never been one. Raises `NotAllowed` for a supervised command.
+def changing_rules(what: str, options: Options) -> "Iterator[LightClient | RuleFilesAlone]":
+    """Yield the supervisor, or the rule files where there has never been one.
 
-    `what`: a clause's subject, like `rules add`.
+    `what`: a clause's subject, like `rules add`. Raises `NotAllowed` for a supervised command.
     """
     home = home_of(options)
     # A supervisor refuses by itself, and records who has tried.
@@ -132,7 +134,7 @@ def trust(options: Options) -> int:
     if options.directory is None:
         return _trust_own(options)
     root = os.path.realpath(options.directory)
-    with _changing("rules trust", options) as asked:
+    with changing_rules("rules trust", options) as asked:
         project = _project_of(_listed(asked, root), root)
         sys.stdout.write(visible(project.text, keep_lines=True).rstrip("\n") + "\n\n")
         counted = ", ".join(
@@ -163,7 +165,7 @@ def _project_of(listed: "RuleList", root: str) -> "ProjectRules":
 def untrust(options: Options) -> int:
     """Take the trust back."""
     root = os.path.realpath(options.directory)
-    with _changing("rules untrust", options) as asked:
+    with changing_rules("rules untrust", options) as asked:
         asked.ask("trust_project", root=root, by=decider(), trusted=False)
     sys.stdout.write(f"The rules in {visible(root)} are not trusted any more\n")
     return DONE
@@ -381,7 +383,7 @@ def _rule(options: Options) -> "Rule":
 
 def _add(options: Options) -> int:
     rule = _rule(options)
-    with _changing("rules add", options) as asked:
+    with changing_rules("rules add", options) as asked:
         _ask_to_add(asked, options.effect, rule)
         path = _listed(asked).path
     sys.stdout.write(f"Added to {path}: {options.effect} {visible(rule.subject())}\n")
@@ -405,7 +407,7 @@ def _try(options: Options) -> int:
 
 
 def _remove(options: Options) -> int:
-    with _changing("rules remove", options) as asked:
+    with changing_rules("rules remove", options) as asked:
         gone = asked.ask("remove_rule", name=options.name, by=decider())
         path = _listed(asked).path
     sys.stdout.write(f"Removed {gone} rule{'s' if gone > 1 else ''} from {path}\n")
@@ -440,7 +442,7 @@ def _import(options: Options) -> int:
     except ValueError as error:
         raise InvalidRequest(f"{options.file} cannot be imported: {error}", hint="See docs/policy.md") from error
     if options.write:
-        with _changing("rules import", options) as asked:
+        with changing_rules("rules import", options) as asked:
             for effect, rule in carried.rules:
                 _ask_to_add(asked, effect, rule)
             path = _listed(asked).path

@@ -169,6 +169,11 @@ class Previews:
             return ""
         return "; ".join(support.reasons) or "neither namespaces and overlayfs nor bubblewrap are in use"
 
+    async def proven_problem(self) -> str:
+        """Return the same once it has been found out."""
+        await asyncio.shield(self._begin_probe())
+        return self.view_problem()
+
     def _begin_probe(self, rest_s: float = 0.0) -> "asyncio.Task[PreviewSupport]":
         """Begin to find out how commands can be previewed. One that has failed for a passing reason is repeated.
 
