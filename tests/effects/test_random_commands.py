@@ -83,6 +83,12 @@ patch -b < bad.patch
 patch -p0 < bad.patch
 patch -l old/ < change.patch
 bzip2 -f link
+bzip2 -d -k b.txt
+mv a.gz a.tgz; gunzip a.tgz
+mv a.gz new.gz; gunzip new
+gunzip -N a.gz
+gzip -f a.gz
+xz --form=lzma a.txt
 curl --libcurl new file://$PWD/a.txt
 patch -o new a.txt change.patch
 xxd a.txt -v
@@ -209,6 +215,8 @@ KNOWN = """
 /usr/bin/time -o new ls
 strace -o new true
 flock new ls
+gunzip a.gz
+gzip -f a.txt
 script -qc 'echo x' new
 install -m600 /dev/null a.txt
 install -D /dev/null q/w
@@ -245,3 +253,15 @@ def test_effects_of_ordinary_lines_are_complete(line: str, ground: Ground) -> No
     effects = ground.effects_of(line)
     assert effects.files_are_certain, effects.unknown
     assert ground.look_at(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -OJ http://127.0.0.1:9/x",
+        "curl --remote-header-n -O http://127.0.0.1:9/x",
+        "wget -rP linked http://127.0.0.1:9/x",
+    ],
+)
+def test_effects_that_a_server_decides_are_not_complete(line: str, ground: Ground) -> None:
+    assert not ground.effects_of(line).files_are_certain

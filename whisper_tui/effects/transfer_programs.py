@@ -70,16 +70,21 @@ def _compress(step: Step, args: ParsedWords, changes: Changes) -> None:
     name = step.name or ""
     if args.has("c", "stdout", "to-stdout", "l", "list", "t", "test") or not args.operands:
         return
-    if args.has("r", "recursive", "S", "suffix"):
+    if args.has("r", "recursive", "S", "suffix", "F", "format"):
         changes.unknown(step, "files", "it compresses every file below a directory, or names files in its own way")
         return
     ending = _ENDINGS[name]
     expands = name.startswith(("gun", "bun", "un")) or args.has("d", "decompress", "uncompress")
     for operand in args.operands:
         origin = changes.find(step, operand)
-        if origin is None or origin.kind != "file" or operand is None:
+        if origin is None or origin.kind not in {"file", "absent"} or operand is None:
             continue
-        if expands != operand.endswith(ending):
+        is_packed = operand.endswith(ending)
+        if expands and (not is_packed or args.has("N", "name")):
+            # `a.tgz` becomes a.tar, bzip2 makes a.out of a, gzip takes a.gz if there is no a, -N the name in the file.
+            changes.unknown(step, "files", f"the name of what it makes of {operand} is not certain")
+            continue
+        if origin.kind == "absent" or (not expands and is_packed and not (name == "gzip" and args.has("f", "force"))):
             continue
         other = operand.removesuffix(ending) if expands else operand + ending
         found = changes.find(step, other)
@@ -103,6 +108,8 @@ def _curl(step: Step, args: ParsedWords, changes: Changes) -> None:
             name = None if url is None else url.split("?")[0].rstrip("/").rpartition("/")[2]
             for found in find_targets(step, [name and os.path.join(base, name)], changes):
                 changes.write(step, found, None, why="it is downloaded", only_if="the server answers")
+    if args.has("J", "remote-header-name"):
+        changes.unknown(step, "files", "the server may name the file")
     _curl_reports(step, args, changes)
 
 
