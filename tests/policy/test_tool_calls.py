@@ -622,3 +622,19 @@ def test_a_rule_that_would_not_mean_what_it_says_is_refused(rule: dict[str, str]
 def test_the_setting_of_edits_is_one_of_two_words():
     assert read_rules({"edits": "ask"}, "rules.toml", table="").edits == "ask"
     assert read_rules({"edits": True}, "rules.toml", table="").broken is not None
+
+
+def test_parts_of_a_planted_repository_and_hooks_elsewhere_are_always_asked(workspace: Path):
+    held = workspace / "held"
+    for directory in ("objects", "refs", "hooks"):
+        (held / directory).mkdir(parents=True)
+    assert judge(workspace, write(held / "HEAD")).kind == "ask"
+    assert judge(workspace, write(held / "config")).kind == "allow"
+    (held / "HEAD").write_text("ref: refs/heads/main\n")
+    for name in ("config", "commondir", "hooks/pre-push"):
+        verdict = judge(workspace, write(held / name), Rules(allow=(Rule(name="all", path="**"),)))
+        assert verdict.kind == "ask" and "a part of a repository of git" in str(verdict.risks), name
+    (workspace / ".git").mkdir(exist_ok=True)
+    (workspace / ".git" / "config").write_text("[core]\n\thooksPath = shared\n")
+    assert judge(workspace, write(workspace / "shared" / "pre-commit")).kind == "ask"
+    assert judge(workspace, write(workspace / "shared.py")).kind == "allow"

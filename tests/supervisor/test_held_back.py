@@ -164,11 +164,11 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
         ),
         (
             "python3 -c \"import os; os.makedirs('src/refs'); open('src/HEAD', 'w')\"",
-            "src/HEAD: it belongs to a repository",
+            "src/HEAD is a part of a repository",
         ),
-        ("python3 -c \"open('held/config', 'w')\"", "held/config: it belongs to a repository of git"),
-        ("python3 -c \"open('held/hooks/pre-push', 'w')\"", "it belongs to a repository of git"),
-        ("python3 -c \"open('shared/pre-commit', 'w')\"", "shared/pre-commit, which git runs as a hook"),
+        ("python3 -c \"open('held/config', 'w')\"", "held/config is a part of a repository of git"),
+        ("python3 -c \"open('held/hooks/pre-push', 'w')\"", "is a part of a repository of git"),
+        ("python3 -c \"open('shared/pre-commit', 'w')\"", "shared/pre-commit is a hook of git"),
     ],
 )
 async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench, text: str, why: str) -> None:

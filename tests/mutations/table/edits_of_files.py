@@ -68,6 +68,13 @@ EDITS_OF_FILES = (
         (JUDGED + "test_edits_outside_the_workspace_are_asked", JUDGED + "test_one_file_of_many_is_enough_to_ask"),
     ),
     Mutation(
+        "a repository that edits would plant",
+        "whisper_tui.effects.run_by_git.kind_for_git",
+        'name == "HEAD" or is_of_it',
+        "False",
+        (JUDGED + "test_parts_of_a_planted_repository_and_hooks_elsewhere_are_always_asked",),
+    ),
+    Mutation(
         "a workspace that is a home",
         "whisper_tui.policy.tool_calls._edit_doubt",
         'not root or root == "/" or contains_home(root)',

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import stat
 import threading
 import time
@@ -17,6 +16,7 @@ from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
 from whisper_tui.effects.git_reader import GitReader
+from whisper_tui.effects.run_by_git import kind_for_git
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
@@ -62,10 +62,6 @@ HISTORY_BUDGET_S = 5.0
 """Seconds within which git says whether a branch has only grown."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
-
-_SETTINGS = frozenset({"config", "commondir", "config.worktree"})
-"""Files that make git run programs, where there is a `HEAD` beside them."""
-_HOOKS_PATH = re.compile(r"^\s*hookspath\s*=(.*)$", re.IGNORECASE | re.MULTILINE)
 
 _ACTIONS: dict[str, ChangeAction] = {
     change_records.ADD: "creates",
@@ -299,17 +295,9 @@ class PreviewStore:
 
     def _run_by_git(self, workspace: str) -> Iterator[str]:
         """Yield changed files that git runs, or that name what it runs, by where its settings are and lead."""
-        settings, _ = read_regular(os.path.join(workspace, ".git", "config"), LARGEST_EDITED)
-        named = _HOOKS_PATH.findall((settings or b"").decode(errors="surrogateescape"))
-        places = [os.path.normpath(os.path.join(workspace, each.strip().strip('"'))) for each in named]
         for row in self.rows:
-            directory, name = os.path.split(row.path)
-            top = directory.partition("/hooks")[0] if "/hooks" in directory else directory
-            is_of_it = (name in _SETTINGS or top != directory) and os.path.lexists(os.path.join(top, "HEAD"))
-            if "/.git/" not in row.path and (name == "HEAD" or is_of_it):
-                yield f"of {_named(row.path)}: it belongs to a repository of git"
-            if any(row.path == each or row.path.startswith(f"{each}/") for each in places):
-                yield f"it changes {_named(row.path)}, which git runs as a hook"
+            if kind := kind_for_git(row.path, (workspace,)):
+                yield f"{_named(row.path)} is {kind}"
 
     def _link_elsewhere(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> str:
         """Return where a new link leads, if a rule permits no writes there. Empty: it does, or it is no link."""

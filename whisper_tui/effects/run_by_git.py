@@ -1,0 +1,34 @@
+"""Files that git would run or obey although they are in no `.git`: parts of a planted repository, hooks elsewhere."""
+
+import os
+import re
+from collections.abc import Iterable
+
+from whisper_tui.system import host_files
+
+_SETTINGS = frozenset({"config", "commondir", "config.worktree"})
+"""Files that make git run programs, where there is a `HEAD` beside them."""
+_HOOKS_PATH = re.compile(r"^\s*hookspath\s*=(.*)$", re.IGNORECASE | re.MULTILINE)
+_LARGEST = 1024 * 1024
+"""Bytes of a configuration of git that are read."""
+
+
+def kind_for_git(path: str, roots: Iterable[str]) -> str:
+    """Return what a file is for git, outside of any `.git`. Empty: nothing that it runs or obeys.
+
+    `roots`: the workspaces, whose settings may name a directory of hooks.
+    """
+    directory, name = os.path.split(path)
+    if "/.git/" not in path:
+        top = directory.partition("/hooks")[0] if "/hooks" in directory else directory
+        is_of_it = (name in _SETTINGS or top != directory) and host_files.lexists(f"{top}/HEAD")
+        if name == "HEAD" or is_of_it:
+            return "a part of a repository of git"
+    hooks = (hooks for root in roots for hooks in _directories_of_hooks(root))
+    return "a hook of git" if any(path == each or path.startswith(f"{each}/") for each in hooks) else ""
+
+
+def _directories_of_hooks(root: str) -> list[str]:
+    settings, _ = host_files.read_regular(os.path.join(root, ".git", "config"), _LARGEST)
+    named = _HOOKS_PATH.findall((settings or b"").decode(errors="surrogateescape"))
+    return [os.path.normpath(os.path.join(root, each.strip().strip('"'))) for each in named]
