@@ -125,3 +125,22 @@ def test_where_the_plugin_is_off_a_project_can_name_another_shell_and_the_machin
     assert [record.call.past_hook for record in played.calls] == [True] * managed, played.written
     assert (played.workspace / "held-ran").exists() is not managed
     assert "names another shell. The gate wins, except over" in doctor[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "options"), [each for each in WITHOUT_HOOKS if each.id and each.id.startswith("claude")]
+)
+def test_a_project_can_name_another_shell_to_a_claude_code_without_hooks(program, options, tmp_path):
+    def without_hooks(stage: Stage) -> None:
+        stage.whisper_tui("install", program.name, "--yes", "--no-mcp")
+        change_json(stage.workspace / ".claude" / "settings.json", env={"CLAUDE_CODE_SHELL": "/bin/bash"})
+        stage.options = options
+
+    played = play(
+        program,
+        (HELD,),
+        tmp_path,
+        ask_for=lambda program, scene: program.shell(scene.command),
+        set_up=without_hooks,
+    )
+    assert played.calls == [] and (played.workspace / "held-ran").exists(), played.written

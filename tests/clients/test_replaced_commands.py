@@ -162,3 +162,17 @@ def test_an_approved_command_that_another_hook_passes_on_is_not_asked_about_agai
     assert (played.workspace / "approved-ran").exists(), played.written
     assert len(played.calls) == 1
     assert not isinstance(played.record(ASKED).state, Held)
+
+
+@pytest.mark.parametrize("program", GATED[:1], ids=["claude"])
+def test_where_a_project_names_another_shell_to_claude_code_the_replaced_command_runs_and_is_an_alarm(
+    program, tmp_path
+):
+    def set_up(stage: Stage) -> None:
+        install_with_other(stage, OTHER, read_only=False)
+        change_json(stage.workspace / ".claude" / "settings.json", env={"CLAUDE_CODE_SHELL": "/bin/bash"})
+
+    other = Scene(OTHER, DeniedFor(REASON))
+    played = play(program, (ASKED,), tmp_path, ask_for=ask_for, set_up=set_up, also=(other,), rivals=True)
+    assert played.records[other] == [] and (played.workspace / "replaced-ran").exists(), played.written
+    assert [alarm.kind for alarm in played.record(ASKED).alarms] == ["replaced"]

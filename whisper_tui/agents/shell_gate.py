@@ -134,9 +134,8 @@ class ShellSetting:
         """Return the check of a file that names another shell, and wins over that with the gate."""
         names, hint = f"{path} names another shell", f"Remove {'.'.join(self.place)} from it"
         if enforced is None:
-            return bad(
-                "shell", f"{names}, so what another hook or plugin puts in the place of an approved command runs", hint
-            )
+            replaced = "what another hook or plugin puts in the place of an approved command runs"
+            return bad("shell", f"{names}, so {replaced}, and whatever {self.title} runs without its hooks", hint)
         if left := enforced.left_out():
             return bad("shell", f"{names}, and {left}: its commands run without a question", hint)
         without = f"{self.title} with {enforced.option}, which runs commands there without a question"
