@@ -78,7 +78,7 @@ PICTURES = (
         "conflict", cannot_be_applied, "1", shows=("Changed since the preview", "edit settings.py"), size=(140, 46)
     ),
     Picture("history-of-changes", undone, None, ("H",), shows=("Previewed", "Since then"), screens=2),
-    Picture("take-back", applied, "1", ("J",), shows=("Take back the changes", "edit settings.py"), screens=2),
+    Picture("take-back", applied, "1", ("J",), shows=("Undo the changes", "edit settings.py"), screens=2),
     Picture("running", building, "1", shows=" 70%"),
     Picture("edit", building, "2", ("e",), typed="staging", shows="Will run: edited"),
     Picture("ended", workday, "2", shows="was      119.00"),

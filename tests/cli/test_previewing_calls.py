@@ -49,10 +49,10 @@ def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files:
     dry = instance.run("undo", "1", "--dry-run")
     assert dry.returncode == 0 and f"{files}/a.txt" in dry.stdout
     assert (files / "a.txt").read_text() == "one\nzwei\n"
-    assert instance.run("undo", "1", "--yes").stdout.endswith("Call 1: taken back\n")
+    assert instance.run("undo", "1", "--yes").stdout.endswith("Call 1: undone\n")
     assert (files / "a.txt").read_text() == "one\ntwo\n"
     assert not (files / "new").exists()
-    assert "taken back" in instance.run("history").stdout
+    assert "undone" in instance.run("history").stdout
     assert instance.run("undo", "1", "--redo", "--yes").stdout.endswith("Call 1: redone\n")
     row = instance.rows("show", "1")
     assert row["preview"]["exit_code"] == 0 and row["preview"]["report"]["counts"]["created"] == 2
@@ -61,7 +61,7 @@ def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files:
     shown = instance.run("show", "1").stdout
     assert "2 created, 1 changed; exit 0" in shown and "redone 20" in shown and "in the command line" in shown
     told = instance.run("story", row["session_id"]).stdout
-    assert "applied from its preview, taken back at" in told and ", redone at" in told
+    assert "applied from its preview, undone at" in told and ", redone at" in told
     report = instance.run("export", "1", "--format", "markdown").stdout
     assert "Previewed 20" in report and report.count("Its changes: `") == 2
     line = json.loads(instance.run("export", "1", "--format", "jsonl").stdout)

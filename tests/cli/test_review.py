@@ -1,4 +1,4 @@
-"""`whisper-tui review`: what was changed unasked, by call and by file, marked as seen or taken back."""
+"""`whisper-tui review`: what was changed unasked, by call and by file, marked as seen or undone."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_it_takes_all_back_the_newest_first(changed):
     assert refused.returncode == 1 and "--yes" in refused.stderr
     told = changed.run("review", "--undo", "--yes")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.index("Call 2: taken back") < told.stdout.index("Call 1: taken back")
+    assert told.stdout.index("Call 2: undone") < told.stdout.index("Call 1: undone")
     assert list(changed.workspace.iterdir()) == []
     assert changed.run("review").stdout == "Nothing was changed unasked since the last review\n"
 
@@ -41,5 +41,5 @@ def test_it_takes_all_back_the_newest_first(changed):
 def test_one_that_cannot_be_taken_back_does_not_keep_the_others(changed):
     (changed.workspace / "b.txt").write_text("mine\n")
     told = changed.run("review", "--undo", "--yes")
-    assert told.returncode == 1 and "call 2 was not taken back" in told.stderr.lower()
+    assert told.returncode == 1 and "call 2 was not undone" in told.stderr.lower()
     assert (changed.workspace / "b.txt").read_text() == "mine\n"

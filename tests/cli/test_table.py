@@ -95,9 +95,9 @@ def test_the_gravest_risk_is_named_with_its_signs(risks, shown):
 
 def test_a_row_says_that_code_of_the_call_was_not_inspected():
     unread = [{"name": "./deploy.py", "why": "code of python is not analysed"}]
-    assert gravest({"risks": [], "not_inspected": unread}) == "not inspected"
+    assert gravest({"risks": [], "not_inspected": unread}) == "not read"
     risk = {"id": "network", "sentence": "It does.", "grave": False}
-    assert gravest({"risks": [risk], "not_inspected": unread}) == "▲ network, not inspected"
+    assert gravest({"risks": [risk], "not_inspected": unread}) == "▲ network, not read"
 
 
 def test_the_state_of_a_call_is_shown_with_its_age():

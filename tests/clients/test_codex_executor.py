@@ -346,4 +346,4 @@ def test_a_command_of_a_sub_agent_is_asked_about_under_its_name_and_the_doctor_p
     assert of_sub_agent.call.asker.startswith("sub-agent ") and of_agent.call.asker == ""
     assert of_sub_agent.call.session_id == of_agent.call.session_id
     assert (workspace / "sub-agent-ran").read_text() == "by the sub-agent\n"
-    assert "environments.toml stopped a canary" in report
+    assert "environments.toml stopped a test command" in report

@@ -1,4 +1,4 @@
-"""Each real client with what `whisper-tui install` wrote: the doctor proves it, and `uninstall` takes it back."""
+"""Each real client with what `whisper-tui install` wrote: the doctor proves it, and `uninstall` undoes it."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_the_doctor_proves_the_gate_of_the_installed_client_with_a_canary(progra
     assert client["proved"]
     (gate,) = (check for check in client["checks"] if check["check"] == "gate")
     assert gate["state"] == "good"
-    assert "stopped a canary" in gate["sentence"]
+    assert "stopped a test command" in gate["sentence"]
 
 
 def test_an_installation_can_be_reverted_to_the_byte(program, stage):

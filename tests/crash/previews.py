@@ -1,4 +1,4 @@
-"""Kill supervisors, keepers and second processes while commands are previewed, applied, taken back and made again.
+"""Kill supervisors, keepers and second processes while commands are previewed, applied, undone and made again.
 
 `python -m tests.crash.previews [--kills N] [--seed N]` prints what was killed in which phase. Whatever is killed, the
 files of a command are those before it or those after it: before a decision, after an apply, after an undo.

@@ -44,7 +44,7 @@ LINES = {
         "./deploy.sh: deletes nothing: home/x does not exist",
         "runs ./deploy.sh: 1 risk: line 2: Deletes recursively without confirmation (`rm -rf`)",
     ],
-    "python3 tool.py": ["runs python3 tool.py: not inspected, code of python is not analysed"],
+    "python3 tool.py": ["runs python3 tool.py: not read, code of python is not analysed"],
     "npm run build": [
         "npm run prebuild: deletes nothing: dist does not exist",
         "runs npm run prebuild (package.json): 1 risk: line 1: Deletes recursively without confirmation (`rm -rf`)",
@@ -52,18 +52,17 @@ LINES = {
     ],
     "make deploy": [
         "runs make deploy (Makefile): inspected, no risk known",
-        "make deploy: runs ./deploy.sh: not inspected, a script runs it, and only one level is read",
+        "make deploy: runs ./deploy.sh: not read, run by make deploy",
         "gets 1 secret variable: OTHER_TOKEN",
-        "make deploy: not stated: 2 of its commands run only if something is out of date, "
-        "so what they change is not stated",
+        "make deploy: unknown: 2 commands run only if something is out of date",
     ],
     "ssh box uptime": ["talks to box.example.org (ssh, box in ~/.ssh/config)"],
     "kubectl delete pod x": ["talks to k8s.example.org (kubectl, context prod)"],
     "psql -h localhost -c x": ["talks to localhost (psql, this machine)"],
-    "cargo build": ["runs cargo build: not inspected, it runs code of the project, which is not read"],
+    "cargo build": ["runs cargo build: not read, it runs code of the project"],
     "unknown-tool build": [
         "gets 1 secret variable: OTHER_TOKEN",
-        "not stated: what unknown-tool changes is not known before it runs (unknown-tool build)",
+        "unknown: what unknown-tool changes is not known before it runs (unknown-tool build)",
     ],
     "cat .env": [
         "names files with secrets: .env",
@@ -84,7 +83,7 @@ LINES = {
         "gets 1 secret variable: OTHER_TOKEN",
     ],
     "ls": [],
-    "./ok.py": ["runs ./ok.py: not inspected, code of python is not analysed", "gets 1 secret variable: OTHER_TOKEN"],
+    "./ok.py": ["runs ./ok.py: not read, code of python is not analysed", "gets 1 secret variable: OTHER_TOKEN"],
 }  # fmt: skip
 
 

@@ -155,5 +155,5 @@ def test_a_real_installation_stops_the_canary(machine: Machine, instance: Instan
     assert whisper(machine, "install", client, "--yes", *home).returncode == 0
     proved = whisper(machine, "doctor", client, *home)
     assert proved.returncode == 0, proved.stdout
-    assert "stopped a canary" in proved.stdout and "answers as whisper_tui" in proved.stdout
+    assert "stopped a test command" in proved.stdout and "answers as whisper_tui" in proved.stdout
     assert instance.rows("history") == []

@@ -130,7 +130,9 @@ def test_the_doctor_proves_that_the_environment_stops_a_canary(machine: Machine)
     report = machine.doctor("codex")
     assert report.proved, report.checks
     assert "sandbox" not in {check.subject for check in report.checks}
-    assert (CheckState.GOOD, f"The environment in {machine.home}/{FILE} stopped a canary") in checks(machine, "gate")
+    assert (CheckState.GOOD, f"The environment in {machine.home}/{FILE} stopped a test command") in checks(
+        machine, "gate"
+    )
     machine.mood("allows")
     assert any(state is CheckState.BAD and "environment" in said for state, said in checks(machine, "gate"))
 

@@ -1,4 +1,4 @@
-"""The gate, which takes the place of a client's shell: it is installed, proved, and taken back."""
+"""The gate, which takes the place of a client's shell: it is installed, proved, and undone."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_a_project_has_a_gate_of_its_own(machine: Machine, client: str) -> None:
 def test_the_doctor_proves_the_gate_with_a_canary(machine: Machine, client: str) -> None:
     machine.install(client)
     ((state, sentence),) = shell_checks(machine, client)
-    assert (state, "stopped a canary" in sentence) == (CheckState.GOOD, True)
+    assert (state, "stopped a test command" in sentence) == (CheckState.GOOD, True)
 
 
 @EACH

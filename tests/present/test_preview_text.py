@@ -32,10 +32,10 @@ def test_watch_says_that_a_preview_was_approved_and_that_it_was_taken_back() -> 
     ended = UndoEnded(at=0, call_id="1")
     scenario.supervisor.happen(ended)
     said = happened(ended, scenario.supervisor.board)
-    assert said is not None and said.endswith("The changes of call 1 were taken back by me in the cockpit.")
+    assert said is not None and said.endswith("The changes of call 1 were undone by me in the cockpit.")
     failed = UndoEnded(at=0, call_id="1", problem="a.txt has changed since")
     said = happened(failed, scenario.supervisor.board)
-    assert said is not None and said.endswith("were not taken back: a.txt has changed since.")
+    assert said is not None and said.endswith("were not undone: a.txt has changed since.")
 
 
 def test_the_row_of_a_moved_file_says_where_it_comes_from() -> None:
@@ -54,7 +54,7 @@ async def test_a_report_says_that_a_call_was_applied_and_taken_back() -> None:
     scenario.supervisor.happen(UndoStarted(at=0, call_id="1", direction="undo", by=ME), UndoEnded(at=0, call_id="1"))
     report = await call_report(scenario.supervisor, scenario.supervisor.known("1"), None)
     assert "Applied from its preview: it did not run again" in report
-    assert "* Its changes: `taken back 1970-01-01 00:00:00 UTC by me in the cockpit`" in report
+    assert "* Its changes: `undone 1970-01-01 00:00:00 UTC by me in the cockpit`" in report
 
 
 def test_an_inexact_way_to_preview_says_what_it_cannot_show_and_why_it_was_used() -> None:

@@ -1,4 +1,4 @@
-"""Edits that agents make once they are approved: judged by the files as they are, kept, and taken back."""
+"""Edits that agents make once they are approved: judged by the files as they are, kept, and undone."""
 
 import codecs
 import errno
@@ -178,7 +178,7 @@ async def test_an_edit_is_taken_back_while_the_file_is_as_it_left_it(bench: Benc
     assert file.read_text() == "one\ntwo\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert (await bench.record(call_id)).reverted_by == HUMAN
-    with pytest.raises(Refused, match="taken back before"):
+    with pytest.raises(Refused, match="undone before"):
         await bench.supervisor.revert_edit(call_id, HUMAN)
 
 
@@ -394,7 +394,7 @@ async def test_the_story_tells_what_was_taken_back_denied_and_not_made(bench: Be
     denied = await submit(bench, session, WriteFile(path=str(file), content="d"))
     await bench.deny(denied, "no")
     story = await told(bench, session)
-    assert "[taken back, " in story
+    assert "[undone, " in story
     assert "[denied, " in story
     assert "changed by something else" not in story
 

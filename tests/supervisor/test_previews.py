@@ -1,4 +1,4 @@
-"""Previews with real keepers: nothing changes before approval, what was seen becomes real, and it can be taken back."""
+"""Previews with real keepers: nothing changes before approval, what was seen becomes real, and it can be undone."""
 
 import asyncio
 import errno
@@ -232,7 +232,7 @@ async def test_what_is_taken_back_already_is_not_taken_back_again_and_a_part_is_
     call_id = await live.asked(CHANGES)
     await live.previewed(call_id)
     await live.apply(call_id)
-    with pytest.raises(Refused, match="not taken back"):
+    with pytest.raises(Refused, match="not undone"):
         await live.supervisor.undo(call_id, (), "redo", HUMAN)
     await live.supervisor.undo(call_id, (str(live.workspace / "kept.txt"),), "undo", HUMAN)
     page = await live.supervisor.preview_page(call_id)
@@ -244,7 +244,7 @@ async def test_what_is_taken_back_already_is_not_taken_back_again_and_a_part_is_
     assert live.files() == part
     await live.supervisor.undo(call_id, (), "undo", HUMAN)
     assert all(change.taken_back for change in (await live.supervisor.preview_page(call_id)).changes)
-    with pytest.raises(Refused, match="taken back already"):
+    with pytest.raises(Refused, match="undone already"):
         await live.supervisor.undo(call_id, (), "undo", HUMAN)
     undo = (await live.record(call_id)).undo
     assert undo is not None and undo.done and not undo.problem and undo.direction == "undo"

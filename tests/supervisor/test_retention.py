@@ -155,11 +155,11 @@ async def test_recovery_files_are_removed_after_the_end_and_output_stays(tmp_pat
 )
 def test_the_limits_of_retention_are_described(tmp_path: Path, settings: RetentionSettings, words: str) -> None:
     kept = Retention(tmp_path, settings, lambda _: False, lambda: NOW)
-    assert kept.words == f"the output of runs is kept {words}, and what can be taken back for 7 days and up to 5 GB"
+    assert kept.words == f"the output of runs is kept {words}, and what can be undone for 7 days and up to 5 GB"
 
 
 def undoable(runs: Path, name: str, *, age_s: float) -> Path:
-    """The files of a run that can be taken back."""
+    """The files of a run that can be undone."""
     directory = attempt(runs, name, age_s=age_s)
     (directory / "preview" / "kept").mkdir(parents=True)
     (directory / "preview" / "kept" / "0").write_bytes(b"x" * BLOCKS)

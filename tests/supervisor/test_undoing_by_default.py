@@ -1,4 +1,4 @@
-"""What commands with severe risks change can be taken back, with real keepers; what cannot be kept does not run."""
+"""What commands with severe risks change can be undone, with real keepers; what cannot be kept does not run."""
 
 import asyncio
 import os
@@ -392,7 +392,7 @@ async def test_a_call_for_which_no_view_can_be_made_waits_again_and_then_runs_wi
 async def test_a_call_says_when_what_was_kept_of_it_is_gone(live: LiveBench) -> None:
     record = await run(live, "rm -rf build")
     shutil.rmtree(Path(live.home.state) / "runs" / f"{record.id}.1" / "preview")
-    with pytest.raises(Refused, match="cannot be taken back any more"):
+    with pytest.raises(Refused, match="cannot be undone any more"):
         await take_back(live, record)
 
 

@@ -229,7 +229,7 @@ def not_available() -> Scenario:
 
 
 def undone() -> Scenario:
-    """What a call changed was taken back, made again, and in part taken back once more."""
+    """What a call changed was undone, made again, and in part undone once more."""
     scenario = applied()
     for direction, paths in (("undo", ()), ("redo", ()), ("undo", (CHANGES[3].path,))):
         scenario.clock.advance(40)
@@ -241,7 +241,7 @@ def undone() -> Scenario:
 
 
 def applied() -> Scenario:
-    """A call whose preview was applied: it has ended, and can be taken back."""
+    """A call whose preview was applied: it has ended, and can be undone."""
     scenario = previewed()
     apply(scenario, "1")
     return scenario

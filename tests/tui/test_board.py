@@ -77,17 +77,17 @@ def test_a_severe_risk_comes_first_and_has_its_own_sign() -> None:
 
 def test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagged() -> None:
     code = RunCode(name="./deploy.py", not_inspected="code of python is not analysed")
-    assert [span.text for span in risk_line(judged(code=code))] == ["not inspected"]
+    assert [span.text for span in risk_line(judged(code=code))] == ["not read"]
     network = Risk(id="network", sentence="x")
-    assert "".join(span.text for span in risk_line(judged(network, code=code))) == "▲ network · not inspected"
+    assert "".join(span.text for span in risk_line(judged(network, code=code))) == "▲ network · not read"
     record = judged(network, code=code)
     rows = {
         width: "".join(span.text for span in row_line(record, None, 1, width, 0.0, whole=False)) for width in (30, 80)
     }
-    assert "▲ network ?" in rows[30] and "▲ network · not inspected" in rows[80]
-    assert listed("1", call_line(judged(code=code)), "waiting").kind.risk == "not inspected"
+    assert "▲ network ?" in rows[30] and "▲ network · not read" in rows[80]
+    assert listed("1", call_line(judged(code=code)), "waiting").kind.risk == "not read"
     drawn = "\n".join("".join(span.text for span in each.spans) for each in card(judged(network, code=code), None))
-    assert "Not inspected: ./deploy.py, code of python is not analysed." in drawn
+    assert "Not read: ./deploy.py, code of python is not analysed." in drawn
 
 
 def judged(*risks: Risk, code: RunCode | None = None) -> CallRecord:

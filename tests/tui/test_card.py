@@ -298,7 +298,7 @@ def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: 
 async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees("l Always allow npm run build", "covers 1 of the last 1 call", "sandbox")
+        await cockpit.sees("l Always allow npm run build", "would have let through 1 of your last 1 call", "sandbox")
         await cockpit.press("l")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
         decision = cockpit.record("1").decision
@@ -331,7 +331,7 @@ async def test_a_wide_screen_has_the_effects_beside_the_command_and_details_wher
 async def test_a_long_sentence_beside_a_script_does_not_break_the_lines_of_the_script(tmp_path: Path) -> None:
     lines = [f"echo a line of some fifty columns, number {number:08d}" for number in range(20)]
     (tmp_path / "build.sh").write_text("\n".join(lines))
-    risk = Risk(id="writes", sentence="./build.sh line 8: Writes to a file whose name is known only at run time.")
+    risk = Risk(id="writes", sentence="./build.sh line 8: Writes to a file whose name is in a variable.")
     async with open_cockpit(in_directory(tmp_path, "sh ./build.sh", risks=(risk,)), size=(170, 48)) as cockpit:
         await cockpit.sees("number 00000019")
         assert all(line in cockpit.text() for line in lines)

@@ -143,7 +143,7 @@ def test_redirections_and_variables_of_a_command_are_shown() -> None:
     )
     text = really_runs("x", Resolved(program="/bin/sh", cwd="/", commands=(meaning,)))
     assert "LC_ALL=C KEY=⟨runtime value⟩ echo 'rate = 20' > tax.conf 2>&1 >> ⟨runtime" in text
-    assert "writes tax.conf · appends to a file known only at run time" in text
+    assert "writes tax.conf · appends to a file whose name is in a variable" in text
 
 
 def test_risky_commands_come_first_and_all_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Edits of files in the cockpit: their difference, the editor of the result, the keys of a session, taking back."""
+"""Edits of files in the cockpit: their difference, the editor of the result, the keys of a session, undoing."""
 
 from pathlib import Path
 

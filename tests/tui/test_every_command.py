@@ -40,7 +40,7 @@ ELSEWHERE = {
     *("next-hunk", "previous-hunk", "next-file", "previous-file"),
     *("zoom", "zoom-out", "why", "settings", "unasked", "review-unasked"),
 }
-"""Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to take back
+"""Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to undo
 and to review when there is something to, output has a button to enlarge it, the dialog about more has a button for a
 sandbox; the rest is rare. The palette has them all."""
 WAITS, RUNS, ENDED, BLOCKED, EDIT, PREVIEWED, APPLIED, QUEUED = "3", "2", "1", "4", "5", "6", "7", "8"

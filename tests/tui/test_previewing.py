@@ -272,7 +272,7 @@ async def test_a_key_approves_a_call_so_that_it_can_be_taken_back() -> None:
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await decide(cockpit, "tilde")
         await cockpit.until(lambda: scenario.supervisor.known(call_id).decision is not None)
-        await cockpit.until(lambda: "can be taken back after its end" in toast_text(cockpit.app))
+        await cockpit.until(lambda: "can be undone after its end" in toast_text(cockpit.app))
     assert scenario.supervisor.known(call_id).decision == Approve(undoable=True)
 
 
@@ -282,21 +282,21 @@ async def test_a_row_says_that_its_call_was_previewed_or_taken_back() -> None:
         await cockpit.until(lambda: "--all      previewed" in cockpit.text())
     scenario = applied()
     async with open_cockpit(scenario, size=(120, 30)) as cockpit:
-        assert "taken back" not in cockpit.text()
+        assert "undone" not in cockpit.text()
         await decide(cockpit, "J")
         await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
         await cockpit.press("ctrl+s")
-        await cockpit.until(lambda: "taken back" in cockpit.text())
+        await cockpit.until(lambda: "undone" in cockpit.text())
 
 
 @pytest.mark.slow
 async def test_taking_back_shows_the_reverse_difference_first_and_then_all_of_it() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
-        await cockpit.until(lambda: "takes them back" in cockpit.text())
+        await cockpit.until(lambda: "undoes them" in cockpit.text())
         await decide(cockpit, "J")
         await cockpit.until(lambda: '"pages": 20' in cockpit.text() and isinstance(cockpit.app.screen, TakeBackScreen))
-        assert "Take back the changes of call 1" in cockpit.text()
+        assert "Undo the changes of call 1" in cockpit.text()
         assert scenario.supervisor.known("1").undo is None
         await cockpit.press("ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
@@ -321,8 +321,8 @@ async def test_single_files_can_be_taken_back() -> None:
         await cockpit.until(lambda: "Nothing is chosen" in toast_text(cockpit.app))
         await cockpit.press("down", "down", "space", "ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
-        await cockpit.sees("partly taken back")
-        assert "The chosen changes of call 1 are taken back" in toast_text(cockpit.app)
+        await cockpit.sees("partly undone")
+        assert "The chosen changes of call 1 are undone" in toast_text(cockpit.app)
         await decide(cockpit, "J")
         await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
         files = cockpit.app.screen.query_one("#take-back-files", OptionList)
@@ -404,16 +404,16 @@ async def test_the_history_shows_what_was_previewed_and_taken_back_and_takes_it_
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await cockpit.press("H")
         await cockpit.sees("Previewed   at", "by me in the cockpit: exit 0.", "applied from its preview")
-        await cockpit.sees("M settings.py", '"pages": 20', "J takes them back")
+        await cockpit.sees("M settings.py", '"pages": 20', "J undoes them")
         await cockpit.press("J")
         await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
         await cockpit.press("ctrl+s")
         await cockpit.until(lambda: (undo := scenario.supervisor.known("1").undo) is not None and undo.done)
-        await cockpit.sees("Since then", "taken back at", "redoes them")
+        await cockpit.sees("Since then", "undone at", "redoes them")
         await cockpit.press("J")
         await cockpit.sees("Redo the changes of call 1")
         await cockpit.press("ctrl+s")
-        await cockpit.sees("redone at", "taken back at")
+        await cockpit.sees("redone at", "undone at")
     assert scenario.supervisor.known("1").earlier_undos
 
 

@@ -214,7 +214,7 @@ async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
 ) -> None:
     async with open_cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees(f"Always allow {words} in this workspace: covers 1 of the last 1 call")
+        await cockpit.sees(f"Always allow {words} in this workspace: would have let through 1 of your last 1 call")
         await cockpit.press("l")
         await cockpit.until(lambda: cockpit.record("1").decision is not None)
         assert cockpit.record("1").decision == Approve(remember=scope)

@@ -7,19 +7,34 @@ from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import begin
 from tests.tui.scenes import Scenario
 from whisper_tui.model.api import ShownSetting
-from whisper_tui.tui.screens.settings_screen import SETTINGS, SettingDialog, SettingsScreen
+from whisper_tui.tui.screens.settings_screen import SETTINGS, SettingDialog, SettingsScreen, setting_paragraphs
 
 SHOWN = (
     ShownSetting(name="cockpit.theme", about="The colours.", value="", default="", allowed="a text", restart="cockpit"),
     ShownSetting(
-        name="cockpit.undo", about="The approvals that u takes back.", value="every", default="every",
+        name="cockpit.undo", about="The approvals that u undoes.", value="every", default="every",
         choices=("grave", "every", "none"), allowed="grave or every or none", restart="cockpit",
     ),
     ShownSetting(
-        name="retention.days", about="Days of output.", value="7", default="30", allowed="a number above 0",
+        name="retention.days", title="Days of output", about="Days of output.",
+        value="7", default="30", allowed="a number above 0",
         in_file=True,
     ),
 )  # fmt: skip
+
+
+def test_a_number_has_its_unit_and_a_setting_its_title() -> None:
+    memory = ShownSetting(
+        name="supervisor.min_memory_bytes", title="Free memory to start", about="…", value="268435456", default="0",
+        in_file=True,
+    )  # fmt: skip
+    wait = ShownSetting(name="calling.away_after_s", title="Away after", about="…", value="90", default="120")
+    shown = [
+        "".join(span.text for span in each.spans) for one in (memory, wait) for each in setting_paragraphs(one, "/c")
+    ]
+    assert [text for text in shown if "B" in text or "min" in text] == [
+        "Free memory to start  supervisor.min_memory_bytes", "268 MB", "0 B", "2 min",
+    ]  # fmt: skip
 
 
 def supervisor() -> Scenario:
@@ -48,7 +63,9 @@ async def test_a_setting_is_shown_with_its_default_its_source_and_what_a_change_
     async with open_cockpit(supervisor(), size=size) as cockpit:
         await settings(cockpit)
         await cockpit.press("end")
-        await cockpit.sees("days                 7", "Days of output.", "Default     30", "a number above 0", "From")
+        await cockpit.sees(
+            "Days of output             7", "Days of output.", "Default     30", "a number above 0", "From"
+        )
         await cockpit.sees("whisper-tui restart")
 
 

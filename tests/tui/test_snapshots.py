@@ -119,9 +119,7 @@ SCENES = [
     Picture("preview-copy", in_a_copy, "1", shows="Previewed with a copy of the workspace"),
     Picture("preview-read-only", read_only, "1", shows="it would write to 3 files", theme="whisper-light"),
     Picture("history-undone", undone, None, ("H",), shows=("Previewed", "Since then"), screens=2),
-    Picture(
-        "take-back", applied, "1", ("J",), shows=("Take back the changes of call 1", "edit settings.py"), screens=2
-    ),
+    Picture("take-back", applied, "1", ("J",), shows=("Undo the changes of call 1", "edit settings.py"), screens=2),
     Picture("web", a_fetch, "1", shows=("Host", "xn--ython-uye.org")),
     Picture("server", a_servers_tool, "1", shows=("Server", "Moss grows"), theme="whisper-light"),
     Picture("sub-agent", a_sub_agent, "1", shows=("reader", "Read the notes")),

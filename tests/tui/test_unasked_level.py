@@ -76,5 +76,5 @@ async def test_a_chosen_call_is_taken_back_and_nothing_is_marked_by_mistake(tmp_
         await cockpit.sees("Calls are chosen")
         assert list(scenario.supervisor.board.unreviewed) == [call_id]
         await cockpit.press("ctrl+s")
-        await cockpit.sees("1 call taken back.")
+        await cockpit.sees("1 call undone.")
         await cockpit.until(lambda: not scenario.supervisor.board.unreviewed)

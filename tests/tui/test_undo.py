@@ -1,4 +1,4 @@
-"""Approvals that are held back: taken back in time, sent when it is over, and never sent by a cockpit that is gone."""
+"""Approvals that are held back: undone in time, sent when it is over, and never sent by a cockpit that is gone."""
 
 import pytest
 

@@ -208,8 +208,8 @@ def examine_environment(context: DoctorContext, path: Path, plain: Any, version:
         checks += not_isolated("environment", f"The environment in {path}", words, _AGAIN)
     problem = prove(lambda canary: _ask_environment(words, context, canary))
     if problem is None:
-        return [*checks, good("gate", f"The environment in {path} stopped a canary")]
-    return [*checks, bad("gate", f"The environment in {path} failed the test with a canary: {problem}", _AGAIN)]
+        return [*checks, good("gate", f"The environment in {path} stopped a test command")]
+    return [*checks, bad("gate", f"The environment in {path} failed the test: {problem}", _AGAIN)]
 
 
 def _start_checks(context: DoctorContext, configuration: Path, version: str | None) -> list[Check]:

@@ -104,7 +104,7 @@ def _hook_checks(
         checks.append(
             good("gate", f"The hook in {hook.path} stopped {hook.proves}")
             if problem is None
-            else bad("gate", f"The hook in {hook.path} failed the test with a canary: {problem}", _PROVE_AGAIN)
+            else bad("gate", f"The hook in {hook.path} failed the test: {problem}", _PROVE_AGAIN)
         )
     return checks
 

@@ -107,7 +107,7 @@ class FoundHook:
     """Seconds that the client waits for it. None: there is no limit."""
     problems: list[Check] = field(default_factory=list)
     """Settings that weaken it."""
-    proves: str = "a canary"
+    proves: str = "a test command"
     """The calls that its test sends."""
     prove: Callable[[], str | None] = lambda: None
     """Send the canary. Return None if the hook stopped it, otherwise a description of the problem."""

@@ -227,9 +227,10 @@ def prove_hook(
 
 
 def canaries_of(form: HookFormat, seen: Seen) -> str:
-    """Return the canaries that a hook is sent, in words."""
-    more = [tool for tool in form.canary_calls("", "") if seen(tool)]
-    return f"a canary, and others in {' and '.join(more)}" if more else "a canary"
+    """Return the calls with which a hook is tested, in words."""
+    more = [f"a test call of {tool}" for tool in form.canary_calls("", "") if seen(tool)]
+    *others, last = ("a test command", *more)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def prove(attempt: Callable[[Canary], str | None]) -> str | None:
@@ -289,7 +290,7 @@ def _judged(form: HookFormat, answer: ProgramOutput, canary: Canary) -> str | No
         return f"its answer is not JSON: {answer.out.strip()[:200]!r}"
     reason = form.denial_in(said) if isinstance(said, dict) else None
     if reason is None:
-        return f"it did not deny the canary: {answer.out.strip()[:200]}"
+        return f"it did not deny the test call: {answer.out.strip()[:200]}"
     return denied_by_supervisor(reason, canary)
 
 
@@ -297,7 +298,7 @@ def denied_by_supervisor(text: str, canary: Canary) -> str | None:
     """Check the text of a denial. None: a supervisor denied this canary."""
     if LIVE in text and canary.name in text:
         return None
-    return f"the canary was denied, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
+    return f"the test call was denied, but not by a supervisor: {' '.join(text.split())[:300] or 'it said nothing'}"
 
 
 def last_line(text: str) -> str:

@@ -144,8 +144,8 @@ class ShellSetting:
     def _proved(self, context: DoctorContext, gate: str, again: str) -> Check:
         problem = prove_gate(gate, context.environ, context.canary_s)
         if problem is None:
-            return good("shell", f"The shell of {self.title} stopped a canary that was not approved")
-        return bad("shell", f"The shell of {self.title}, {gate}, failed the test with a canary: {problem}", again)
+            return good("shell", f"The shell of {self.title} stopped a test command that was not approved")
+        return bad("shell", f"The shell of {self.title}, {gate}, failed the test: {problem}", again)
 
 
 def _value(path: Path, opener: Callable[[str], Any], place: tuple[str, ...]) -> Any:

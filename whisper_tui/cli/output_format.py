@@ -203,7 +203,7 @@ def risk_sign(risk: dict[str, Any]) -> str:
 def gravest(row: dict[str, Any]) -> str:
     """The gravest risk of a call in a few words, how many there are besides, and whether code of it was not read."""
     risks = sorted(row.get("risks", []), key=lambda risk: not risk["grave"])  # An older supervisor names none.
-    unread = "not inspected" if row.get("not_inspected") else ""
+    unread = "not read" if row.get("not_inspected") else ""
     if not risks:
         return unread
     more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
@@ -218,7 +218,7 @@ def standing(row: dict[str, Any], seconds: float) -> str:
 
 def outcome(row: dict[str, Any]) -> str:
     """How a call ended, whether its sandbox blocked it, and its alarm; or the state that it is in."""
-    more = (", blocked" if row.get("blocked") else "") + (", taken back" if row.get("taken_back") else "") + _alarm(row)
+    more = (", blocked" if row.get("blocked") else "") + (", undone" if row.get("taken_back") else "") + _alarm(row)
     match row["ending"]:
         case None:
             return state(row)

@@ -151,7 +151,7 @@ def _about_preview(event: Event, record: CallRecord) -> str | None:
             found = f"{findings_text(report)}; {ending_word(report.ending)}"
             return " ".join((f"The preview of call {record.id} is over: {found}.", *warnings(report)))
         case UndoEnded(problem=problem) if record.undo is not None:
-            what = "taken back" if record.undo.direction == "undo" else "redone"
+            what = "undone" if record.undo.direction == "undo" else "redone"
             if problem:
                 return f"The changes of call {record.id} were not {what}: {visible(problem)}."
             return f"The changes of call {record.id} were {what} {decided_by_text(record.undo.by)}."

@@ -220,42 +220,95 @@ def _check_known(path: Path, table: str, content: dict[str, Any], known: Iterabl
 
 Restart = Literal["supervisor", "cockpit", "both"]
 
-ABOUT: dict[str, tuple[Restart, str]] = {
-    "cockpit.theme": ("cockpit", "The colours of the cockpit."),
-    "cockpit.keymap": ("cockpit", "The set of keys; vi has j and k for down and up."),
-    "cockpit.undo": ("cockpit", "The approvals that u can take back: all, those with a severe risk, or none."),
-    "cockpit.undo_s": ("cockpit", "Seconds for which an approval of a severe risk can be taken back."),
-    "calling.when": ("both", "When you are notified: while you are away from the terminal, always, or never."),
-    "calling.away_after_s": ("cockpit", "Seconds without a key until you count as away."),
-    "calling.quiet": ("both", "Hours without notifications, in local time, like 22:00-07:00."),
-    "calling.at_most_every_s": ("both", "Seconds between two notifications; calls in between share the next one."),
-    "calling.bell": ("cockpit", "The bell of the terminal rings with a notification."),
-    "calling.notify": ("cockpit", "The escape sequence that notifies by the terminal."),
-    "calling.desktop": ("supervisor", "Notifications on the desktop, by notify-send or osascript."),
-    "calling.title": ("cockpit", "The number of waiting calls in the title of the terminal."),
-    "supervisor.workers": ("supervisor", "Commands that run at the same time without having been asked about."),
-    "supervisor.min_memory_bytes": ("supervisor", "Available bytes of memory below which no command starts."),
-    "supervisor.max_output_bytes": ("supervisor", "Bytes that are kept of each stream of a run; empty: all."),
-    "supervisor.min_free_bytes": ("supervisor", "Free bytes of the disk below which only the tail of output is kept."),
-    "supervisor.unasked_timeout_s": ("supervisor", "Seconds that a read-only command may run without approval."),
-    "supervisor.unasked_output_bytes": ("supervisor", "Bytes that are kept of each stream of such a command."),
-    "supervisor.when_agent_cancels": ("supervisor", "What happens to a running command whose agent cancels it."),
-    "supervisor.previews": ("supervisor", "How commands are previewed; auto: in the most exact way that works here."),
-    "retention.days": ("supervisor", "Days after which the output of a run is removed."),
-    "retention.gigabytes": ("supervisor", "Gigabytes of output that are kept; the oldest goes first."),
-    "retention.files": ("supervisor", "Files of recorded runs that are kept; the oldest go first."),
-    "undo.keep": ("supervisor", "The approved commands whose changes are kept, so that they can be taken back."),
-    "undo.days": ("supervisor", "Days for which what is kept can be taken back; empty: as long as the output."),
-    "undo.gigabytes": ("supervisor", "Gigabytes that are kept for that; the oldest goes first."),
-    "limits.cpu_s": ("supervisor", "Seconds of processor time that a run may use; empty: any."),
-    "limits.memory_bytes": ("supervisor", "Bytes of memory that a run may use; empty: any."),
-    "limits.processes": ("supervisor", "Processes that a run may have at once; empty: any."),
+ABOUT: dict[str, tuple[Restart, str, str]] = {
+    "cockpit.theme": ("cockpit", "Colours", "The colours of the cockpit."),
+    "cockpit.keymap": ("cockpit", "Keys", "The set of keys; vi has j and k for down and up."),
+    "cockpit.undo": (
+        "cockpit",
+        "Approvals that u undoes",
+        "The approvals that u can undo: all, those with a severe risk, or none.",
+    ),
+    "cockpit.undo_s": (
+        "cockpit",
+        "Time to undo an approval",
+        "Seconds for which an approval of a severe risk can be undone.",
+    ),
+    "calling.when": (
+        "both",
+        "When to notify",
+        "When you are notified: while you are away from the terminal, always, or never.",
+    ),
+    "calling.away_after_s": ("cockpit", "Away after", "Seconds without a key until you count as away."),
+    "calling.quiet": ("both", "Quiet hours", "Hours without notifications, in local time, like 22:00-07:00."),
+    "calling.at_most_every_s": (
+        "both",
+        "At most one every",
+        "Seconds between two notifications; calls in between share the next one.",
+    ),
+    "calling.bell": ("cockpit", "Ring the bell", "The bell of the terminal rings with a notification."),
+    "calling.notify": ("cockpit", "By the terminal", "The escape sequence that notifies by the terminal."),
+    "calling.desktop": ("supervisor", "On the desktop", "Notifications on the desktop, by notify-send or osascript."),
+    "calling.title": ("cockpit", "Count in the title", "The number of waiting calls in the title of the terminal."),
+    "supervisor.workers": (
+        "supervisor",
+        "Commands at once",
+        "Commands that run at the same time without having been asked about.",
+    ),
+    "supervisor.min_memory_bytes": (
+        "supervisor",
+        "Free memory to start",
+        "Available bytes of memory below which no command starts.",
+    ),
+    "supervisor.max_output_bytes": (
+        "supervisor",
+        "Output kept of a run",
+        "Bytes that are kept of each stream of a run; empty: all.",
+    ),
+    "supervisor.min_free_bytes": (
+        "supervisor",
+        "Free disk for output",
+        "Free bytes of the disk below which only the tail of output is kept.",
+    ),
+    "supervisor.unasked_timeout_s": (
+        "supervisor",
+        "Time of unasked commands",
+        "Seconds that a read-only command may run without approval.",
+    ),
+    "supervisor.unasked_output_bytes": (
+        "supervisor",
+        "Output of unasked commands",
+        "Bytes that are kept of each stream of such a command.",
+    ),
+    "supervisor.when_agent_cancels": (
+        "supervisor",
+        "If its agent cancels",
+        "What happens to a running command whose agent cancels it.",
+    ),
+    "supervisor.previews": (
+        "supervisor",
+        "How to preview",
+        "How commands are previewed; auto: in the most exact way that works here.",
+    ),
+    "retention.days": ("supervisor", "Days", "Days after which the output of a run is removed."),
+    "retention.gigabytes": ("supervisor", "Gigabytes", "Gigabytes of output that are kept; the oldest goes first."),
+    "retention.files": ("supervisor", "Files", "Files of recorded runs that are kept; the oldest go first."),
+    "undo.keep": (
+        "supervisor",
+        "Which commands",
+        "The approved commands whose changes are kept, so that they can be undone.",
+    ),
+    "undo.days": ("supervisor", "Days", "Days for which what is kept can be undone; empty: as long as the output."),
+    "undo.gigabytes": ("supervisor", "Gigabytes", "Gigabytes that are kept for that; the oldest goes first."),
+    "limits.cpu_s": ("supervisor", "Processor time", "Seconds of processor time that a run may use; empty: any."),
+    "limits.memory_bytes": ("supervisor", "Memory", "Bytes of memory that a run may use; empty: any."),
+    "limits.processes": ("supervisor", "Processes", "Processes that a run may have at once; empty: any."),
     "mcp.wait_s": (
         "supervisor",
+        "Longest wait",
         "Seconds within which calls over MCP are answered; empty: as the client waits.",
     ),
 }
-"""The settings that the cockpit lists, with the programs that read them at their start, and a sentence about each.
+"""The settings that the cockpit lists, with the programs that read them at their start, a title, and a sentence.
 
 Rules, lists of tools, keys, notifications with buttons and the program that notifies are left to an editor: they decide
 what runs.
@@ -312,7 +365,7 @@ def _field(name: str) -> FieldInfo:
 
 def _setting(name: str, configuration: Configuration, document: dict[str, Any]) -> ShownSetting:
     table, key = name.split(".")
-    restart, about = ABOUT[name]
+    restart, title, about = ABOUT[name]
     field = _field(name)
     options = _types(field)
     choices: tuple[str, ...] = ("true", "false") if bool in options else ()
@@ -320,6 +373,7 @@ def _setting(name: str, configuration: Configuration, document: dict[str, Any]) 
         choices += tuple(get_args(option)) if get_origin(option) is Literal else ()
     return ShownSetting(
         name=name,
+        title=title,
         about=about,
         value=_written(getattr(getattr(configuration, table), key)),
         default=_written(field.get_default(call_default_factory=True, validated_data={})),

@@ -232,7 +232,7 @@ SCENES: tuple[StoryScene, ...] = (
         title="build the site",
         move=AppliesPreview(),
         caption="What will this script change? s runs it on a copy; = makes just these changes.",
-        after="Real now, without a second run: J would take it back. n: next call.",
+        after="Real now, without a second run: J would undo it. n: next call.",
         printed=BUILD,
         pause_s=4.0,
     ),

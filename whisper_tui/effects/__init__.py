@@ -198,9 +198,9 @@ def _follow_script(script: ReadScript, changes: Changes, record: Callable[[Step]
             _record_code_alone(step, changes)
             left_out += bool(step.words) and not _is_harmless(step)
         if left_out:
-            why = "may run or not" if script.runs else "run only if something is out of date"
-            reason = f"{left_out:,} of its commands {why}, so what they change is not stated"
-            changes.unknown(None, "everything", reason)
+            commands = "1 command runs" if left_out == 1 else f"{left_out:,} commands run"
+            when = "under a condition" if script.runs else "if something is out of date"
+            changes.unknown(None, "everything", f"{commands} only {when}")
         changes.said_by(script.name, before)
     finally:
         changes.script = ""

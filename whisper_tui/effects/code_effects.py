@@ -15,13 +15,13 @@ from whisper_tui.effects.changes import Changes, ReadScript, printable
 from whisper_tui.effects.operands import ParsedWords
 from whisper_tui.effects.script_code import (
     PACKAGE_CODE,
-    SECOND_LEVEL,
     SHELLS,
     TOOLS,
     add_code,
     digest_of,
     inspected,
     record_file,
+    run_by,
     shown,
 )
 from whisper_tui.effects.text_walk import Step
@@ -292,7 +292,7 @@ def _add_text(
 ) -> None:
     """Record shell text that stands in another file. `runs`: False if it may be up to date, and not run."""
     if changes.script:
-        add_code(changes, known, SECOND_LEVEL)
+        add_code(changes, known, run_by(changes.script))
         return
     changes.add_code(inspected(step, changes, text, known, lines))
     directory = os.path.dirname(str(known.get("path") or "")) or step.directory or "/"

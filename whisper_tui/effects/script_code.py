@@ -37,11 +37,10 @@ GIT_HOOKS = {
 }
 """The hooks that subcommands of git run."""
 
-SECOND_LEVEL = "a script runs it, and only one level is read"
 
-PACKAGE_CODE = "packages contain code of their own, which was not read"
-PROJECT_CODE = "it runs code of the project, which is not read"
-IMAGE_CODE = "the contents of a container image are not read"
+PACKAGE_CODE = "packages contain code of their own"
+PROJECT_CODE = "it runs code of the project"
+IMAGE_CODE = "it is in a container image"
 
 TOOLS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("pip", "pip3"), ("install download wheel", PACKAGE_CODE)),
@@ -95,7 +94,7 @@ def record_file(step: Step, changes: Changes, path: str | None, name: str, langu
         return
     known["path"] = printable(found.path)
     if changes.script:
-        add_code(changes, known, SECOND_LEVEL)
+        add_code(changes, known, run_by(changes.script))
         return
     if found.made:
         add_code(changes, known, "an earlier command writes the file")
@@ -128,6 +127,11 @@ def record_git_hooks(step: Step, changes: Changes, subcommand: str, git_director
         path = os.path.join(git_directory, "hooks", name)
         if host_files.is_executable(path):
             record_file(step, changes, path, f"git hook {name}")
+
+
+def run_by(script: str) -> str:
+    """Why code that a script runs is not read: one level is."""
+    return f"run by {script}"
 
 
 def add_code(changes: Changes, known: Mapping[str, object], why: str) -> None:

@@ -190,7 +190,7 @@ def _facts(record: CallRecord) -> list[str]:
         found.append(f"Its agent no longer waits for it: {in_code(record.agent_gave_up)}")
     found += _changes(record)
     if record.reverted_by is not None:
-        found.append(f"Taken back by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
+        found.append(f"Undone by {in_code(f'{record.reverted_by.surface} {record.reverted_by.who}'.strip())}")
     if record.sandbox is not None:
         found.append(f"Sandbox: {record.sandbox.words()}")
     if record.blocked is not None:

@@ -11,7 +11,7 @@ from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import EditedFile, FileEdits, FileVersions, Function, Session
 from whisper_tui.model.call_rows import command_of, masked_record
-from whisper_tui.model.decision import Approve, Decider, Deny
+from whisper_tui.model.decision import DENIAL_ID, Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Signalled
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.preview import Undo
@@ -22,6 +22,7 @@ from whisper_tui.present.command_text import call_line
 from whisper_tui.present.preview_text import changed_text, undo_text
 from whisper_tui.present.security_text import alarm_sentence
 from whisper_tui.present.tool_text import short_path
+from whisper_tui.present.words import decided_by_text
 
 PAGE = 200
 """Calls in one page."""
@@ -121,6 +122,7 @@ class SessionStory:
             "title": title_of(record, self.session),
             "outcome": outcome(record),
             "decided_by": _by(record.decided_by),
+            "decided_in_words": _deciding_words(record.decided_by),
             "reverted_by": _by(record.reverted_by),
             "applied_preview": record.applies,
             **_changes(record),
@@ -160,7 +162,7 @@ class SessionStory:
         before = self._left.get(file.real)
         if before is not None and before[1] != file.before:
             found["changed_since"] = before[0]
-        # An edit that was taken back has left what was there before it.
+        # An edit that was undone has left what was there before it.
         self._left[file.real] = (record.id, file.before if record.reverted_by is not None else file.after)
         if file.real in contents:
             found["diff"] = list(difference(contents[file.real]))
@@ -187,7 +189,7 @@ def outcome(record: CallRecord) -> str:
         case HandedOver() if isinstance(record.function, Function) and record.function.about == "subagent":
             return "started by the agent"
         case HandedOver():
-            return "taken back" if record.reverted_by is not None else "done by the agent"
+            return "undone" if record.reverted_by is not None else "done by the agent"
         case Denied():
             return "denied"
         case _:
@@ -213,6 +215,15 @@ def _by(decider: Decider | None) -> str | None:
     return None if decider is None else " ".join(filter(None, (decider.surface, visible(decider.who))))
 
 
+def _deciding_words(decider: Decider | None) -> str | None:
+    """Who decided, in words; a standing approval with its number, under which `approvals` lists it."""
+    if decider is None:
+        return None
+    if decider.surface == "memory" and not decider.who.startswith(DENIAL_ID):
+        return f"by standing approval {visible(decider.who)}"
+    return decided_by_text(decider)
+
+
 def _last(record: CallRecord) -> tuple[Undo, ...]:
     return () if record.undo is None else (record.undo,)
 
@@ -236,10 +247,10 @@ def _clock(at: float) -> str:
 def _told(row: Row) -> Iterator[str]:
     """Yield the lines about one call."""
     at = time.strftime("%H:%M:%S", time.localtime(row["at"]))
-    by = f", {row['decided_by']}" if row["decided_by"] else ""
+    by = f", {row['decided_in_words']}" if row["decided_in_words"] else ""
     asker = f" by the sub-agent {visible(row['asker'])}" if row["asker"] else ""
     human = ", changed by a human" if row["edited_by_human"] else ""
-    back = f", taken back by {row['reverted_by']}" if row["reverted_by"] else ""
+    back = f", undone by {row['reverted_by']}" if row["reverted_by"] else ""
     back += ", applied from its preview" if row["applied_preview"] else ""
     back += "".join(f", {undo}" for undo in row["undos"])
     gone = ", agent gone" if row["agent_gave_up"] else ""

@@ -154,6 +154,8 @@ class ShownSetting(Value):
 
     name: str
     """Its table and its key, like `cockpit.theme`."""
+    title: str = ""
+    """A few words for a list. Empty: a supervisor of an earlier version does not send them."""
     about: str
     """A sentence about it."""
     value: str
@@ -186,10 +188,10 @@ class Pruned(Value):
     kept_runs: int
     kept_bytes: int
     undos: int = 0
-    """Calls that cannot be taken back any more, while their output stays."""
+    """Calls that cannot be undone any more, while their output stays."""
     undo_bytes: int = 0
     kept_undos: int = 0
-    """Calls that can be taken back."""
+    """Calls that can be undone."""
     kept_undo_bytes: int = 0
 
 
@@ -398,7 +400,7 @@ class Supervision(Protocol):
     async def undo(
         self, call_id: str, paths: Paths, direction: UndoDirection, by: Decider, *, all_but: bool = False
     ) -> None:
-        """Take back the changes of an ended call, or make them again. No paths: all of them.
+        """Undo the changes of an ended call, or make them again. No paths: all of them.
 
         Paths begin in the directory of the call, unless they are absolute. `all_but`: all changes but those.
 

@@ -121,7 +121,7 @@ class Approve(Value):
     preview: str | None = None
     """The digest of the preview whose changes are made real; nothing runs again. None: the command runs."""
     undoable: bool | None = None
-    """True if it runs in a view of the files, and its changes become real when it ends: they can be taken back.
+    """True if it runs in a view of the files, and its changes become real when it ends: they can be undone.
 
     False: nothing is kept. None: as the verdict says.
     """

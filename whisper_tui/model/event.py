@@ -225,7 +225,7 @@ class Finished(Fact):
     discarded: str = ""
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
     unkept: str = ""
-    """Why its changes cannot be taken back although they should have been kept, as a clause."""
+    """Why its changes cannot be undone although they should have been kept, as a clause."""
     changed: ChangedFiles | None = Field(default=None, exclude_if=not_)
     """Its changes, where they are kept. None: they are not known."""
 
@@ -260,7 +260,7 @@ class PreviewDropped(Fact):
 
 
 class UndoStarted(Fact):
-    """The changes of a call are about to be taken back, or to be made again."""
+    """The changes of a call are about to be undone, or to be made again."""
 
     kind: Literal["undo_started"] = "undo_started"
     call_id: str
@@ -271,7 +271,7 @@ class UndoStarted(Fact):
 
 
 class UndoEnded(Fact):
-    """The changes of a call were taken back or made again, or none of them was."""
+    """The changes of a call were undone or made again, or none of them was."""
 
     kind: Literal["undo_ended"] = "undo_ended"
     call_id: str

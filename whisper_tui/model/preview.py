@@ -98,7 +98,7 @@ class PreviewChange(Value):
     flags: tuple[str, ...] = ()
     """Special properties, as clauses: it runs later, it is executable, it has several names."""
     taken_back: bool = False
-    """True if it was made real, and taken back since."""
+    """True if it was made real, and undone since."""
 
 
 class ChangeCounts(Value):
@@ -191,13 +191,13 @@ class Preview(Value):
 
 
 class PreviewPage(Value):
-    """A part of the changes of a preview, or of what an undo would take back."""
+    """A part of the changes of a preview, or of what an undo would undo."""
 
     changes: tuple[PreviewChange, ...] = ()
     total: Count = 0
     counts: ChangeCounts = ChangeCounts()
     conflicts: tuple[str, ...] = ()
-    """Paths that are no longer as the command read them, or as it left them: nothing is applied, or taken back, while
+    """Paths that are no longer as the command read them, or as it left them: nothing is applied, or undone, while
     it is about any of them."""
 
 
@@ -218,4 +218,4 @@ class Undo(Value):
     """The paths that were asked for. Empty: all of them."""
     done: bool = False
     problem: str = ""
-    """Why nothing was taken back, as a clause. Empty: it was, or it is going on."""
+    """Why nothing was undone, as a clause. Empty: it was, or it is going on."""

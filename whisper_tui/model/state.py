@@ -125,7 +125,7 @@ class Ended(Value):
     discarded: str = ""
     """Why the changes that it made in its view of the files did not become real, as a clause. Empty: they did."""
     unkept: str = ""
-    """Why its changes cannot be taken back although they should have been kept, as a clause."""
+    """Why its changes cannot be undone although they should have been kept, as a clause."""
     changed: ChangedFiles | None = Field(default=None, exclude_if=not_)
     """Its changes, where they are kept. None: they are not known."""
 
@@ -241,7 +241,7 @@ class CallRecord(Value):
 
     @property
     def changed_unasked(self) -> bool:
-        """True if it has ended and changed files although nobody was asked about it, and that is not taken back."""
+        """True if it has ended and changed files although nobody was asked about it, and that is not undone."""
         if not isinstance(self.state, Ended) or self.decided_by is None or self.decided_by_human:
             return False
         if isinstance(self.spec.command, FileEdits):
@@ -286,7 +286,7 @@ class CallRecord(Value):
 
     @property
     def not_kept_because(self) -> str:
-        """Why the changes of its run cannot be taken back, as a clause. Empty: they can, or nothing was to be kept."""
+        """Why the changes of its run cannot be undone, as a clause. Empty: they can, or nothing was to be kept."""
         state, plan = self.state, self.verdict.undo if self.verdict is not None else None
         ran = isinstance(state, Ended) and state.attempt is not None and not isinstance(state.ending, FailedToStart)
         if not isinstance(state, Ended) or not ran or self.undoable or self.function is not None:

@@ -112,7 +112,7 @@ class PreviewCondition(Value):
 
 
 class UndoPlan(Value):
-    """How the changes of a command are kept, so that they can be taken back after its end (decision 16)."""
+    """How the changes of a command are kept, so that they can be undone after its end (decision 16)."""
 
     how: Literal["copies", "view", "none"]
     """`copies`: the files that it names are kept before it starts. `view`: it runs in a view of the files, and its

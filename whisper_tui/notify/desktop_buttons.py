@@ -397,7 +397,7 @@ class DesktopButtons:
         if self._undo_s <= 0:
             await self._decide(call_id, Approve(), shown.digest)
             return
-        # First the notification that undoes it, so that no approval begins that nobody can take back.
+        # First the notification that undoes it, so that no approval begins that nobody can undo.
         shown.may_approve = False
         text = f"Call {call_id} is approved in {self._undo_s:g} seconds."
         id_ = await self._bus.show(CallNotice(TITLE, text, may_approve=False), (("undo", "Undo"),))

@@ -30,7 +30,7 @@ ACT_OUTSIDE = {
     ),
     "shred": "destroys on purpose",
 }
-"""Programs whose effects no pre-images take back, or that would not work in a view of the files."""
+"""Programs whose effects no pre-images undo, or that would not work in a view of the files."""
 _SETTLED = frozenset({"empty-variable", "silent-description", "unseen-script"})
 """Severe risks that are none once it is known what a command has changed, and before that is real."""
 _OF_OUTSIDE = frozenset({"network", "environment", "outside-workspace", "unknown-shell", "too-long"})

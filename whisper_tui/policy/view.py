@@ -199,7 +199,7 @@ def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, 
     words = tuple(command.argv for command in plain)
     # an allow rule needs certainty: one parser can be wrong, three written independently hardly alike
     if tuple(command.argv for command in script.commands) != words:
-        return None, "two parsers read it differently"
+        return None, _doubt(script)
     # without the extra package, two of our own readers still have to agree
     if not is_available():
         return plain, ""
@@ -210,8 +210,19 @@ def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, 
         second is None
         or tuple(_untimed(seen, expected) for seen, expected in zip(second, timed, strict=False)) != timed
     ):
-        return None, "two parsers read it differently"
-    return (plain, "") if len(second) == len(timed) else (None, "two parsers read it differently")
+        return None, _doubt(script)
+    return (plain, "") if len(second) == len(timed) else (None, _doubt(script))
+
+
+_DECLARES = frozenset({"declare", "typeset", "local", "readonly"})
+
+
+def _doubt(script: Script) -> str:
+    """Why no rule can match a text that the readers do not read alike."""
+    named = next(
+        (each.words[0].value for each in script.commands if each.words and each.words[0].value in _DECLARES), None
+    )
+    return f"it sets variables with `{named}`" if named else "a shell may read it in more than one way"
 
 
 def agreed_steps(text: str, script: Script) -> tuple[ShellStep, ...]:

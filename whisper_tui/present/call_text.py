@@ -1,6 +1,6 @@
 """A call in full, as paragraphs: its state, risks, command, decision, limits, origin and session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from whisper_tui.model.call import CarriedOut, Command, CommandSpec, Session, Shell, Trust
@@ -31,11 +31,10 @@ from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role
 from whisper_tui.present.unasked_text import level_words
 from whisper_tui.present.words import decided_by_text
 
-TRUST: dict[Trust, tuple[str, Role]] = {
+TRUST: Mapping[Trust, tuple[str, Role]] = {
     "trusted_operator": ("trusted as an operator", "good"),
     "trusted_system": ("trusted as part of the system", "good"),
     "trusted_integration": ("trusted as an integration", "good"),
-    "untrusted_external": ("untrusted (external)", "text"),
 }
 
 
@@ -44,10 +43,11 @@ def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
     client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
     pid = f" · pid {session.pid}" if session.pid is not None else ""
     closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
-    words, role = TRUST[session.trust]
+    # every agent is untrusted, unless its hello says otherwise
+    trust = () if session.trust == "untrusted_external" else (labelled("Trust", (Span(*TRUST[session.trust]),)),)
     return (
         labelled("Session", (*said(session.name, "strong"), *said(f" · {client}{pid}{closed}"))),
-        labelled("Trust", (Span(words, role),)),
+        *trust,
         labelled("Workspace", said(session.root), at_words=False),
     )
 
@@ -193,8 +193,7 @@ def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]
         yield from (*own_shell_paragraphs(record), *(row for row in _environment(record.spec) if row.decides))
         yield from _input(record.spec)
     if session is not None and session.trust != "untrusted_external":
-        words, role = TRUST[session.trust]
-        yield labelled("Trust", (Span(words, role),))
+        yield labelled("Trust", (Span(*TRUST[session.trust]),))
     if record.verdict is not None and not _is_said_by_the_risks(record.verdict):
         yield from _reasons(record)
 
@@ -250,7 +249,7 @@ def _state(record: CallRecord, now: float) -> Line:
         case Waiting(since=since):
             return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Held(since=since):
-            waited = Span(f", but its agent has not started it for {duration(max(0, now - since))}", "muted")
+            waited = Span(f"; its agent has not started it for {duration(max(0, now - since))}", "muted")
             return (Span("◇ approved", "running"), waited)
         case Queued():
             return (Span("◇ approved", "running"), Span(", about to start", "muted"))

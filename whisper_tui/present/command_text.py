@@ -374,7 +374,7 @@ def _notes(meaning: Meaning) -> Iterator[Line]:
 def _opened(redirect: Redirect) -> Line:
     """Describe a redirection: reads, writes or appends to a file."""
     verb = "appends to" if redirect.operator.endswith(">>") else OPENS[redirect.access]
-    target = (Span("a file known only at run time"),) if redirect.target is None else said(redirect.target)
+    target = (Span("a file whose name is in a variable"),) if redirect.target is None else said(redirect.target)
     return (Span(f"{verb} ", "strong" if redirect.access != "read" else "muted"), *target)
 
 

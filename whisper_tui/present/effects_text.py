@@ -187,7 +187,7 @@ def _code(each: Facts) -> EffectLine:
     if each["inspected"]:
         said = found or "inspected, no risk known"
     else:
-        said = "not inspected" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
+        said = "not read" + (f", {each['not_inspected']}" if each["not_inspected"] else "")
         said += f"; {found}" if found else ""
     since, changed = each.get("since"), bool(each.get("changed"))
     if changed:
@@ -241,6 +241,6 @@ def _reaches_secrets(effects: Facts) -> bool:
 def _unknown(effects: Facts) -> Iterator[EffectLine]:
     for each in effects["unknown"]:
         command = f" ({each['command']})" if each["command"] else ""
-        yield _by_whom(each, EffectLine(f"not stated: {each['reason']}{command}", "unknown"))
+        yield _by_whom(each, EffectLine(f"unknown: {each['reason']}{command}", "unknown"))
     if not effects["complete"]:
-        yield EffectLine("not stated: the time limit was reached before everything was read", "unknown")
+        yield EffectLine("unknown: the time limit was reached before everything was read", "unknown")

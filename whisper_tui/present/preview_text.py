@@ -1,4 +1,4 @@
-"""The findings of a preview, and the changes of an approved call that can be taken back, as text."""
+"""The findings of a preview, and the changes of an approved call that can be undone, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -60,7 +60,7 @@ def preview_mark(record: CallRecord) -> Line:
         undo = record.undo
         if undo is None or not undo.done or undo.direction != "undo":
             return ()
-        return (Span("partly taken back " if undo.paths else "taken back ", "edited"),)
+        return (Span("partly undone " if undo.paths else "undone ", "edited"),)
     if preview is None or preview.dropped or record.decision is not None:
         return ()
     if preview.report is None:
@@ -244,7 +244,7 @@ def _measure(change: PreviewChange) -> str:
     if change.action == "attributes":
         if change.mode_before is not None and change.mode_after is not None and change.mode_before != change.mode_after:
             return f"mode {change.mode_before:o} → {change.mode_after:o}"
-        return "only its owner, times or attributes"
+        return "only its owner, time stamps or attributes"
     if change.below:
         return f"with {count(change.below, 'entry', 'entries')}"
     before, after = change.size_before, change.size_after
@@ -273,9 +273,9 @@ def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = F
 
 
 def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
-    """Return how the changes of a waiting call could be taken back, or why they could not.
+    """Return how the changes of a waiting call could be undone, or why they could not.
 
-    `key` runs it so that they can. Empty: there is nothing to take back.
+    `key` runs it so that they can. Empty: there is nothing to undo.
     """
     plan = record.verdict.undo if record.verdict is not None else None
     if not isinstance(record.state, Waiting) or record.verdict is None or record.function is not None:
@@ -293,7 +293,7 @@ def undo_paragraphs(record: CallRecord, key: str = "") -> tuple[Paragraph, ...]:
 
 def undo_text(undo: Undo, when: str) -> str:
     """Return an undo, or a redo, as words: its outcome, time and author, and the paths if not all were meant."""
-    word = "taken back" if undo.direction == "undo" else "redone"
+    word = "undone" if undo.direction == "undo" else "redone"
     by = decided_by_text(undo.by)
     paths = _paths_text(undo, "")
     if undo.problem:
@@ -315,7 +315,7 @@ def outcome_text(report: PreviewReport) -> str:
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
-    """Return what became of the changes of an ended call, kept or not; `key` takes them back.
+    """Return what became of the changes of an ended call, kept or not; `key` undoes them.
 
     Empty: it changed nothing, as far as anybody knows.
     """
@@ -338,14 +338,14 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     source = ", ".join(filter(None, (counts, kept)))
     line: Line = (Span("Changes", "label"), Span(f"  {source}", "muted"))
     undo = record.undo
-    word = "taken back" if undo is None or undo.direction == "undo" else "redone"
+    word = "undone" if undo is None or undo.direction == "undo" else "redone"
     if undo is not None and undo.problem:
         line = (*line, *said(f"  could not be {word}: {undo.problem}", "risk"))
     elif undo is not None and undo.done:
         part = _paths_text(undo, record.spec.cwd)
         line = (*line, Span(f"  {word} {decided_by_text(undo.by)} at {clock_time(undo.at)}{part}", "edited"))
     back = undo is not None and undo.done and undo.direction == "undo"
-    what = "takes them back" if undo is None or not back else "takes the rest back" if undo.paths else "redoes them"
+    what = "undoes them" if undo is None or not back else "undoes the rest" if undo.paths else "redoes them"
     offer = Span(f"   {key} ", "strong"), Span(what, "muted")
     return (BLANK, Paragraph((*line, *(offer if key else ())), margin=(Span(" "),)))
 

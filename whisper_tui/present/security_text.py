@@ -18,7 +18,7 @@ from whisper_tui.present.words import decided_by_text, error_text, toast_text
 
 __all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role", "risk_sign"]
 
-NOT_INSPECTED = "not inspected"
+NOT_INSPECTED = "not read"
 """Said of a call that runs code which nobody has read: no word about it may sound harmless."""
 
 LONGEST_IN_ALARM = 200
@@ -43,7 +43,7 @@ def risk_sign(risk: Risk) -> str:
 
 
 def risk_line(record: CallRecord) -> Line:
-    """Return the gravest risk in a few words, the number of others, and whether code was not inspected."""
+    """Return the gravest risk in a few words, the number of others, and whether code was not read."""
     risks = record.verdict.risks if record.verdict else ()
     unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
@@ -57,8 +57,8 @@ def risk_line(record: CallRecord) -> Line:
 def not_inspected_sentences(record: CallRecord) -> tuple[str, ...]:
     """Return a sentence for each piece of code that the call runs and that nobody has read."""
     code = record.resolved.not_inspected if record.resolved else ()
-    shown = [f"Not inspected: {each.name}, {each.not_inspected}" for each in code[:MOST_NAMED]]
-    return (*shown, f"Not inspected: {len(code) - MOST_NAMED:,} more") if len(code) > MOST_NAMED else tuple(shown)
+    shown = [f"Not read: {each.name}, {each.not_inspected}" for each in code[:MOST_NAMED]]
+    return (*shown, f"Not read: {len(code) - MOST_NAMED:,} more") if len(code) > MOST_NAMED else tuple(shown)
 
 
 def sandbox_paragraphs(record: CallRecord) -> tuple[Paragraph, ...]:
@@ -127,7 +127,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "deny_for_session": "deny commands in session {}",
         "lift_denial": "lift denial {}",
         "file_versions": "read the files of edit {}",
-        "revert_edit": "take edit {} back",
+        "revert_edit": "undo edit {}",
         "preview": "preview call {}",
         "drop_preview": "drop the preview of call {}",
         "preview_page": "read the changes of call {}",

@@ -1,4 +1,4 @@
-"""The contents of edited files, as they were before and after each edit: for diffs, and to take an edit back."""
+"""The contents of edited files, as they were before and after each edit: for diffs, and to undo an edit."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class EditHistory:
     def keep(self, record: CallRecord) -> None:
         """Keep both contents of each file of an edit that is about to be made.
 
-        A disk that takes no more keeps no edit from being made: it can then not be taken back here.
+        A disk that takes no more keeps no edit from being made: it can then not be undone here.
         """
         command = record.spec.command
         if not isinstance(command, FileEdits):
@@ -141,11 +141,11 @@ class EditHistory:
     def revert(self, record: CallRecord) -> None:
         """Put back the contents that the files of an edit had before it. Raises `Refused`, and then changes nothing."""
         if not isinstance(record.spec.command, FileEdits):
-            raise Refused(f"call {record.id} is not an edit of files", hint="Only edits can be taken back")
+            raise Refused(f"call {record.id} is not an edit of files", hint="Only edits can be undone")
         if not isinstance(record.state, Ended) or not isinstance(record.state.ending, HandedOver):
             raise Refused(f"edit {record.id} was not made", hint=f"whisper-tui show {record.id} prints its outcome")
         if record.reverted_by is not None:
-            raise Refused(f"edit {record.id} was taken back before", hint="Nothing is left to be taken back")
+            raise Refused(f"edit {record.id} was undone before", hint="Nothing is left to be undone")
         files = record.resolved.edits if record.resolved is not None else ()
         # All files are looked at before one is written: an edit is taken back whole, or not at all.
         _put_back([_Restored(file, self._before(record.id, file)) for file in files])
@@ -160,7 +160,7 @@ class EditHistory:
             raise Refused(f"{file.path} is not as the edit left it", hint=hint)
         content = self._content(call_id, file.before)
         if content.unknown:
-            raise Refused(f"{file.path} cannot be taken back: {content.unknown}", hint=hint)
+            raise Refused(f"{file.path} cannot be undone: {content.unknown}", hint=hint)
         return content.data
 
 

@@ -53,7 +53,7 @@ class RetentionSettings(Value):
 
 
 class TakeBackSettings(Value):
-    """The `[undo]` table of the configuration file: what is kept so that it can be taken back (decision 16)."""
+    """The `[undo]` table of the configuration file: what is kept so that it can be undone (decision 16)."""
 
     keep: UndoneBy = "severe"
     """The approved commands whose changes are kept: those with a severe risk, every one, or none."""

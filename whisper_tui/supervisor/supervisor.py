@@ -278,12 +278,12 @@ class Supervisor:
     async def undo(
         self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider, *, all_but: bool = False
     ) -> None:
-        """Take back what an ended call changed, an edit or a command, or make it again."""
+        """Undo what an ended call changed, an edit or a command, or make it again."""
         if not isinstance(self._store.call(call_id).spec.command, FileEdits):
             await self._parts.pool.previews.changes.undo(call_id, paths, direction, by, all_but=all_but)
             return
         if paths or direction == "redo":
-            raise Refused(f"edit {call_id} is taken back whole, and not redone", hint=f"whisper-tui undo {call_id}")
+            raise Refused(f"edit {call_id} is undone whole, and not redone", hint=f"whisper-tui undo {call_id}")
         await self.revert_edit(call_id, by)
 
     async def revert_edit(self, call_id: str, by: Decider) -> None:

@@ -95,7 +95,7 @@ class CockpitApp(App[None]):
     """Makes the answers to ended calls again. None: they are not shown."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q,ctrl+c", "quit", "Quit", show=False, priority=True),
-        # Without priority: where text is typed, this key takes back what was typed.
+        # Without priority: where text is typed, this key undoes what was typed.
         Binding("ctrl+z", "suspend_process", "Stop", show=False),
         Binding("f1", "help_here", "Help", show=False),
         Binding("ctrl+p", "command_palette", "More", show=False, priority=True, tooltip=EVERYTHING),

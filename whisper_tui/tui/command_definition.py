@@ -208,12 +208,12 @@ def has_preview(record: CallRecord) -> bool:
 
 
 def can_take_back(record: CallRecord) -> bool:
-    """True if what a call changed was kept, or it edits files: then it can be taken back once it has ended."""
+    """True if what a call changed was kept, or it edits files: then it can be undone once it has ended."""
     return record.undoable or isinstance(record.spec.command, FileEdits)
 
 
 def shows_changes(record: CallRecord) -> bool:
-    """True if the changes of a preview, or of a run that can be taken back, are shown with the call."""
+    """True if the changes of a preview, or of a run that can be undone, are shown with the call."""
     if isinstance(record.state, Ended):
         return record.undoable
     preview = record.preview

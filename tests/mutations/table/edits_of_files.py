@@ -162,7 +162,7 @@ EDITS_OF_FILES = (
         (MADE + "test_a_humans_result_is_refused_if_the_file_has_changed_since_it_was_judged",),
     ),
     Mutation(
-        "an edit is taken back only while the file is as it left it",
+        "an edit is undone only while the file is as it left it",
         "whisper_tui.supervisor.edit_history.EditHistory._before",
         "_digest_on_disk(file.real) not in results",
         "False",

@@ -335,7 +335,7 @@ PREVIEWS = (
         (TRANSITION + "test_a_file_is_not_undone_without_its_further_names",),
     ),
     Mutation(
-        "a step that fails takes back no file of a later step",
+        "a step that fails undoes no file of a later step",
         "whisper_tui.supervisor.preview.transition._announce_rollback",
         "number in begun",
         "True",
@@ -349,7 +349,7 @@ PREVIEWS = (
         (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays",),
     ),
     Mutation(
-        "steps before one that fails are taken back",
+        "steps before one that fails are undone",
         "whisper_tui.supervisor.preview.transition._roll_back",
         "_resume_undo(store, plan, results, lock)",
         "load_plan(store)",

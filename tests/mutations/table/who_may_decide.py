@@ -97,7 +97,7 @@ WHO_MAY_DECIDE = (
         (LEVELS + "test_a_level_ends_with_its_time",),
     ),
     Mutation(
-        "a kill takes back what let more run",
+        "a kill undoes what let more run",
         "whisper_tui.supervisor.approvals.approval_queue.ApprovalQueue.doubt_approvals",
         'level is not None and level.level == "workspace"',
         "False",

@@ -258,7 +258,7 @@ def test_an_error_of_the_second_process_says_what_it_would_say_here(scene, monke
     Path(plan.changes[number].content).unlink()
     with pytest.raises(TransitionFailed, match="No such file or directory") as raised:
         apply(scene.store)
-    assert "Nothing was changed: all steps before were taken back." in str(raised.value)
+    assert "Nothing was changed: all steps before were undone." in str(raised.value)
     assert load_plan(str(store)).state == "undone"
 
 

@@ -509,7 +509,7 @@ def test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written
         return open_file(path, flags, directory)
 
     monkeypatch.setattr(real_paths, "open_file", opened)
-    # The steps before are taken back; an undo stops there, and says so.
+    # The steps before are undone; an undo stops there, and says so.
     with pytest.raises(Conflict if direction is apply else TransitionFailed, match="written"):
         direction(near.store)
     found = described(near.top, inodes=True)

@@ -139,7 +139,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")
     for code in row["resolved"]["code"]:
         if code["not_inspected"]:
-            lines.append(f"  unread  {visible(code['name'])}: not inspected, {visible(code['not_inspected'])}")
+            lines.append(f"  unread  {visible(code['name'])}: not read, {visible(code['not_inspected'])}")
     for inner in row["runs"]:
         words = " ".join("…" if word is None else word for word in inner["argv"])
         through = f", through {' and '.join(inner['through'])}" if inner["through"] else ""

@@ -225,7 +225,7 @@ def add_doctor(verbs: Subcommands) -> None:
         "doctor",
         "prove that the hook of each agent client stops a command, and report problems",
         _examine,
-        details="It sends a canary, a harmless command, through the client's hook, which must stop it. Without CLIENT "
+        details="It sends a harmless test command through the client's hook, which must stop it. Without CLIENT "
         "it examines all clients. It also reports problems of the supervisor, and ends with 0 only if there are none "
         "and everything installed was proved.",
     )
@@ -353,9 +353,9 @@ def _print_previews(words: str) -> None:
 def _about_groups(counts: list[str] | None) -> str:
     """Report the control groups of runs, and the resources that they count."""
     if counts is None:
-        return f"{SIGNS['note']}  runs have no control groups: memory is limited for each process alone. {DELEGATE}"
+        return f"{SIGNS['note']}  memory limits count each process alone, not a whole run. {DELEGATE}"
     if not counts:
-        return f"{SIGNS['note']}  memory is limited for each process alone, not for a run. {DELEGATE}"
+        return f"{SIGNS['note']}  memory limits count each process alone, not a whole run. {DELEGATE}"
     return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
 
 

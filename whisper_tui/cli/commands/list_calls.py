@@ -424,16 +424,20 @@ def _conditions(spec: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "terminal", "yes"
 
 
+_JUDGED = {"allow": "allowed", "ask": "asked", "refuse": "refused"}
+"""The verdicts of the policy, as what became of the call."""
+
+
 def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["resolved"] and row["resolved"]["program"]:
         yield "program", row["resolved"]["program"]
         yield from _own_shell(row["resolved"].get("own_shell") or {})
     if row["verdict"]:
-        yield "judged", f"{row['verdict']['kind']}: {row['verdict']['reason']}"
+        yield _JUDGED[row["verdict"]["kind"]], row["verdict"]["reason"]
         for risk in row["risks"]:
             yield "risk", f"{risk_sign(risk)} {risk['sentence']}"
         for code in row["not_inspected"]:
-            yield "risk", f"not inspected: {code['name']}, {code['why']}"
+            yield "risk", f"not read: {code['name']}, {code['why']}"
         for prefix in row["verdict"]["prefixes"]:
             yield "remember as", f"{command_line(prefix)} …"
         for target in row["verdict"].get("targets", ()):
@@ -476,9 +480,9 @@ def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if changed := row.get("changed"):
         yield "changes", changed_text(ChangedFiles.model_validate(changed), row["spec"]["cwd"])
     if row["state"] == "ended" and row["undoable"] and not row["taken_back"]:
-        yield "undo", f"its changes were kept; whisper-tui undo {row['id']} takes them back"
+        yield "undo", f"its changes were kept; whisper-tui undo {row['id']} undoes them"
     if row["not_undoable_because"]:
-        word = "not kept" if row["state"] == "ended" else "cannot be taken back"
+        word = "not kept" if row["state"] == "ended" else "cannot be undone"
         yield "changes", f"{word}: {row['not_undoable_because']}"
     for undo in row["undos"]:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(undo["at"]))

@@ -1,4 +1,4 @@
-"""`preview` and `undo`: what a waiting call would change, and how what it changed is taken back."""
+"""`preview` and `undo`: what a waiting call would change, and how what it changed is undone."""
 
 import sys
 import time
@@ -47,7 +47,7 @@ def add_previews(verbs: Subcommands) -> None:
 
 
 _UNDO_VERBS = (
-    ("undo", "take back what an approved call changed, if its changes were kept"),
+    ("undo", "undo what an approved call changed, if its changes were kept"),
     ("revert", "another name of undo"),
 )
 
@@ -57,16 +57,16 @@ def _add_undo(verbs: Subcommands, verb: str, about: str) -> None:
         verb,
         about,
         _undo,
-        details="An edit is taken back whole. Changes of a command are kept if they were applied from a preview, if "
-        "the call was approved with --undoable, and by default if it had a severe risk. All of them are taken back, or "
+        details="An edit is undone whole. Changes of a command are kept if they were applied from a preview, if "
+        "the call was approved with --undoable, and by default if it had a severe risk. All of them are undone, or "
         "all below the named paths, which begin in the directory of the call; if a file is no longer as it was left, "
         "nothing is done.",
     )
     undo.add_argument("id", metavar="ID", help="number of the call")
-    undo.add_argument("paths", nargs="*", metavar="PATH", help="take back only these paths and what is below them")
-    undo.add_argument("--but", action="store_true", help="take back all but these paths")
-    undo.add_argument("--redo", action="store_true", help="redo changes that were taken back")
-    undo.add_argument("--dry-run", action="store_true", help="only show what would be taken back")
+    undo.add_argument("paths", nargs="*", metavar="PATH", help="undo only these paths and what is below them")
+    undo.add_argument("--but", action="store_true", help="undo all but these paths")
+    undo.add_argument("--redo", action="store_true", help="redo changes that were undone")
+    undo.add_argument("--dry-run", action="store_true", help="only show what would be undone")
     undo.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -204,10 +204,10 @@ def _undo(options: Options) -> int:
         record = supervisor.ask("record", call_id=options.id)
         if record["call"]["spec"]["command"]["kind"] == "edits":
             if options.paths or options.redo or options.but:
-                raise InvalidRequest("an edit is taken back whole", hint=f"whisper-tui undo {options.id}")
+                raise InvalidRequest("an edit is undone whole", hint=f"whisper-tui undo {options.id}")
             if not options.dry_run:
                 supervisor.ask("revert_edit", call_id=options.id, by=decider())
-                sys.stdout.write(f"Edit {visible(options.id)} was taken back\n")
+                sys.stdout.write(f"Edit {visible(options.id)} was undone\n")
             return DONE
         if options.but and not options.paths:
             raise InvalidRequest("--but needs paths", hint=f"whisper-tui undo {options.id} --but PATH")
@@ -217,7 +217,7 @@ def _undo(options: Options) -> int:
             for change in changes_of(supervisor, options.id)
             if (not paths or _is_named(change, paths) != options.but) and change["taken_back"] == options.redo
         ]
-        sys.stdout.write("These changes will be redone:\n" if options.redo else "These changes will be taken back:\n")
+        sys.stdout.write("These changes will be redone:\n" if options.redo else "These changes will be undone:\n")
         _print_changes(changes)
         if options.dry_run:
             return DONE
@@ -225,7 +225,7 @@ def _undo(options: Options) -> int:
         direction = "redo" if options.redo else "undo"
         more = {"all_but": True} if options.but else {}
         supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider(), **more)
-    sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'taken back'}\n")
+    sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'undone'}\n")
     return DONE
 
 
@@ -238,8 +238,8 @@ def confirm(options: Options, again: str) -> None:
     if options.yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("nothing was taken back: there is no terminal to ask on", hint="Use --yes")
+        raise Refused("nothing was undone: there is no terminal to ask on", hint="Use --yes")
     sys.stdout.write("Go on? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was taken back", hint=again)
+        raise Refused("nothing was undone", hint=again)

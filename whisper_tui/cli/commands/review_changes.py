@@ -24,7 +24,7 @@ def add_review(verbs: Subcommands) -> None:
         "show what was changed unasked since you have looked last",
         _review,
         details="These are calls that rules, standing approvals or their effects allowed, and that changed files. "
-        "--done marks them as seen; --undo takes them back, the newest first. undo takes back one of them, or single "
+        "--done marks them as seen; --undo undoes them, the newest first. undo undoes one of them, or single "
         "files.",
     )
     review.add_argument("--session", metavar="SESSION", help="only those of this session, by its name or id")
@@ -60,16 +60,16 @@ def _review(options: Options) -> int:
 
 
 def _undo(supervisor: "LightClient", rows: list[Row], options: Options) -> int:
-    """Take the calls back, the newest first. One that cannot be taken back does not keep the others."""
+    """Take the calls back, the newest first. One that cannot be undone does not keep the others."""
     confirm(options, "whisper-tui review --undo asks again")
     failed = 0
     for row in sorted(rows, key=lambda row: row["since"], reverse=True):
         try:
             supervisor.ask("undo", call_id=row["id"], paths=(), direction="undo", by=decider())
-            sys.stdout.write(f"Call {visible(row['id'])}: taken back\n")
+            sys.stdout.write(f"Call {visible(row['id'])}: undone\n")
         except WhisperError as error:
             failed += 1
-            complain(f"call {visible(row['id'])} was not taken back: {error.sentence()}")
+            complain(f"call {visible(row['id'])} was not undone: {error.sentence()}")
     return REFUSED if failed else DONE
 
 
@@ -88,7 +88,7 @@ def _by_call(rows: list[Row]) -> list[str]:
         if row["changed"] is not None:
             lines.append(f"    {changed_text(ChangedFiles.model_validate(row['changed']), row['cwd'])}")
         if row["not_undoable_because"]:
-            lines.append(f"    cannot be taken back: {visible(row['not_undoable_because'])}")
+            lines.append(f"    cannot be undone: {visible(row['not_undoable_because'])}")
     return lines
 
 

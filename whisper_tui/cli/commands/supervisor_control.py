@@ -411,8 +411,8 @@ def _prune(options: Options) -> int:
         f"that of {pruned['kept_runs']:,}, {pruned['kept_bytes']:,} bytes, stays\n"
     )
     sys.stdout.write(
-        f"{verb} what {pruned['undos']:,} more calls can be taken back with, {pruned['undo_bytes']:,} bytes; "
-        f"{pruned['kept_undos']:,} calls, {pruned['kept_undo_bytes']:,} bytes, can still be taken back\n"
+        f"{verb} what {pruned['undos']:,} more calls can be undone with, {pruned['undo_bytes']:,} bytes; "
+        f"{pruned['kept_undos']:,} calls, {pruned['kept_undo_bytes']:,} bytes, can still be undone\n"
     )
     return 0
 

@@ -242,7 +242,7 @@ def _writes_outside(question: Question, seen: CommandView) -> tuple[Risk, ...]:
             if name is None and is_known and not question.resolved.more:
                 continue
             if name is None:
-                sentence = "Writes to a file that is known only at run time"
+                sentence = "Writes to a file whose name is in a variable"
                 return (Risk(id="writes-outside", sentence=sentence, span=span),)
             path = posixpath.normpath(posixpath.join(cwd, name))
             # by its text only; links are resolved by the supervisor, see `places`
@@ -263,11 +263,27 @@ def _network(seen: CommandView) -> tuple[Risk, ...]:
         for redirection in script.redirections:
             if redirection.access == "net":
                 return (Risk(id="network", sentence="Opens a network connection"),)
-    for command in seen.commands:
-        if command.name is not None and reaches_network(command.argv, command.name):
-            sentence = f"Uses the network (`{visible(command.name)}`)"
-            return (Risk(id="network", sentence=sentence, span=command.place_of(0)),)
+    users = [each for each in seen.commands if each.name is not None and reaches_network(each.argv, each.name)]
+    for command in users:
+        unknown = [at for at, word in enumerate(command.argv) if word is None]
+        if unknown and not command.via:
+            words = "\n".join(seen.text[slice(*command.place_of(at))] for at in unknown)
+            # only their names: what stands around them, or as their default, may be a password
+            named = dict.fromkeys(f"`${each[1]}`" if each[1] else "`$(…)`" for each in _EXPANSION.finditer(words))
+            sent = ", ".join(tuple(named)[:MOST_SENT]) or "words that are only known when it runs"
+            more = " and more" if len(named) > MOST_SENT else ""
+            sentence = f"Uses the network with {sent}{more} (`{visible(command.name or '')}`)"
+            return (Risk(id="network", sentence=sentence, span=command.place_of(unknown[0])),)
+    for command in users:
+        sentence = f"Uses the network (`{visible(command.name or '')}`)"
+        return (Risk(id="network", sentence=sentence, span=command.place_of(0)),)
     return ()
+
+
+MOST_SENT = 3
+"""Variables in the words of a command that uses the network which are named."""
+
+_EXPANSION = re.compile(r"\$\{?[!#]?(\w{1,40})|\$\(|`[^`]")
 
 
 def _secrets(seen: CommandView) -> tuple[Risk, ...]:

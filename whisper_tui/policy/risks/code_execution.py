@@ -170,7 +170,7 @@ def unseen_code(commands: Sequence[InnerCommand], scripts: Sequence[Script]) -> 
         if run is not None:
             sentence = f"Downloads {posixpath.normpath(run)} and runs it: remote code"
         elif command.name == "eval" and command.opaque is not None:
-            sentence = "Runs text through `eval` that is known only at run time"
+            sentence = "Runs text through `eval` that only exists once it runs"
         elif not runs_unseen_code(command, scripts):
             continue
         elif any(other.name in _DOWNLOADERS for other in commands):

@@ -219,7 +219,7 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
         return []
     name = command.name
     if name is None:
-        return [Danger("runs-other-code", "Runs a program whose name is known only at run time", 0)]
+        return [Danger("runs-other-code", "Runs a program whose name is in a variable, or comes from a command", 0)]
     # a wrapper is judged by what it runs; xargs also turns input into arguments
     found = [] if command.runs_others and name != "xargs" else dangers_of_program(command.argv, name)
     found += _files_of_wrapper(command, name)
@@ -250,7 +250,8 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
     if not found and not command.runs_others:
         found += may_run_words(command.argv, name)
     if uses_network(command.argv, name) and None in command.argv:
-        found.append(Danger("network", f"Sends data that is known only at run time (`{name}`)", 0))
+        # a call's own risk about the network names these words
+        found.append(Danger("network", "", 0))
     return found
 
 
@@ -279,7 +280,7 @@ def _files_of_wrapper(command: InnerCommand, name: str) -> list[Danger]:
         return []
     ending = written[0] or "\0"
     at = next((at for at, word in enumerate(command.argv) if at and (word or "").endswith(ending)), len(command.argv))
-    return [Danger("writes-file", f"`{name}` itself writes {written[0] or 'a file known only at run time'}", at)]
+    return [Danger("writes-file", f"`{name}` itself writes {written[0] or 'a file whose name is in a variable'}", at)]
 
 
 def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:

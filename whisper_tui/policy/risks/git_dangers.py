@@ -42,7 +42,10 @@ def git(argv: Words) -> list[Danger]:
         return found
     subcommand = argv[apart.at]
     if subcommand is None:
-        return [*found, Danger("runs-other-code", "Runs a git subcommand that is known only at run time", apart.at)]
+        return [
+            *found,
+            Danger("runs-other-code", "Runs a git subcommand that is in a variable, or comes from a command", apart.at),
+        ]
     found += _general(argv, apart.at)
     check = _SUBCOMMANDS.get(subcommand)
     return found + [_with_words(danger, argv, subcommand) for danger in (check(argv, apart.at) if check else [])]

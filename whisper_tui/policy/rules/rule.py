@@ -89,7 +89,7 @@ class Rule(Value):
     """Only of an ask rule: its commands are previewed by themselves, and changes within this condition are made real
     without a human."""
     undo: bool | None = None
-    """Only of a rule that asks or allows: the changes of its commands are kept, so that they can be taken back; False:
+    """Only of a rule that asks or allows: the changes of its commands are kept, so that they can be undone; False:
     they are not. None: as the configuration says."""
     match: tuple[str, ...] = ()
     """Commands that the rule must match, tried when it is read."""

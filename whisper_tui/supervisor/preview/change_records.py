@@ -96,7 +96,7 @@ class Plan(NamedTuple):
     """All changes of a preview, parents first and links last, and the state of the transition.
 
     `meanwhile`: paths that somebody else changed while the command ran. `undone`: the indices of changes that were
-    taken back alone.
+    undone alone.
     """
 
     changes: tuple[FileChange, ...]
@@ -292,7 +292,7 @@ def _load_renewed(store: str) -> tuple[dict[int, Stamp], dict[int, dict[str, Any
 def restored_stamps(
     changes: Sequence[FileChange], restored: Mapping[int, Stamp | None]
 ) -> tuple[dict[int, Stamp], dict[int, dict[str, Any]]]:
-    """Return the new stamps of what was there before, and other new fields, after all changes were taken back.
+    """Return the new stamps of what was there before, and other new fields, after all changes were undone.
 
     Both by the number of the change. `restored`: files of changes, as far as they are known.
     """

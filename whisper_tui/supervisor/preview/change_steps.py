@@ -1,4 +1,4 @@
-"""Make one change of a plan real, or take it back: each step knows by inodes if it is still due, after any crash.
+"""Make one change of a plan real, or undo it: each step knows by inodes if it is still due, after any crash.
 
 Real files are reached through parents that were opened without following symbolic links. The kernel renames and
 exchanges within a file system; between two of them a copy takes the place, and the original stays in the store.
@@ -357,7 +357,7 @@ class ChangeSteps:
         return stamp(at[1], at[0]) if before is not None and is_alone(change) else None
 
     def make_again(self, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
-        """Make a change real again whose taking back was begun, and remove what that had put beside its file.
+        """Make a change real again whose undoing was begun, and remove what that had put beside its file.
 
         `result`: its file before that. Raises `OSError`, or `Conflict`. Returns what `make_real` does.
         """

@@ -1,7 +1,7 @@
 """Pre-images: what a command is about to delete or overwrite, kept before it starts.
 
 The files are those that its effects name, and all of them must be certain. Deleted files are kept as further hard
-links, others as copies. After the end the differences become a plan that `transition` takes back and makes again.
+links, others as copies. After the end the differences become a plan that `transition` undoes and makes again.
 """
 
 import os

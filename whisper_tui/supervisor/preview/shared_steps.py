@@ -228,7 +228,7 @@ class SharedWork:
         return made
 
     def make_again(self) -> Made:
-        """Make the changes real again whose taking back was begun, in their order. Raises `OSError` and `Conflict`."""
+        """Make the changes real again whose undoing was begun, in their order. Raises `OSError` and `Conflict`."""
         return {number: self._work.step_again(number) for number in sorted(self.begun)}
 
     def _share(self, job: str, numbers: Sequence[int], here: "_Here", note: "_Note") -> None:

@@ -1,8 +1,8 @@
-"""Make the changes of a preview real, all or none, and take them back; resumable after a crash at any point.
+"""Make the changes of a preview real, all or none, and undo them; resumable after a crash at any point.
 
 The plan and a small state file lie in the store. A state is written before the first step that it announces. Each step
 recognizes by inodes if it is still due, so that `resume` repeats all steps of the current direction. A step that fails
-takes back the steps before it: decision 16.
+undoes the steps before it: decision 16.
 """
 
 import fcntl
@@ -110,13 +110,13 @@ def apply(store: str) -> Plan:
     """Make all changes real. Returns the plan as it is then; the second time nothing happens.
 
     Raises `Conflict` if somebody else changed any of the files: nothing was done. Raises `TransitionFailed` if a step
-    fails: what had been done was taken back.
+    fails: what had been done was undone.
     """
     with _locked(store) as lock:
         plan = load_plan(store)
         if plan.state == UNDOING:
             _resume(store, plan, lock)
-            # What was taken back has new stamps.
+            # What was undone has new stamps.
             plan = load_plan(store)
         return plan if plan.state == APPLIED else _apply(store, plan, lock)
 
@@ -140,9 +140,9 @@ def undo(store: str) -> Plan:
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
-    """Take back only the changes of these paths, and of everything below them. The rest stays as applied.
+    """Undo only the changes of these paths, and of everything below them. The rest stays as applied.
 
-    Raises `TransitionFailed` if they cannot be taken back on their own, or `Conflict`: nothing was done.
+    Raises `TransitionFailed` if they cannot be undone on their own, or `Conflict`: nothing was done.
     """
     with _locked(store) as lock:
         plan = load_plan(store)
@@ -257,7 +257,7 @@ def _announce_rollback(store: str, plan: Plan, begun: set[int], untimed: set[str
 
 
 def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSError | Conflict, lock: int) -> NoReturn:
-    """Take back the steps that were done before one failed. Raises the reason in any case."""
+    """Undo the steps that were done before one failed. Raises the reason in any case."""
     try:
         _resume_undo(store, plan, results, lock)
     except (OSError, TransitionFailed) as second:
@@ -267,7 +267,7 @@ def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSErro
         ) from error
     if isinstance(error, Conflict):
         raise error
-    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were taken back.") from error
+    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were undone.") from error
 
 
 def _result_of_part(change: FileChange) -> Result:
@@ -325,14 +325,14 @@ def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Se
 
 
 def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
-    """Announce what is taken back: that is on the disk before the first step."""
+    """Announce what is undone: that is on the disk before the first step."""
     untimed = _untimed(plan.directories, applied=True)
     save_state(store, UNDOING, untimed=untimed, chosen=list(chosen), undone=sorted(plan.undone))
     flush_file_system(store)
 
 
 def _make_again(store: str, plan: Plan, results: dict[int, Result], work: SharedWork, error: OSError) -> NoReturn:
-    """Make real again what was taken back before a step failed. Raises the reason in any case."""
+    """Make real again what was undone before a step failed. Raises the reason in any case."""
     untimed = set(load_state(store)["untimed"])
     try:
         _open_for_writing(plan.directories, work.real)
@@ -345,10 +345,10 @@ def _make_again(store: str, plan: Plan, results: dict[int, Result], work: Shared
         save_state(store, APPLIED, durable=True, untimed=sorted(untimed), undone=sorted(plan.undone))
     except (OSError, Conflict) as second:
         raise TransitionFailed(
-            f"{_sentence(error)} Some changes were taken back and some were not: {_sentence(second)} "
+            f"{_sentence(error)} Some changes were undone and some were not: {_sentence(second)} "
             "The next undo goes on with the others."
         ) from error
-    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: what had been taken back is as before.") from error
+    raise TransitionFailed(f"{_sentence(error)} Nothing was changed: what had been undone is as before.") from error
 
 
 def _resume_undo(store: str, plan: Plan, results: dict[int, Result], lock: int) -> Plan:
@@ -357,7 +357,7 @@ def _resume_undo(store: str, plan: Plan, results: dict[int, Result], lock: int) 
 
 
 def _take_back(store: str, plan: Plan, results: dict[int, Result], work: SharedWork) -> Plan:
-    """Take back the changes that the state names."""
+    """Undo the changes that the state names."""
     state = load_state(store)
     undone = plan.undone | set(state["chosen"])
     is_all = len(undone) == len(plan.changes)

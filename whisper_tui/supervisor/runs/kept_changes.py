@@ -1,4 +1,4 @@
-"""Changes that were made in a view of the files: they become real on approval, and can be taken back (decision 16).
+"""Changes that were made in a view of the files: they become real on approval, and can be undone (decision 16).
 
 Making them real starts nothing: files are moved, in a thread. A supervisor that is killed meanwhile finishes it when it
 starts again, unlike a run, which is never repeated.
@@ -39,14 +39,14 @@ MOST_NAMED = 3
 REMEMBERED_S = 30.0
 """Seconds for which changes that were shown stay in memory."""
 PENDING = "undoing"
-"""The directory beside the attempts that names the calls whose changes are just being taken back."""
+"""The directory beside the attempts that names the calls whose changes are just being undone."""
 KEEPING = "keeping"
 """The directory beside the attempts with the pre-images of calls that are just starting."""
 UNKEPT = "unkept"
 """The file with the reason why nothing of a run is kept."""
 _HINTS: dict[UndoDirection, str] = {
     "undo": "whisper-tui undo {} --redo makes them again",
-    "redo": "whisper-tui undo {} takes the others back; then all of them can be redone",
+    "redo": "whisper-tui undo {} undoes the others; then all of them can be redone",
 }
 NO_CHANGES = "no changes of call {} are kept"
 
@@ -106,7 +106,7 @@ class _LastShown:
 
 
 class KeptChanges:
-    """The changes of previews and of undoable runs: shown, made real, taken back and made again."""
+    """The changes of previews and of undoable runs: shown, made real, undone and made again."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class KeptChanges:
             why = record.not_kept_because or "nothing of what it changed was kept"
             raise Refused(f"call {record.id} cannot be undone: {why}", hint=f"whisper-tui show {record.id}")
         if isinstance(record.state, Ended) and (found is None or not found.exists):
-            message = f"call {record.id} cannot be taken back any more: what was kept of its changes was removed"
+            message = f"call {record.id} cannot be undone any more: what was kept of its changes was removed"
             raise Refused(message, hint="The limits of [undo] and [retention] in the configuration say for how long")
         if found is None or not found.exists:
             hint = "A preview shows them while the call waits; they are removed with old output"
@@ -260,7 +260,7 @@ class KeptChanges:
             _write_unkept(directory, str(why))
 
     def unkept(self, key: RunKey) -> str:
-        """Return why the changes of a run cannot be taken back although they should have been kept."""
+        """Return why the changes of a run cannot be undone although they should have been kept."""
         if key.call_id in self._plain:
             return self._plain[key.call_id]
         # Most runs keep nothing, and no file has to be looked for.
@@ -272,7 +272,7 @@ class KeptChanges:
         return ""
 
     def explained(self, fact: ReportedFact) -> ReportedFact:
-        """Return the end of a run with the reason why its changes did not become real, or cannot be taken back."""
+        """Return the end of a run with the reason why its changes did not become real, or cannot be undone."""
         record = self._store.board.calls.get(fact.call_id)
         if not isinstance(fact, Finished) or record is None or record.attempt is None:
             return fact
@@ -374,7 +374,7 @@ class KeptChanges:
     async def undo(
         self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider, *, all_but: bool = False
     ) -> None:
-        """Take back the changes of an ended call, or make them again. Raises `Refused`; then nothing was done.
+        """Undo the changes of an ended call, or make them again. Raises `Refused`; then nothing was done.
 
         `paths`: only these, from the directory of the call on; `all_but`: all others. None: all.
         """
@@ -398,7 +398,7 @@ class KeptChanges:
         self, record: CallRecord, store: PreviewStore, direction: UndoDirection, paths: Sequence[str]
     ) -> None:
         problem = ""
-        hint = f"Nothing was changed. whisper-tui undo {record.id} --but PATH… takes the others back"
+        hint = f"Nothing was changed. whisper-tui undo {record.id} --but PATH… undoes the others"
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:

@@ -105,7 +105,7 @@ class PreviewStore:
         return os.path.exists(os.path.join(self.directory, change_records.PLAN))
 
     def version(self) -> tuple[Stamp | None, ...]:
-        """Return the stamps of the files with its changes: they differ once it was applied or taken back."""
+        """Return the stamps of the files with its changes: they differ once it was applied or undone."""
         names = (change_records.PLAN, change_records.RENEWED, change_records.STATE)
         return tuple(stamp(os.path.join(self.directory, name)) for name in names)
 
@@ -417,12 +417,12 @@ class PreviewStore:
         return self.plan.state == change_records.APPLIED and number not in self.plan.undone
 
     def why_not_moved(self, direction: UndoDirection) -> str:
-        """Return why the changes cannot be taken back, or redone, as they are now. Empty: they can be tried."""
+        """Return why the changes cannot be undone, or redone, as they are now. Empty: they can be tried."""
         if direction == "undo":
-            return "its changes are taken back already" if self.plan.state == change_records.UNDONE else ""
+            return "its changes are undone already" if self.plan.state == change_records.UNDONE else ""
         if self.plan.state != change_records.APPLIED:
             return ""
-        return "only some of its changes are taken back" if self.plan.undone else "its changes are not taken back"
+        return "only some of its changes are undone" if self.plan.undone else "its changes are not undone"
 
     def all_but(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of all changes that are still real, but for these. Raises `Refused`."""
@@ -434,11 +434,11 @@ class PreviewStore:
                 left.append(change.path)
         if unknown := [path for path in paths if path not in named]:
             # A part of a tree that came or went as a whole cannot stay alone.
-            hint = "whisper-tui undo ID --dry-run lists the changes; a tree is taken back as a whole"
+            hint = "whisper-tui undo ID --dry-run lists the changes; a tree is undone as a whole"
             raise Refused(f"{unknown[0]} is not among its changes", hint=hint)
         if not left or len(left) > MOST_CHOSEN:
             why = "no other change is left" if not left else f"more than {MOST_CHOSEN:,} changes are left"
-            raise Refused(f"nothing was taken back: {why}", hint="Name the paths that are to be taken back")
+            raise Refused(f"nothing was undone: {why}", hint="Name the paths that are to be undone")
         return tuple(left)
 
     def move(self, direction: UndoDirection, paths: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The retention of output and of what can be taken back: files are removed, oldest first. Facts stay (decision 2)."""
+"""The retention of output and of what can be undone: files are removed, oldest first. Facts stay (decision 2)."""
 
 import asyncio
 import logging
@@ -85,7 +85,7 @@ class Retention:
         """Describe the limits, in a few words."""
         output = _limits(self._settings.days, self._settings.gigabytes) or "for ever"
         undo = _limits(self.undo.days, self.undo.gigabytes) or "as long"
-        return f"the output of runs is kept {output}, and what can be taken back {undo}"
+        return f"the output of runs is kept {output}, and what can be undone {undo}"
 
     async def prune(self, *, dry_run: bool) -> Pruned:
         """Remove output beyond the limits, and return how much. `dry_run`: only count it."""
@@ -97,7 +97,7 @@ class Retention:
             if pruned.runs or pruned.undos:
                 bytes_, undo_bytes = pruned.bytes, pruned.undo_bytes
                 _log.info("removed the output of %d runs, %d bytes", pruned.runs, bytes_)
-                _log.info("removed what %d calls could be taken back with, %d bytes", pruned.undos, undo_bytes)
+                _log.info("removed what %d calls could be undone with, %d bytes", pruned.undos, undo_bytes)
             await asyncio.sleep(EVERY_S)
 
     def _prune(self, dry_run: bool) -> Pruned:
@@ -132,7 +132,7 @@ class Retention:
         )
 
     def _prune_undos(self, dry_run: bool) -> "_PrunedUndos":
-        """Remove what can be taken back beyond its own limits; the output of these runs stays."""
+        """Remove what can be undone beyond its own limits; the output of these runs stays."""
         kept = sorted(each for each in self._attempts(run_files.PREVIEW) if each.bytes)
         left, freed = sum(each.bytes for each in kept), dict[str, int]()
         days, gigabytes = self.undo.days, self.undo.gigabytes
@@ -179,7 +179,7 @@ class Retention:
 
 
 class _PrunedUndos(NamedTuple):
-    """Result of a pass over what can be taken back."""
+    """Result of a pass over what can be undone."""
 
     freed: dict[str, int]
     """Bytes by the directory of the attempt."""

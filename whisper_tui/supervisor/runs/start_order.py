@@ -154,7 +154,7 @@ class StartOrders:
     def _view(
         self, session_id: str, spec: CommandSpec, support: PreviewSupport | None, *, closed: tuple[str, ...] = ()
     ) -> PreviewOptions:
-        """Return the view of a command. `support`: of a preview; None: it runs for real, to be taken back later."""
+        """Return the view of a command. `support`: of a preview; None: it runs for real, to be undone later."""
         session = self._board.sessions.get(session_id)
         home = self._environments.of(session_id).get("HOME") or home_of_user()
         roots = {

@@ -26,7 +26,7 @@ NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
 Grouping = Literal["arrival", "session", "similarity", "risk"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 """The order of waiting calls: by arrival, by session, similar ones together, or by risk."""
-RISK_GROUPS = ("severe risk", "some risk", "not inspected", "not flagged")
+RISK_GROUPS = ("severe risk", "some risk", "not read", "not flagged")
 """The groups of calls by their risk, from the top."""
 
 

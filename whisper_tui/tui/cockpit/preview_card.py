@@ -87,7 +87,7 @@ class PreviewFacts:
         self._text = NO_TEXT
 
     def paragraphs(self, record: CallRecord, width: int, keys: Mapping[str, str], *, mask: bool) -> ChangeText:
-        """Return the preview of a call, or its changes that can be taken back, for a width. Empty: it has none.
+        """Return the preview of a call, or its changes that can be undone, for a width. Empty: it has none.
 
         The outcome stands before the list. `keys` has the keys of commands by their ids; `mask`: without the secrets in
         the files.

@@ -447,5 +447,5 @@ def _done(record: CallRecord, decision: Decision) -> str:
     edited = " as you edited it" if decision.edited is not None else ""
     remembered = f"; {approved_scope(decision.remember)}" if decision.remember else ""
     confined = f" in a sandbox ({decision.sandbox.words()})" if decision.sandbox is not None else ""
-    held = ", and can be taken back after its end" if decision.undoable else ""
+    held = ", and can be undone after its end" if decision.undoable else ""
     return f"Call {record.id} is approved{confined}{edited}{held}{remembered}."

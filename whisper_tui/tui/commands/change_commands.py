@@ -1,4 +1,4 @@
-"""Commands about changes of files: previews of a call, what is taken back, and going through a difference."""
+"""Commands about changes of files: previews of a call, what is undone, and going through a difference."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -117,7 +117,7 @@ PREVIEWS: tuple[Command, ...] = (
     Command(
         "revert-edit",
         "J",
-        "Take back",
+        "Undo changes",
         "Restore the files that an edit or a command changed, if they are as it left them; again, redo a command.",
         "Decide",
         "kept",
@@ -126,17 +126,17 @@ PREVIEWS: tuple[Command, ...] = (
 
 
 class ChangeTaker:
-    """Takes back what an ended call changed, or redoes it: an edit at the second key, a command after a dialog."""
+    """Undoes what an ended call changed, or redoes it: an edit at the second key, a command after a dialog."""
 
     def __init__(self, cockpit: CockpitContext, done: Callable[[], object] = lambda: None) -> None:
         """`done` draws a call again that the cockpit does not draw by itself."""
         self._cockpit = cockpit
         self._done = done
         self._warned: str | None = None
-        """The edit about which the person was asked: the next key takes it back."""
+        """The edit about which the person was asked: the next key undoes it."""
 
     async def take_back(self, record: CallRecord) -> None:
-        """Ask about the changes of a call, and take them back."""
+        """Ask about the changes of a call, and undo them."""
         from whisper_tui.tui.dialogs.take_back_dialog import MOST_LISTED
 
         try:
@@ -151,15 +151,15 @@ class ChangeTaker:
     async def _revert_edit(self, record: CallRecord) -> None:
         if record.resolved is not None and record.resolved.edits and self._warned != record.id:
             self._warned = record.id
-            self._cockpit.tell(f"Press again to take edit {record.id} back: its files become as they were before it.")
+            self._cockpit.tell(f"Press again to undo edit {record.id}: its files become as they were before it.")
             return
         self._warned = None
         await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
-        self._cockpit.tell(f"Edit {record.id} was taken back. The agent is not told.")
+        self._cockpit.tell(f"Edit {record.id} was undone. The agent is not told.")
         self._done()
 
     def _ask(self, record: CallRecord, page: PreviewPage) -> None:
-        """Show what would be taken back, or redone if all of it was taken back."""
+        """Show what would be undone, or redone if all of it was undone."""
         from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
 
         again = bool(page.changes) and all(change.taken_back for change in page.changes)
@@ -177,7 +177,7 @@ class ChangeTaker:
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
             return
-        done = "taken back" if direction == "undo" else "redone"
+        done = "undone" if direction == "undo" else "redone"
         what = f"The chosen changes of call {record.id}" if paths else f"All changes of call {record.id}"
         self._cockpit.tell(f"{what} are {done}. The agent is not told.")
         self._done()

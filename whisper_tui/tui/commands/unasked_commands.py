@@ -78,10 +78,10 @@ class UnaskedCommands:
             try:
                 await cockpit.supervision.undo(call_id, (), "undo", cockpit.me)
             except WhisperError as error:
-                failed.append(f"Call {visible(call_id)} was not taken back: {error_text(error)}")
+                failed.append(f"Call {visible(call_id)} was not undone: {error_text(error)}")
         if answer.take_back:
             done = count(len(answer.take_back) - len(failed), "call")
-            cockpit.tell(" ".join((f"{done} taken back.", *failed)), severity="warning" if failed else "information")
+            cockpit.tell(" ".join((f"{done} undone.", *failed)), severity="warning" if failed else "information")
 
     async def _ask(self) -> None:
         from whisper_tui.tui.dialogs.unasked_dialog import UnaskedScreen

@@ -22,11 +22,17 @@ from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 
 COMMANDS: tuple[Command, ...] = (
-    Command("undo", "u", "Undo", "Undo the last approval, while it is pending or its call has not started.", "Decide"),
+    Command(
+        "undo",
+        "u",
+        "Undo approval",
+        "Undo the last approval, while it is pending or its call has not started.",
+        "Decide",
+    ),
     Command(
         "revoke-latest",
         "X",
-        "Revoke latest",
+        "Revoke rule",
         "Revoke the latest standing approval, or remove the rule that was saved last.",
         "Decide",
     ),
@@ -213,7 +219,7 @@ class UndoCommands:
             self._cockpit.tell(f"Call {record.id} will not run: its approval was withdrawn, and the agent is told.")
 
     async def revoke_latest(self) -> None:
-        """Take back what was allowed for later calls last, in whatever session: a standing approval or a rule."""
+        """Undo what was allowed for later calls last, in whatever session: a standing approval or a rule."""
         supervision, me = self._cockpit.supervision, self._cockpit.me
         try:
             standing = [grant for grant in await supervision.grants() if grant.revoked_at is None]

@@ -1,4 +1,4 @@
-"""The page of what was changed unasked: the calls, the differences of each, and which of them are taken back."""
+"""The page of what was changed unasked: the calls, the differences of each, and which of them are undone."""
 
 import asyncio
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ReviewAnswer:
     """The wish of a person after the review."""
 
     take_back: tuple[str, ...] = ()
-    """Ids of the calls to take back, the newest first."""
+    """Ids of the calls to undo, the newest first."""
     seen_until: float | None = None
     """The end of the newest call, if all of them are marked as seen."""
 
@@ -45,7 +45,7 @@ class ReviewScreen(Dialog[ReviewAnswer]):
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "take_back", "Take back", priority=True),
+        Binding("ctrl+s", "take_back", "Undo", priority=True),
         Binding("enter", "looks_good", "Looks good", priority=True),
         Binding("space", "choose", "Choose"),
         Binding("a", "choose_all", "Choose all or none"),
@@ -54,7 +54,7 @@ class ReviewScreen(Dialog[ReviewAnswer]):
         ("Enter", "Looks good", "looks_good"),
         ("Space", "Choose", "choose"),
         ("a", "All or none", "choose_all"),
-        ("Ctrl+S", "Take back", "take_back"),
+        ("Ctrl+S", "Undo", "take_back"),
     )
     LEAVE = "Later"
 
@@ -84,7 +84,7 @@ class ReviewScreen(Dialog[ReviewAnswer]):
 
     def _note(self) -> None:
         calls = count(len(self._records), "call")
-        chosen = f"{count(len(self._chosen), 'call')} chosen to be taken back." if self._chosen else "Space chooses."
+        chosen = f"{count(len(self._chosen), 'call')} chosen to be undone." if self._chosen else "Space chooses."
         sessions = len({record.call.session_id for record in self._records})
         words = f"{calls} of {count(sessions, 'session')} changed files, and nobody was asked. {chosen}"
         self.query_one("#take-back-note", Static).update(Content(words))
@@ -150,7 +150,7 @@ class ReviewScreen(Dialog[ReviewAnswer]):
     def action_looks_good(self) -> None:
         """Mark all as seen."""
         if self._chosen:
-            self.notify("Calls are chosen: Ctrl+S takes them back, Space leaves them as they are.", markup=False)
+            self.notify("Calls are chosen: Ctrl+S undoes them, Space leaves them as they are.", markup=False)
             return
         ends = [record.state.at for record in self._records if isinstance(record.state, Ended)]
         self.dismiss(ReviewAnswer(seen_until=max(ends)))

@@ -42,7 +42,7 @@ def covered_paragraphs(
     """Return the number of covered calls and each of their commands once, the most frequent first."""
     looked, covered = count(coverage.looked_at, "call"), len(coverage.calls)
     role: Role = "good" if covered else "label"
-    lines = [_line(f"Of the last {looked}, {covered:,} would have run without approval:", role)]
+    lines = [_line(f"Of your last {looked}, {covered:,} would have run without approval:", role)]
     # A prefix may cover one command of several, or not a flagged one: unsaid, the approval would seem to fail later.
     if asked.id not in coverage.calls and not edited:
         lines.append(_line("Not this one: the same call would still need approval.", "risk"))

@@ -1,4 +1,4 @@
-"""The dialog that takes back what a call changed, or makes it again: its files, and the difference of each."""
+"""The dialog that undoes what a call changed, or makes it again: its files, and the difference of each."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 MOST_LISTED = 1000
-"""Changes that can be chosen one by one; with more of them, all are taken back."""
+"""Changes that can be chosen one by one; with more of them, all are undone."""
 
 Paths = tuple[str, ...]
 """The chosen paths. Empty: all of them."""
@@ -38,7 +38,7 @@ _UNDONE: dict[ChangeAction, ChangeAction] = {"creates": "deletes", "links": "del
 
 
 def reversed_versions(versions: FileVersions) -> FileVersions:
-    """Return the contents of a file with what would be taken back as the change."""
+    """Return the contents of a file with what would be undone as the change."""
     file, new = versions.file, versions.new
     action = _REVERSED.get(file.action, file.action)
     size = len(new.encode(errors="surrogatepass")) if new is not None else file.size or 0
@@ -61,12 +61,12 @@ def reversed_change(change: PreviewChange) -> PreviewChange:
 
 
 class TakeBackScreen(Dialog[Paths]):
-    """Asks which of the changes of an ended call are taken back; a redo makes all of them again."""
+    """Asks which of the changes of an ended call are undone; a redo makes all of them again."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "take_back", "Take back", priority=True),
+        Binding("ctrl+s", "take_back", "Undo", priority=True),
         Binding("space", "choose", "Choose"),
         Binding("a", "choose_all", "Choose all or none"),
     ]
@@ -109,7 +109,7 @@ class TakeBackScreen(Dialog[Paths]):
         """Build the list of files beside the difference of the highlighted one."""
         undo = self._direction == "undo"
         with Vertical(classes="dialog") as dialog:
-            word = "Take back" if undo else "Redo"
+            word = "Undo" if undo else "Redo"
             dialog.border_title = Content(f"{word} the changes of call {self._record.id}")
             yield Static("", id="take-back-note", classes="dialog-note")
             with Horizontal(id="take-back-body"):
@@ -145,7 +145,7 @@ class TakeBackScreen(Dialog[Paths]):
         undo = self._direction == "undo"
         number = len(self._chosen) if self._can_choose or self._page.total <= MOST_LISTED else self._page.total
         what = count(number, "change")
-        words = f"{what} will be {'taken back' if undo else 'redone'}. "
+        words = f"{what} will be {'undone' if undo else 'redone'}. "
         words += (
             "If one of these files is no longer as the command left it, nothing is done."
             if undo

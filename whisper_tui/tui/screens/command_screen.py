@@ -61,7 +61,11 @@ HISTORY: tuple[Command, ...] = (
     Command("history-next-file", "greater_than_sign", "Next file", "Go to the next file of its changes.", "History"),
     Command("history-previous-file", "less_than_sign", "Previous file", "Go to the previous file.", "History"),
     Command(
-        "history-take-back", "J", "Take back", "Put the files that it changed back; again, redo a command's.", "History"
+        "history-take-back",
+        "J",
+        "Undo changes",
+        "Put the files that it changed back; again, redo a command's.",
+        "History",
     ),
     Command("history-again", "r", "Run again", "Submit the call again, through the policy.", "History", in_footer=True),
     Command("history-reveal", "M", "Secrets", "Show the secrets of the call for ten seconds, or hide them.", "History"),

@@ -402,7 +402,7 @@ class HistoryScreen(CommandScreen):
             await self._taker.take_back(self.record)
 
     def _renew(self) -> None:
-        """Show the call as it is now, after its changes were taken back."""
+        """Show the call as it is now, after its changes were undone."""
         if self.record is not None:
             self.run_worker(self._show(self.record.id), name="show", group="show", exclusive=True)
 

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from whisper_tui.model.api import SettingList, ShownSetting
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.present.quantities import limit, size
 from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -51,13 +52,13 @@ def setting_paragraphs(setting: ShownSetting, path: str) -> tuple[Paragraph, ...
     """Return a setting in full."""
     where = path if setting.in_file else "the default: the file does not set it"
     return (
-        Paragraph((Span(setting.name, "strong"),), margin=(Span(" "),)),
+        Paragraph((Span(_title(setting), "strong"), Span(f"  {setting.name}", "muted")), margin=(Span(" "),)),
         BLANK,
         Paragraph(said(setting.about), margin=(Span(" "),)),
         BLANK,
-        labelled("Value", said(_shown(setting.value), "strong")),
+        labelled("Value", said(_in_words(setting, setting.value), "strong")),
         labelled("From", said(where)),
-        labelled("Default", said(_shown(setting.default))),
+        labelled("Default", said(_in_words(setting, setting.default))),
         labelled("Allowed", said(setting.allowed)),
         BLANK,
         Paragraph(said(RESTART[setting.restart], "muted"), margin=(Span(" "),)),
@@ -66,6 +67,18 @@ def setting_paragraphs(setting: ShownSetting, path: str) -> tuple[Paragraph, ...
 
 def _shown(value: str) -> str:
     return value or "(none)"
+
+
+def _title(setting: ShownSetting) -> str:
+    return setting.title or setting.name.partition(".")[2]
+
+
+def _in_words(setting: ShownSetting, value: str) -> str:
+    """Return a value with its unit, which the name of its key has."""
+    unit = setting.name.rpartition("_")[2]
+    if not value.isdecimal():
+        return _shown(value)
+    return {"bytes": size(int(value)), "s": limit(int(value))}.get(unit, value)
 
 
 class SettingDialog(Dialog[str]):
@@ -84,7 +97,7 @@ class SettingDialog(Dialog[str]):
         """Build the field with what it means, and what is allowed."""
         setting = self._setting
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content(setting.name)
+            dialog.border_title = Content(f"{_title(setting)} ({setting.name})")
             yield Static(Content(visible(setting.about)), classes="dialog-text")
             if setting.choices:
                 yield ChoiceField([(each, each) for each in setting.choices], setting.value, id="setting-value")
@@ -237,6 +250,5 @@ class SettingsScreen(CommandScreen):
 
 def _row(setting: ShownSetting) -> Content:
     """Return a setting as one line; a value from the file stands out."""
-    key = setting.name.partition(".")[2]
     style = "bold $foreground" if setting.in_file else "$muted"
-    return Content.assemble(f"{key:<20} ", (visible(_shown(setting.value)), style))
+    return Content.assemble(f"{_title(setting):<26} ", (visible(_in_words(setting, setting.value)), style))
