@@ -80,6 +80,24 @@ def test_an_ordinary_edit_in_the_workspace_goes_on_at_once_and_is_recorded(shell
     assert path.read_text() == "hello\n", "the agent's own tool makes the edit"
 
 
+def test_what_was_undone_stands_beside_the_next_answer_unless_that_is_not_wanted(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
+    path = shell.instance.workspace / "notes.txt"
+    said = []
+    for call, options in (("1", ()), ("2", ("--quiet",)), ("3", ())):
+        path.write_text("hello\n")
+        said.append(allowed(finished(edit(shell, path, new_string=f"goodbye {call}"))).get("additionalContext"))
+        path.write_text(f"goodbye {call}\n")
+        undone = shell.instance.run("undo", call, *options)
+        assert (undone.stdout, path.read_text()) == (f"Edit {call} was undone\n", "hello\n"), undone.stderr
+    last = allowed(finished(edit(shell, path, new_string="goodbye 4")))
+    told = "The human has undone the changes of edit {}: notes.txt is as it was before it."
+    assert said[0] is None and said[2] is None
+    assert said[1].startswith(told.format(1))
+    assert last["additionalContext"].startswith(told.format(3))
+    assert told.format(3) in shell.instance.run("show", "4", "--told").stdout
+
+
 def test_an_approved_edit_is_allowed_as_it_was_asked(shell: Shell, makefile: Path) -> None:
     asking = edit(shell, makefile)
     approve(shell)

@@ -317,9 +317,10 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             return self.contents_left(call_id)
         return self.contents_now(record.spec, record.call.session_id)
 
-    async def revert_edit(self, call_id: str, by: Decider) -> None:
+    async def revert_edit(self, call_id: str, by: Decider, *, tell: bool = True) -> None:
         """Record that the files were put back; nothing is written."""
         self.check()
+        self.told.append((call_id, tell))
         self.happen(EditReverted(at=self.clock(), call_id=call_id, by=by))
 
     async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
@@ -353,13 +354,21 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         return self.previewed_contents[call_id, number]
 
     async def undo(
-        self, call_id: str, paths: tuple[str, ...], direction: UndoDirection, by: Decider, *, all_but: bool = False
+        self,
+        call_id: str,
+        paths: tuple[str, ...],
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        all_but: bool = False,
+        tell: bool = True,
     ) -> None:
         """Record an undo; nothing is written. It is refused if the test has set conflicts."""
         self.check()
         if isinstance(self.known(call_id).spec.command, FileEdits):
-            await self.revert_edit(call_id, by)
+            await self.revert_edit(call_id, by, tell=tell)
             return
+        self.told.append((call_id, tell))
         page = self.preview_pages.get(call_id)
         if all_but and page is not None:
             paths = tuple(change.path for change in page.changes if change.path not in paths)

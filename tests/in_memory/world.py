@@ -166,6 +166,8 @@ class PlayedWorld:
         self.rule_book: InMemoryRules | None = None
         """The rules that are shown. None: there are none."""
         self.shown_settings: dict[str, ShownSetting] = {}
+        self.told: list[tuple[str, bool]] = []
+        """Calls that were undone, and if their agents are told."""
         """The settings that `settings` reports, by name."""
         self._watchers: set[asyncio.Event] = set()
         self._submitted = self._denied = 0

@@ -220,7 +220,7 @@ async def test_an_edit_is_taken_back_with_a_second_key(file: Path) -> None:
     async with open_cockpit(scenario) as cockpit:
         await cockpit.select(call_id)
         await cockpit.press("J")
-        await cockpit.sees("Press again to take edit")
+        await cockpit.sees("Press again to undo edit")
         assert cockpit.record(call_id).reverted_by is None
         await cockpit.press("J")
         await cockpit.until(lambda: cockpit.record(call_id).reverted_by is not None)

@@ -87,7 +87,7 @@ async def test_typing_finds_names_keys_and_descriptions_and_enter_runs_the_first
 def test_a_key_is_found_by_itself_and_nothing_twice() -> None:
     assert matching(EVERYTHING, "k")[0].name == "Kill"
     assert matching(EVERYTHING, "Ctrl+G")[0].name == "Sort"
-    assert matching(EVERYTHING, "undo")[0].name == "Undo"
+    assert {"Undo approval", "Undo changes"} <= {found.name for found in matching(EVERYTHING, "undo")[:3]}
     found = matching(EVERYTHING, "approve")
     assert len(found) == len(set(found)) and found[0].name.startswith("Approve")
     assert matching(EVERYTHING, "no such words") == ()

@@ -24,6 +24,7 @@ from tests.tui.test_buttons import buttons
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import FailedToStart
+from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.preview import ChangeCounts, PreviewReport
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
@@ -369,6 +370,30 @@ async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:
         await cockpit.until(lambda: "settings.py changed since the preview" in toast_text(cockpit.app))
         assert "not on the screen" not in toast_text(cockpit.app)
     assert scenario.supervisor.known("1").decision is None
+
+
+async def test_the_agent_is_told_unless_a_key_says_no_or_it_is_gone() -> None:
+    scenario = applied()
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await decide(cockpit, "J")
+        await cockpit.sees("The agent is told with its next call.")
+        await cockpit.press("t")
+        await cockpit.sees("The agent is not told.")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: "Its agent is not told." in toast_text(cockpit.app))
+        await decide(cockpit, "J")
+        await cockpit.sees("The agent is told with its next call.")
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: "Its agent is told." in toast_text(cockpit.app))
+        session = scenario.supervisor.known("1").call.session_id
+        scenario.supervisor.happen(SessionClosed(at=scenario.clock(), session_id=session, why="it ended"))
+        await cockpit.until(lambda: cockpit.screen.board.sessions[session].closed_at is not None)
+        await decide(cockpit, "J")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        assert "The agent" not in cockpit.text()
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: len(scenario.supervisor.told) == 3)
+    assert scenario.supervisor.told == [("1", False), ("1", True), ("1", False)]
 
 
 async def test_leaving_the_dialog_takes_nothing_back() -> None:

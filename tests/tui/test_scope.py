@@ -139,7 +139,7 @@ async def test_a_fetch_is_approved_for_its_host_or_its_whole_domain() -> None:
             "Exactly this fetch, in this session", "A saved rule for fetches from these hosts, everywhere"
         )
         await cockpit.sees("Covers fetches from docs.python.org.", "Ctrl+N: fetches from every host below python.org.")
-        await cockpit.sees("Of the last 1 call, 1 would have run without approval:")
+        await cockpit.sees("Of your last 1 call, 1 would have run without approval:")
         assert not cockpit.app.screen.query_one("#choose-sandbox").display
         await cockpit.press("ctrl+n")
         await cockpit.sees("Covers fetches from every host below python.org.")
@@ -181,7 +181,7 @@ async def test_edits_are_approved_by_file_directory_or_kind() -> None:
 async def test_on_a_small_screen_the_past_calls_of_a_tool_are_in_view() -> None:
     async with open_cockpit(asked_by_agent(EDIT, "/src/app.py"), size=(80, 24)) as cockpit:
         await opened(cockpit, 1)
-        await cockpit.sees("edit src/app.py", "Covers edits of src/app.py.", "Of the last 1 call, ")
+        await cockpit.sees("edit src/app.py", "Covers edits of src/app.py.", "Of your last 1 call, ")
 
 
 async def test_an_edit_without_a_suggestion_says_that_it_would_be_asked_again() -> None:
@@ -214,7 +214,7 @@ async def test_the_card_of_a_tool_offers_the_rule_for_its_narrowest_target(
 ) -> None:
     async with open_cockpit(asked_by_agent(command, target, "wider"), size=(140, 40)) as cockpit:
         await cockpit.select("1")
-        await cockpit.sees(f"Always allow {words} in this workspace: would have let through 1 of your last 1 call")
+        await cockpit.sees(f"Always allow {words} in this workspace: would allow 1 of your last 1 call")
         await cockpit.press("l")
         await cockpit.until(lambda: cockpit.record("1").decision is not None)
         assert cockpit.record("1").decision == Approve(remember=scope)
@@ -252,7 +252,7 @@ def test_a_pattern_of_files_is_said_in_words(path: str, words: str) -> None:
 async def test_capital_a_approves_with_a_limit_of_uses_and_time() -> None:
     async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
         await opened(cockpit)
-        await cockpit.sees("Of the last 3 calls, 1 would have run without approval", "./build.sh")
+        await cockpit.sees("Of your last 3 calls, 1 would have run without approval", "./build.sh")
         await cockpit.press("enter", "3", "tab", *"10", "ctrl+s")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").decision == Approve(remember=ExactScope(uses=3, minutes=10))

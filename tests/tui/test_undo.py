@@ -61,7 +61,7 @@ async def test_the_palette_undoes_an_approval() -> None:
         await cockpit.select(RISKY)
         await cockpit.press("a")
         await cockpit.sees("Approving call")
-        await cockpit.choose("Undo  (u)")
+        await cockpit.choose("Undo approval  (u)")
         await cockpit.sees(f"Call {RISKY} is not approved")
 
 

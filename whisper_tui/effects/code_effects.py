@@ -292,7 +292,7 @@ def _add_text(
 ) -> None:
     """Record shell text that stands in another file. `runs`: False if it may be up to date, and not run."""
     if changes.script:
-        add_code(changes, known, run_by(changes.script))
+        add_code(changes, known, run_by(changes))
         return
     changes.add_code(inspected(step, changes, text, known, lines))
     directory = os.path.dirname(str(known.get("path") or "")) or step.directory or "/"

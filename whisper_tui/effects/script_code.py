@@ -94,7 +94,7 @@ def record_file(step: Step, changes: Changes, path: str | None, name: str, langu
         return
     known["path"] = printable(found.path)
     if changes.script:
-        add_code(changes, known, run_by(changes.script))
+        add_code(changes, known, run_by(changes))
         return
     if found.made:
         add_code(changes, known, "an earlier command writes the file")
@@ -129,9 +129,9 @@ def record_git_hooks(step: Step, changes: Changes, subcommand: str, git_director
             record_file(step, changes, path, f"git hook {name}")
 
 
-def run_by(script: str) -> str:
+def run_by(changes: Changes) -> str:
     """Why code that a script runs is not read: one level is."""
-    return f"run by {script}"
+    return f"run by {changes.script}"
 
 
 def add_code(changes: Changes, known: Mapping[str, object], why: str) -> None:

@@ -374,8 +374,8 @@ class Supervision(Protocol):
         """
         ...
 
-    async def revert_edit(self, call_id: str, by: Decider) -> None:
-        """Put back the files of an edit as they were before it.
+    async def revert_edit(self, call_id: str, by: Decider, *, tell: bool = True) -> None:
+        """Put back the files of an edit as they were before it. `tell`: its agent is told, if its session is open.
 
         `Refused` if it was not made, if a file is no longer as the edit left it, or if its content was not kept.
         """
@@ -398,11 +398,19 @@ class Supervision(Protocol):
         ...
 
     async def undo(
-        self, call_id: str, paths: Paths, direction: UndoDirection, by: Decider, *, all_but: bool = False
+        self,
+        call_id: str,
+        paths: Paths,
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        all_but: bool = False,
+        tell: bool = True,
     ) -> None:
         """Undo the changes of an ended call, or make them again. No paths: all of them.
 
-        Paths begin in the directory of the call, unless they are absolute. `all_but`: all changes but those.
+        Paths begin in the directory of the call, unless they are absolute. `all_but`: all changes but those. `tell`:
+        its agent is told, if its session is open: at once if it listens, else with the answer to its next approval.
 
         `Refused`, with the paths, if one of them is no longer as the command left it: then nothing is done.
         """

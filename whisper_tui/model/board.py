@@ -76,7 +76,7 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
         case Judged():
             return _judged(record, event)
         case Decided():
-            change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at}
+            change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at, "heard": event.heard}
             return _with(record, _decided(record, event), **change)
         case Claimed():
             # The supervisor runs a claimed command, so it waits for a worker like any other (decision 15).
@@ -274,6 +274,8 @@ class Board:
         self.sessions: dict[str, Session] = {}
         self.said: dict[str, deque[SessionSaid]] = {}
         """Messages by session, oldest first; no entry for a session without any."""
+        self._unheard: dict[str, tuple[str, ...]] = {}
+        """By session: messages to an agent that only listens to answers, and that no answer has told it yet."""
         self.calls = CallRecords()
         self.open_in: dict[str, dict[str, None]] = {}
         """By session: ids of its calls to which anything can still happen. Sessions without any are not here."""
@@ -360,6 +362,7 @@ class Board:
                 after = advance(before, event)
                 self._place(before, after)
                 self._note_preview(after)
+                self._note_heard(before, after)
         # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
 
@@ -391,6 +394,21 @@ class Board:
         """Ids of the calls of a session that a human has to decide."""
         return tuple(call_id for call_id in self.open_in.get(session_id, ()) if call_id in self.waiting)
 
+    def unheard_in(self, session_id: str) -> tuple[str, ...]:
+        """What the answer to the next approved call of a session has to tell its agent."""
+        return self._unheard.get(session_id, ())
+
+    def _note_said(self, event: SessionSaid) -> None:
+        self.said.setdefault(event.session_id, deque(maxlen=SAID_KEPT)).append(event)
+        session = self.sessions.get(event.session_id)
+        # The events of a resumed session come again.
+        if event.is_to_agent and event.seq > self.seq and session is not None and not session.hears:
+            self._unheard[event.session_id] = (*self.unheard_in(event.session_id), event.text)
+
+    def _note_heard(self, before: CallRecord, after: CallRecord) -> None:
+        if after.heard and not before.heard:
+            self._unheard.pop(before.call.session_id, None)
+
     def record(self, call_id: str) -> CallRecord:
         """The record of a call. Raises `BrokenHistory` when the board does not know it."""
         try:
@@ -405,7 +423,7 @@ class Board:
                 self._idle.opened(session.id)
                 return
             case SessionSaid():
-                self.said.setdefault(event.session_id, deque(maxlen=SAID_KEPT)).append(event)
+                self._note_said(event)
                 return
             case SessionDescribed(client=client):
                 change: dict[str, object] = {"client": client}

@@ -82,6 +82,11 @@ class SessionSaid(Fact):
     by: Decider
     """On the surface *agent* it is the model, by its name; on any other a human."""
 
+    @property
+    def is_to_agent(self) -> bool:
+        """True if a human says it to the agent; its own process has no name on the command line."""
+        return self.by.surface != "agent" and (self.by.surface != "command line" or bool(self.by.who))
+
 
 class UnaskedSet(Fact):
     """A human has said how much runs unasked from now on, in one session or in all."""
@@ -135,6 +140,8 @@ class Decided(Fact):
     call_id: str
     decision: Decision
     by: Decider
+    heard: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Said to the session since its last approved call, for an agent that only listens to answers: it gets this one."""
 
 
 class Started(Fact):

@@ -175,6 +175,8 @@ class CallRecord(Value):
     decision: Decision | None = None
     decided_by: Decider | None = None
     decided_at: float | None = None
+    heard: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Messages of humans to the session that its agent gets with the answer to this call."""
     background: tuple[BackgroundProcess, ...] = ()
     signals: tuple[int, ...] = ()
     """Numbers of the signals sent through whisper_tui, oldest first."""

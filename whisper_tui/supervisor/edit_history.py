@@ -155,7 +155,7 @@ class EditHistory:
         hint = "Compare it with the diff of the edit, and change it by hand"
         results = self._results(call_id, file)
         if not results or file.unread:
-            raise Refused(f"{file.path} cannot be taken back: {file.problem or file.unread}", hint=hint)
+            raise Refused(f"{file.path} cannot be undone: {file.problem or file.unread}", hint=hint)
         if _digest_on_disk(file.real) not in results:
             raise Refused(f"{file.path} is not as the edit left it", hint=hint)
         content = self._content(call_id, file.before)

@@ -321,11 +321,18 @@ class Sessions:
         session = self.living(session_id)
         if not 0 < len(text) <= LONGEST_SAID:
             raise InvalidRequest(f"a message must have 1 to {LONGEST_SAID:,} characters, not {len(text):,}")
-        if by.surface not in {"agent", "command line"} and not session.hears:
+        said = SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by)
+        if said.is_to_agent and not session.hears:
             raise Refused(
                 f"the agent of session {session_id} does not listen", hint="Deny one of its calls with a reason instead"
             )
-        self._store.record(SessionSaid(at=self._clock(), session_id=session_id, text=text, by=by))
+        self._store.record(said)
+
+    def tell(self, session_id: str, text: str, by: Decider) -> None:
+        """Tell an agent something: with its next approved call, unless it listens. Nothing if it is gone."""
+        session = self._store.session(session_id)
+        if session is not None and session.closed_at is None:
+            self._store.record(SessionSaid(at=self._clock(), session_id=session_id, text=text[:LONGEST_SAID], by=by))
 
     def close(self, session_id: str, why: str) -> None:
         """End a session; its standing approvals end with it.

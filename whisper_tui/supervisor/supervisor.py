@@ -67,6 +67,7 @@ from whisper_tui.supervisor.settings import (
     SupervisorSettings,
     TakeBackSettings,
 )
+from whisper_tui.supervisor.undo_message import undo_message
 from whisper_tui.system.session_opener import opener
 from whisper_tui.system.state_directory import Directories
 
@@ -276,20 +277,34 @@ class Supervisor:
         await self._run_control.resize(self._store.call(call_id), rows, columns)
 
     async def undo(
-        self, call_id: str, paths: Sequence[str], direction: UndoDirection, by: Decider, *, all_but: bool = False
+        self,
+        call_id: str,
+        paths: Sequence[str],
+        direction: UndoDirection,
+        by: Decider,
+        *,
+        all_but: bool = False,
+        tell: bool = True,
     ) -> None:
-        """Undo what an ended call changed, an edit or a command, or make it again."""
-        if not isinstance(self._store.call(call_id).spec.command, FileEdits):
+        """Undo what an ended call changed, an edit or a command, or make it again, and tell its agent."""
+        record = self._store.call(call_id)
+        if not isinstance(record.spec.command, FileEdits):
             await self._parts.pool.previews.changes.undo(call_id, paths, direction, by, all_but=all_but)
+            if tell:
+                said = undo_message(record, direction, paths, all_but=all_but)
+                self._parts.sessions.tell(record.call.session_id, said, by)
             return
         if paths or direction == "redo":
             raise Refused(f"edit {call_id} is undone whole, and not redone", hint=f"whisper-tui undo {call_id}")
-        await self.revert_edit(call_id, by)
+        await self.revert_edit(call_id, by, tell=tell)
 
-    async def revert_edit(self, call_id: str, by: Decider) -> None:
-        """Put back the files of an edit as they were before it."""
+    async def revert_edit(self, call_id: str, by: Decider, *, tell: bool = True) -> None:
+        """Put back the files of an edit as they were before it, and tell its agent."""
         self._parts.edits.revert(self._store.call(call_id))
         self._store.record(EditReverted(at=self._clock(), call_id=call_id, by=by), durable=True)
+        if tell:
+            record = self._store.call(call_id)
+            self._parts.sessions.tell(record.call.session_id, undo_message(record), by)
 
     async def preview(self, call_id: str, by: Decider, edited: CommandSpec | None = None) -> int:
         """Run a waiting command in a view of the files."""

@@ -85,9 +85,9 @@ def _denied(ending: Denied, nothing: str) -> ToolFailure:
 
 
 def agent_note(record: CallRecord) -> str | None:
-    """Return the note for the agent. None: its command ran unchanged after a human's approval."""
+    """Return the note for the agent, ending with what a human has said to it. None: there is nothing to say."""
     parts = (_edit(record), _place(record), _preview(record), limit_note(record), _memory(record), sandbox_note(record))
-    return " ".join(part for part in parts if part is not None) or None
+    return " ".join(part for part in (*parts, *record.heard) if part is not None) or None
 
 
 def _edit(record: CallRecord) -> str | None:

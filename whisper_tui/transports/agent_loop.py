@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-OWN_SURFACES = frozenset({"agent", "command line"})
-"""The surfaces of the agent's own process: its model, and the task on its command line."""
-
-
 class SessionConversation:
     """One agent's end of a conversation."""
 
@@ -69,11 +65,7 @@ class SessionConversation:
     async def _listen(self) -> None:
         async for events in self._supervision.watch():
             for event in events:
-                if (
-                    isinstance(event, SessionSaid)
-                    and event.session_id == self._session_id
-                    and event.by.surface not in OWN_SURFACES
-                ):
+                if isinstance(event, SessionSaid) and event.session_id == self._session_id and event.is_to_agent:
                     self._received.put_nowait(event.text)
 
 

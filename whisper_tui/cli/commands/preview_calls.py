@@ -60,13 +60,14 @@ def _add_undo(verbs: Subcommands, verb: str, about: str) -> None:
         details="An edit is undone whole. Changes of a command are kept if they were applied from a preview, if "
         "the call was approved with --undoable, and by default if it had a severe risk. All of them are undone, or "
         "all below the named paths, which begin in the directory of the call; if a file is no longer as it was left, "
-        "nothing is done.",
+        "nothing is done. The agent is told with its next call, unless its session is over.",
     )
     undo.add_argument("id", metavar="ID", help="number of the call")
     undo.add_argument("paths", nargs="*", metavar="PATH", help="undo only these paths and what is below them")
     undo.add_argument("--but", action="store_true", help="undo all but these paths")
     undo.add_argument("--redo", action="store_true", help="redo changes that were undone")
     undo.add_argument("--dry-run", action="store_true", help="only show what would be undone")
+    undo.add_argument("--quiet", action="store_true", help="do not tell the agent")
     undo.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -206,7 +207,7 @@ def _undo(options: Options) -> int:
             if options.paths or options.redo or options.but:
                 raise InvalidRequest("an edit is undone whole", hint=f"whisper-tui undo {options.id}")
             if not options.dry_run:
-                supervisor.ask("revert_edit", call_id=options.id, by=decider())
+                supervisor.ask("revert_edit", call_id=options.id, by=decider(), **_untold(options))
                 sys.stdout.write(f"Edit {visible(options.id)} was undone\n")
             return DONE
         if options.but and not options.paths:
@@ -224,9 +225,21 @@ def _undo(options: Options) -> int:
         confirm(options, f"whisper-tui undo {options.id} asks again")
         direction = "redo" if options.redo else "undo"
         more = {"all_but": True} if options.but else {}
-        supervisor.ask("undo", call_id=options.id, paths=options.paths, direction=direction, by=decider(), **more)
+        supervisor.ask(
+            "undo",
+            call_id=options.id,
+            paths=options.paths,
+            direction=direction,
+            by=decider(),
+            **more,
+            **_untold(options),
+        )
     sys.stdout.write(f"Call {visible(options.id)}: {'redone' if options.redo else 'undone'}\n")
     return DONE
+
+
+def _untold(options: Options) -> dict[str, bool]:
+    return {"tell": False} if options.quiet else {}
 
 
 def _is_named(change: dict[str, Any], paths: list[str]) -> bool:

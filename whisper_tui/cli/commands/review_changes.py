@@ -33,7 +33,7 @@ def add_review(verbs: Subcommands) -> None:
     )
     review.add_argument("--files", action="store_true", help="list the files, and the calls that changed each")
     review.add_argument("--done", action="store_true", help="mark all of them as seen")
-    review.add_argument("--undo", action="store_true", help="take all of them back")
+    review.add_argument("--undo", action="store_true", help="undo all of them")
     review.add_argument("--yes", action="store_true", help="do not ask")
     review.add_argument("--json", action="store_true", help="print the calls as show --json does")
 

@@ -225,7 +225,8 @@ class ApprovalQueue:
                 f"call {record.id} cannot run in a sandbox here: {sandbox_problem()}",
                 hint="It keeps waiting. Approve it without a sandbox, or deny it",
             )
-        facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by)]
+        heard = self._store.board.unheard_in(record.call.session_id)
+        facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by, heard=heard)]
         resolved = record.resolved
         if decision.edited is not None:
             judged = self.judge.judge(record.call, decision.edited, examined=examined)
@@ -349,12 +350,13 @@ class ApprovalQueue:
 
     def _permission(self, call: ToolCall, judged: Judged) -> tuple[Event, ...]:
         verdict, now = judged.verdict, self._clock()
+        granted = verdict.grant_id is not None
+        by = Decider(surface="memory" if granted else "rule", who=(verdict.grant_id or verdict.rule) or "")
+        heard = self._store.board.unheard_in(call.session_id)
+        decided = Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by, heard=heard)
         if verdict.grant_id is None:
-            by = Decider(surface="rule", who=verdict.rule or "")
-            return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by),)
-        by = Decider(surface="memory", who=verdict.grant_id)
-        used = GrantUsed(at=now, grant_id=verdict.grant_id, session_id=call.session_id, call_id=call.id)
-        return (Decided(at=now, call_id=call.id, decision=Approve(sandbox=verdict.sandbox), by=by), used)
+            return (decided,)
+        return (decided, GrantUsed(at=now, grant_id=verdict.grant_id, session_id=call.session_id, call_id=call.id))
 
     def _waiting(self, call_id: str) -> CallRecord:
         record = self._store.call(call_id)

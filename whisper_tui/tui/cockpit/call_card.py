@@ -66,7 +66,7 @@ class CardFacts:
         scope, coverage = self._offer
         dots = "" if isinstance(scope, ToolScope) else " …"
         past = (
-            f"{dots} in this workspace: would have let through {len(coverage.calls):,} of your last "
+            f"{dots} in this workspace: would allow {len(coverage.calls):,} of your last "
             f"{count(coverage.looked_at, 'call')}"
         )
         # The rule gives later commands what this approval gives its own.

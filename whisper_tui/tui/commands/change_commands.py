@@ -16,7 +16,7 @@ from whisper_tui.tui.commands.approve_deny import APPLY, DecisionCommands
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 if TYPE_CHECKING:
-    from whisper_tui.tui.dialogs.take_back_dialog import Paths
+    from whisper_tui.tui.dialogs.take_back_dialog import UndoChoice
 
 PLACES: tuple[Command, ...] = (
     Command(
@@ -151,11 +151,13 @@ class ChangeTaker:
     async def _revert_edit(self, record: CallRecord) -> None:
         if record.resolved is not None and record.resolved.edits and self._warned != record.id:
             self._warned = record.id
-            self._cockpit.tell(f"Press again to undo edit {record.id}: its files become as they were before it.")
+            hears = " Its agent is told." if self._hears(record) else ""
+            self._cockpit.tell(f"Press again to undo edit {record.id}: its files become as they were before it.{hears}")
             return
         self._warned = None
         await self._cockpit.supervision.revert_edit(record.id, self._cockpit.me)
-        self._cockpit.tell(f"Edit {record.id} was undone. The agent is not told.")
+        told = "Its agent is told with its next call." if self._hears(record) else "Its agent is gone."
+        self._cockpit.tell(f"Edit {record.id} was undone. {told}")
         self._done()
 
     def _ask(self, record: CallRecord, page: PreviewPage) -> None:
@@ -165,21 +167,29 @@ class ChangeTaker:
         again = bool(page.changes) and all(change.taken_back for change in page.changes)
         direction: UndoDirection = "redo" if again else "undo"
 
-        def chosen(paths: "Paths | None") -> None:
-            if paths is not None:
-                self._cockpit.screen.run_worker(self._move(record, paths, direction), name="take-back")
+        def chosen(choice: "UndoChoice | None") -> None:
+            if choice is not None:
+                self._cockpit.screen.run_worker(self._move(record, choice, direction), name="take-back")
 
-        self._cockpit.screen.app.push_screen(TakeBackScreen(self._cockpit, record, page, direction), chosen)
+        screen = TakeBackScreen(self._cockpit, record, page, direction, hears=self._hears(record))
+        self._cockpit.screen.app.push_screen(screen, chosen)
 
-    async def _move(self, record: CallRecord, paths: "Paths", direction: UndoDirection) -> None:
+    def _hears(self, record: CallRecord) -> bool:
+        """True if the agent of a call can be told something: its session is open."""
+        session = self._cockpit.board.sessions.get(record.call.session_id)
+        return session is not None and session.closed_at is None
+
+    async def _move(self, record: CallRecord, choice: "UndoChoice", direction: UndoDirection) -> None:
+        paths = choice.paths
         try:
-            await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me)
+            await self._cockpit.supervision.undo(record.id, paths, direction, self._cockpit.me, tell=choice.tell)
         except WhisperError as error:
             self._cockpit.tell(error_text(error), severity="warning")
             return
         done = "undone" if direction == "undo" else "redone"
         what = f"The chosen changes of call {record.id}" if paths else f"All changes of call {record.id}"
-        self._cockpit.tell(f"{what} are {done}. The agent is not told.")
+        told = "Its agent is told." if choice.tell else "Its agent is not told."
+        self._cockpit.tell(f"{what} are {done}. {told}")
         self._done()
 
 

@@ -29,7 +29,7 @@ COMMANDS: tuple[Command, ...] = (
         "review-unasked",
         "right_parenthesis",
         "Review unasked",
-        "Look at what was changed unasked since the last review: mark it as seen, or take calls back.",
+        "Look at what was changed unasked since the last review: mark it as seen, or undo calls.",
         "Decide",
         "nothing",
     ),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -30,8 +30,15 @@ from whisper_tui.tui.paragraphs_view import ParagraphsView
 MOST_LISTED = 1000
 """Changes that can be chosen one by one; with more of them, all are undone."""
 
-Paths = tuple[str, ...]
-"""The chosen paths. Empty: all of them."""
+
+class UndoChoice(NamedTuple):
+    """The result of the dialog."""
+
+    paths: tuple[str, ...]
+    """The chosen paths. Empty: all of them."""
+    tell: bool
+    """True if the agent is told."""
+
 
 _REVERSED: dict[EditAction, EditAction] = {"creates": "deletes", "deletes": "creates"}
 _UNDONE: dict[ChangeAction, ChangeAction] = {"creates": "deletes", "links": "deletes", "deletes": "creates"}
@@ -60,7 +67,7 @@ def reversed_change(change: PreviewChange) -> PreviewChange:
     return change.model_copy(update=swapped)
 
 
-class TakeBackScreen(Dialog[Paths]):
+class TakeBackScreen(Dialog[UndoChoice]):
     """Asks which of the changes of an ended call are undone; a redo makes all of them again."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
@@ -69,13 +76,21 @@ class TakeBackScreen(Dialog[Paths]):
         Binding("ctrl+s", "take_back", "Undo", priority=True),
         Binding("space", "choose", "Choose"),
         Binding("a", "choose_all", "Choose all or none"),
+        Binding("t", "tell", "Tell the agent, or not"),
     ]
 
     def __init__(
-        self, cockpit: CockpitContext, record: CallRecord, page: PreviewPage, direction: UndoDirection
+        self,
+        cockpit: CockpitContext,
+        record: CallRecord,
+        page: PreviewPage,
+        direction: UndoDirection,
+        *,
+        hears: bool = False,
     ) -> None:
-        """`page` has the changes of the call."""
+        """`page` has the changes of the call; `hears`: its agent can be told, and is unless the person says no."""
         super().__init__()
+        self._hears = self._tells = hears
         self._cockpit = cockpit
         self._record = record
         self._page = page
@@ -115,6 +130,7 @@ class TakeBackScreen(Dialog[Paths]):
             with Horizontal(id="take-back-body"):
                 yield OptionList(*(Option(self._row(change)) for change in self._changes), id="take-back-files")
                 yield ParagraphsView(id="take-back-diff")
+            yield Static("", id="take-back-told", classes="dialog-note")
             yield Static(Content(self._conflict_text()), id="take-back-problem", classes="dialog-problem")
             yield from self.buttons()
 
@@ -122,6 +138,7 @@ class TakeBackScreen(Dialog[Paths]):
         ("Ctrl+S", "Confirm", "take_back"),
         ("Space", "Choose", "choose"),
         ("a", "All or none", "choose_all"),
+        ("t", "Tell or not", "tell"),
     )
 
     def on_mount(self) -> None:
@@ -133,6 +150,7 @@ class TakeBackScreen(Dialog[Paths]):
             files.highlighted = 0
         for id_ in ("#choose-choose", "#choose-choose_all"):
             self.query_one(id_).display = self._can_choose
+        self.query_one("#choose-tell").display = self._hears
         self.query_one("#take-back-problem").display = bool(self._conflict_text())
         self._note()
 
@@ -152,6 +170,9 @@ class TakeBackScreen(Dialog[Paths]):
             else "The command does not run again."
         )
         self.query_one("#take-back-note", Static).update(Content(words))
+        told = self.query_one("#take-back-told", Static)
+        told.display = self._hears
+        told.update(Content("The agent is told with its next call." if self._tells else "The agent is not told."))
 
     def _row(self, change: PreviewChange) -> Content:
         letter, _ = SIGNS[self._turned(change).action]
@@ -224,6 +245,12 @@ class TakeBackScreen(Dialog[Paths]):
             for at in range(len(self._changes)):
                 self._redraw(at)
 
+    def action_tell(self) -> None:
+        """Tell the agent about it, or do not."""
+        if self._hears:
+            self._tells = not self._tells
+            self._note()
+
     def _redraw(self, at: int) -> None:
         self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(self._changes[at]))
         self._note()
@@ -235,4 +262,5 @@ class TakeBackScreen(Dialog[Paths]):
             self.app.bell()
             return
         every = len(self._chosen) == len(self._changes)
-        self.dismiss(() if every else tuple(each.path for each in self._changes if each.number in self._chosen))
+        chosen = () if every else tuple(each.path for each in self._changes if each.number in self._chosen)
+        self.dismiss(UndoChoice(chosen, self._tells))

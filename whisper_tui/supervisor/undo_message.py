@@ -1,0 +1,59 @@
+"""The message to an agent about changes of a call that a human has undone, or made again."""
+
+import posixpath
+from collections.abc import Sequence
+
+from whisper_tui.model.call import FileEdits, paths_of
+from whisper_tui.model.preview import UndoDirection
+from whisper_tui.model.state import CallRecord, Ended
+from whisper_tui.model.text import visible
+
+MOST_NAMED = 5
+"""Files that the message names; of more it says how many there are besides."""
+
+
+def undo_message(
+    record: CallRecord, direction: UndoDirection = "undo", paths: Sequence[str] = (), *, all_but: bool = False
+) -> str:
+    """Return the sentence for an agent. `paths`: only these changes, or all others. None: all of them."""
+    command = record.spec.command
+    noun = "edit" if isinstance(command, FileEdits) else "call"
+    what = f"the changes of {noun} {record.id}" + (f" ({_title(record)})" if noun == "call" else "")
+    when = "after" if direction == "redo" else "before"
+    files = _files(record, paths, all_but=all_but)
+    are = "are as they were" if len(files) > 1 else "is as it was"
+    now = f": {', '.join(files)} {are} {when} it" if files else ""
+    if direction == "redo":
+        return f"The human has made {what} again{now}."
+    return f"The human has undone {'some of ' if paths else ''}{what}{now}. Look at the files before you go on."
+
+
+def _title(record: CallRecord) -> str:
+    text = " ".join(record.spec.command.text.split())
+    return f"`{visible(text[:60])}{'…' if len(text) > 60 else ''}`"
+
+
+def _files(record: CallRecord, paths: Sequence[str], *, all_but: bool) -> list[str]:
+    """The names of the files, as far as they are known, and the number of others."""
+    command, state = record.spec.command, record.state
+    if isinstance(command, FileEdits):
+        known: Sequence[str] = tuple(dict.fromkeys(path for each in command.changes for path in paths_of(each)))
+        total = len(known)
+    else:
+        changed = state.changed if isinstance(state, Ended) else None
+        known, total = ((), 0) if changed is None else (changed.paths, changed.counts.all)
+    if paths and not all_but:
+        known, total = paths, len(paths)
+    elif all_but:
+        # how many changes lie below these paths is not known here
+        left = {posixpath.join(record.spec.cwd, path) for path in paths}
+        known = [path for path in known if not any(path == each or path.startswith(f"{each}/") for each in left)]
+        total = len(known)
+    named = [visible(_short(path, record.spec.cwd)) for path in known[:MOST_NAMED]]
+    more = total - len(named)
+    return [*named, f"{more:,} more"] if named and more > 0 else named
+
+
+def _short(path: str, directory: str) -> str:
+    base = f"{directory.rstrip('/')}/"
+    return path.removeprefix(base) if len(path) > len(base) else path
