@@ -88,6 +88,12 @@ mv a.gz a.tgz; gunzip a.tgz
 mv a.gz new.gz; gunzip new
 gunzip -N a.gz
 gzip -f a.gz
+mv -n -tdirlink/ sub empty
+mv -t ~ ~ dirlink
+mv -T a.txt empty; mv a.txt new
+mv -T sub a.txt; mv sub new
+builtin xz -f a.txt; bzip2 -f a.txt
+sh -c 'xxd a.txt {NAME}> new'
 xz --form=lzma a.txt
 curl --libcurl new file://$PWD/a.txt
 patch -o new a.txt change.patch

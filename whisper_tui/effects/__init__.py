@@ -269,6 +269,8 @@ def _record_wrapper(step: Step, changes: Changes) -> None:
         return
     if step.name in {"find", "gfind"}:
         record_program(step, changes)
+    if step.opaque is not None:
+        changes.unknown(step, "everything", step.opaque)
     own = own_files(step.words)
     for path in own.written:
         found = changes.find(step, path)

@@ -243,10 +243,20 @@ def _mv(step: Step, args: ParsedWords, changes: Changes) -> None:
         only_if = "its question is answered with yes" if found.kind != "absent" and args.has("i", "interactive") else ""
         if found.kind != "absent" and args.has("u", "update"):
             only_if = "the source is newer"
-        if found.kind == "directory" and changes.view.names_in(found.real, MOST_NAMES):
+        if not _may_replace(origin, found, changes):
             continue
         if changes.view.is_directory(os.path.dirname(found.real)):
             changes.move(step, origin, found, only_if=only_if)
+
+
+def _may_replace(origin: Found, found: Found, changes: Changes) -> bool:
+    """True if a file or a tree may get the name of what is found: that is not in the tree, and not of another kind."""
+    if f"{found.real}/".startswith(f"{origin.real}/"):
+        return False
+    kinds = {origin.kind, found.kind}
+    if "directory" not in kinds or not kinds.isdisjoint({"absent", "unknown"}):
+        return True
+    return kinds == {"directory"} and not changes.view.names_in(found.real, MOST_NAMES)
 
 
 def _install(step: Step, args: ParsedWords, changes: Changes) -> None:

@@ -271,6 +271,8 @@ def record_redirections(step: Step, changes: Changes) -> None:
     """Record the files that the redirections of a command write."""
     if any(_turns_output(each) for each in step.redirections):
         changes.unknown(step, "files", "a redirection leads its output to what is its input")
+    if not step.is_bash and any(each.descriptor.startswith("{") for each in step.redirections):
+        changes.unknown(step, "files", "some shells take {NAME} before a redirection for a word")
     opened = [each for each in step.redirections if each.access == "write"]
     output = [each for each in opened if each.operator == "&>" or each.descriptor in {"", "1"}]
     for each in opened:

@@ -17,6 +17,7 @@ from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import DEEPEST, unwrap
 from whisper_tui.policy.commands.wrapper_directories import runs_elsewhere
 from whisper_tui.policy.commands.wrappers import (
+    BUILTINS,
     SET_BY_THE_SHELL,
     SETS_INSIDE,
     StandardInput,
@@ -42,7 +43,7 @@ _OPENS = frozenset("if for while until case select { function".split())
 _CLOSES = frozenset(["fi", "done", "esac", "}"])
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _COMMENT = re.compile(r"(?:(?<=\s)|\A)#[^\n]*")
-_OPERATOR_BEFORE = re.compile(r"(\d*)(?:<<-|<<<|&>>|<<|>>|<&|>&|>\||<>|&>|<|>)[ \t\\\n]*\Z")
+_OPERATOR_BEFORE = re.compile(r"(\d*|\{\w+\})(?:<<-|<<<|&>>|<<|>>|<&|>&|>\||<>|&>|<|>)[ \t\\\n]*\Z")
 _OWN_DIRECTORY = re.compile(
     r'\bcd "(?:\$\(dirname (?:-- )?"\$(?:0|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"\)|\$\{0%/\*\})"(?=\s|;|&|\)|$)'
 )
@@ -58,7 +59,7 @@ class OpenedFile(NamedTuple):
 
     operator: str
     descriptor: str
-    """As written; empty: the operator's own."""
+    """As written; empty: the operator's own. `{NAME}` is one that bash chooses."""
     target: str | None
     access: str
     body: str | None
@@ -334,8 +335,11 @@ class TextWalk:
             yield step if depth < DEEPEST else _changed(step, opaque="it wraps commands in commands too deeply")
             return
         runs = bool(unwrapped.commands or unwrapped.texts)
-        yield _changed(step, wraps=runs and not unwrapped.has_own_effect, opaque=unwrapped.opaque)
         name = step.name or ""
+        opaque = unwrapped.opaque
+        if name == "builtin" and any(program_name(argv[0] or "") not in BUILTINS for argv in unwrapped.commands):
+            opaque = opaque or "builtin runs nothing but builtins of the shell"
+        yield _changed(step, wraps=runs and not unwrapped.has_own_effect, opaque=opaque)
         directory = None if runs_elsewhere(step.words) else step.directory
         through = (*step.through, name)
         environment = dict(step.environment)
