@@ -40,6 +40,20 @@ def test_a_preview_prints_what_would_change_and_changes_nothing(instance: Instan
     assert instance.run("logs", "1").stdout == "tidied\n"
 
 
+def test_a_rename_is_printed_as_git_prints_it(instance: Instance) -> None:
+    place = Path(instance.workspace)
+    (place / "a.txt").write_text("".join(f"line {number}\n" for number in range(100)))
+    (place / "b.txt").write_text("b\n")
+    instance.run("restart")
+    instance.call("run_shell_command", command="mv a.txt c.txt; sed -i 's/line 50/fifty/' c.txt; mv b.txt d.txt")
+    shown = previewed(instance)
+    assert "2 files renamed. Exit code 0." in shown
+    assert f"R renamed {place}/a.txt → {place}/c.txt" in shown and f"R renamed {place}/b.txt → {place}/d.txt" in shown
+    assert f"similarity index 100%\nrename from {place}/b.txt\nrename to {place}/d.txt\n" in shown
+    assert f"--- {place}/a.txt\n+++ {place}/c.txt\n@@ -48,7 +48,7 @@\n" in shown
+    assert "-line 50\n+fifty\n" in shown and "line 40" not in shown and "-b\n" not in shown
+
+
 def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files: Path) -> None:
     previewed(instance)
     assert instance.run("approve", "1", "--as-previewed").returncode == 0

@@ -7,7 +7,14 @@ from whisper_tui.export.document import call_report
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided, PreviewEnded, PreviewStarted, UndoEnded, UndoStarted
 from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewReport, PreviewSupport
-from whisper_tui.present.preview_text import blocked_text, change_line, counts_text, findings_text, way_text
+from whisper_tui.present.preview_text import (
+    blocked_text,
+    change_line,
+    counts_text,
+    findings_text,
+    way_text,
+    without_renamed,
+)
 
 
 def test_watch_reads_a_preview_out_with_everything_that_was_refused() -> None:
@@ -39,8 +46,21 @@ def test_watch_says_that_a_preview_was_approved_and_that_it_was_taken_back() -> 
 
 
 def test_the_row_of_a_moved_file_says_where_it_comes_from() -> None:
-    moved = CHANGES[2].model_copy(update={"moved_from": f"{GARDEN}/notes.md"})
-    assert "".join(span.text for span in change_line(moved, str(GARDEN))) == "pages/moss.md  23 B  moved from notes.md"
+    moved = CHANGES[2].model_copy(update={"moved_from": f"{GARDEN}/notes.md", "alike": 100})
+    edited = moved.model_copy(update={"alike": 87, "mode_before": 0o644, "mode_after": 0o755})
+    lines = ["".join(span.text for span in change_line(each, str(GARDEN))) for each in (moved, edited)]
+    assert lines[0] == "renamed notes.md → pages/moss.md  23 B"
+    assert lines[1] == "renamed notes.md → pages/moss.md  23 B · 87% the same · mode 644 → 755"
+
+
+def test_the_old_name_is_listed_where_it_is_special_or_the_new_one_is_not_listed() -> None:
+    new = CHANGES[2].model_copy(update={"moved_from": CHANGES[3].path, "alike": 100})
+    old = CHANGES[3].model_copy(update={"moved_to": new.path})
+    assert without_renamed((old, new)) == [new]
+    assert without_renamed((old,)) == [old]
+    for update in ({"flags": ("it is a hook of git",)}, {"outside": True}):
+        special = old.model_copy(update=update)
+        assert without_renamed((special, new)) == [special, new]
 
 
 def test_counts_name_only_what_there_is() -> None:

@@ -17,6 +17,7 @@ from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
+from whisper_tui.present.preview_text import without_renamed
 from whisper_tui.supervisor.preview.change_records import Plan, load_plan
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
@@ -377,6 +378,59 @@ async def test_a_moved_file_names_its_old_path(live: LiveBench) -> None:
     await live.apply(call_id)
     page = await live.supervisor.preview_page(call_id)
     assert {each.moved_from for each in page.changes if each.moved_from} == set(found.values())
+
+
+async def test_a_renamed_directory_is_one_row_with_the_edited_files_in_it(live: LiveBench) -> None:
+    lines = "".join(f"line {number}\n" for number in range(50))
+    for name in ("a.py", "b.py", "sub/c.py"):
+        (live.workspace / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (live.workspace / "src" / name).write_text(f"# {name}\n{lines}")
+    (live.workspace / "src" / "empty").touch()
+    call_id = await live.asked("mv src lib; sed -i 's/line 7$/seven/' lib/b.py")
+    report = await live.previewed(call_id)
+    assert (report.counts.renamed, report.counts.created, report.counts.deleted) == (6, 0, 0)
+    before = live.files()
+    for _ in range(2):
+        page = await live.supervisor.preview_page(call_id)
+        found = {os.path.relpath(each.path, live.workspace): each for each in page.changes}
+        assert [os.path.relpath(each.path, live.workspace) for each in without_renamed(page.changes)] == [
+            "lib",
+            "lib/b.py",
+        ]
+        renamed = found["lib"]
+        assert (renamed.moved_from, renamed.below) == (f"{live.workspace}/src", 5)
+        edited = found["lib/b.py"]
+        assert edited.moved_from == f"{live.workspace}/src/b.py" and 90 < (edited.alike or 0) < 100
+        assert (edited.size_before, edited.size_after) == (len(f"# b.py\n{lines}"), len(f"# b.py\n{lines}") - 1)
+        shown = await live.supervisor.preview_versions(call_id, edited.number)
+        assert (shown.file.action, shown.file.moved_from) == ("moves", f"{live.workspace}/src/b.py")
+        assert (shown.old, shown.new) == (f"# b.py\n{lines}", f"# b.py\n{lines}".replace("line 7\n", "seven\n"))
+        if not (live.workspace / "lib").exists():
+            record = await live.apply(call_id)
+    assert isinstance(record.state, Ended) and record.state.changed is not None
+    assert (record.state.changed.added, record.state.changed.removed) == (1, 1)
+    await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert live.files() == before
+
+
+async def test_a_directory_of_which_only_a_part_was_renamed_is_none(live: LiveBench) -> None:
+    (live.workspace / "src").mkdir()
+    (live.workspace / "src" / "a").write_text("a\n")
+    (live.workspace / "src" / "b").write_text("b\n")
+    call_id = await live.asked("mv src lib; rm lib/b; echo c > lib/c")
+    await live.previewed(call_id)
+    page = await live.supervisor.preview_page(call_id)
+    rows = {os.path.relpath(each.path, live.workspace): each for each in page.changes}
+    assert {name: each.moved_from for name, each in rows.items() if each.moved_from} == {
+        "lib/a": f"{live.workspace}/src/a"
+    }
+    assert [os.path.relpath(each.path, live.workspace) for each in without_renamed(page.changes)] == [
+        "lib",
+        "lib/a",
+        "lib/c",
+        "src",
+        "src/b",
+    ]
 
 
 async def test_a_rule_previews_its_commands_automatically(live: LiveBench) -> None:

@@ -13,11 +13,13 @@ from tests.tui.preview_scenes import (
     begin_preview,
     by_bubblewrap,
     cannot_be_applied,
+    change,
     end_preview,
     not_available,
     previewed,
     previewing,
     tidying,
+    versions,
 )
 from tests.tui.scenes import Scenario
 from tests.tui.test_buttons import buttons
@@ -60,6 +62,39 @@ async def test_a_key_previews_a_waiting_call_and_the_card_shows_what_it_changed(
     assert "1 change outside the workspace." in text
     assert '"pages": 20' in text
     assert isinstance(scenario.supervisor.known(call_id).state, Waiting)
+
+
+async def test_a_renamed_file_is_one_line_and_only_its_edits_are_shown() -> None:
+    lines = "".join(f"line {number}\n" for number in range(300))
+    edited = lines.replace("line 150\n", "line one hundred and fifty\n")
+    names = {"moved_from": f"{GARDEN}/old/a.txt", "alike": 100}
+    both = {"size_before": len(lines), "size_after": len(lines)}
+    changes = (
+        change(0, "deletes", "old/a.txt", len(lines), moved_to=f"{GARDEN}/new/a.txt"),
+        change(1, "deletes", "old/b.txt", len(lines), moved_to=f"{GARDEN}/new/b.txt"),
+        change(2, "creates", "new/a.txt", **names, **both),
+        change(3, "creates", "new/b.txt", moved_from=f"{GARDEN}/old/b.txt", alike=98, **both),
+        change(4, "creates", "moss/", moved_from=f"{GARDEN}/lawn", alike=100, below=2),
+        change(5, "creates", "moss/c.txt", **{**names, "moved_from": f"{GARDEN}/lawn/c.txt"}, **both),
+    )
+    report = REPORT.model_copy(update={"counts": ChangeCounts(renamed=4)})
+    scenario, call_id = tidying()
+    begin_preview(scenario, call_id)
+    end_preview(scenario, call_id, report, changes)
+    shown = versions("moves", f"{GARDEN}/new/b.txt", lines, edited)
+    moved = shown.file.model_copy(update={"moved_from": f"{GARDEN}/old/b.txt"})
+    scenario.supervisor.previewed_contents[call_id, 3] = shown.model_copy(update={"file": moved})
+    async with open_cockpit(scenario, size=TALL) as cockpit:
+        await cockpit.until(lambda: "line one hundred and fifty" in cockpit.text())
+        text = cockpit.text()
+        await decide(cockpit, "equals_sign")
+        await cockpit.until(lambda: scenario.supervisor.known("1").decision is not None)
+    assert "4 renamed" in text
+    assert "R renamed old/a.txt → new/a.txt" in text
+    assert "R renamed old/b.txt → new/b.txt  2.6 kB · 98% the same" in text
+    assert "R renamed lawn → moss/  with 2 entries" in text
+    assert "D old" not in text and "moss/c.txt" not in text
+    assert "line 140" not in text and "line 200" not in text
 
 
 async def test_the_key_ends_a_preview_that_runs() -> None:
@@ -313,19 +348,26 @@ async def test_taking_back_shows_the_reverse_difference_first_and_then_all_of_it
         )
 
 
+def has_files(cockpit: Cockpit) -> bool:
+    """Whether the dialog is there, and the keys go to its list."""
+    focused = cockpit.app.screen.focused
+    return isinstance(cockpit.app.screen, TakeBackScreen) and focused is not None and focused.id == "take-back-files"
+
+
 async def test_single_files_can_be_taken_back() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
         await decide(cockpit, "J")
-        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        await cockpit.until(lambda: has_files(cockpit))
         await cockpit.press("a", "ctrl+s")
         await cockpit.until(lambda: "Nothing is chosen" in toast_text(cockpit.app))
         await cockpit.press("down", "down", "space", "ctrl+s")
         await cockpit.until(lambda: scenario.supervisor.known("1").undo is not None)
         await cockpit.sees("partly undone")
-        assert "The chosen changes of call 1 are undone" in toast_text(cockpit.app)
+        await cockpit.until(lambda: "The chosen changes of call 1 are undone" in toast_text(cockpit.app))
+        await cockpit.until(lambda: not isinstance(cockpit.app.screen, TakeBackScreen))
         await decide(cockpit, "J")
-        await cockpit.until(lambda: isinstance(cockpit.app.screen, TakeBackScreen))
+        await cockpit.until(lambda: bool(cockpit.app.screen.query("#take-back-files")))
         files = cockpit.app.screen.query_one("#take-back-files", OptionList)
         rows = [str(files.get_option_at_index(at).prompt) for at in range(files.option_count)]
     undo = scenario.supervisor.known("1").undo

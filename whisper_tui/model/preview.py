@@ -94,7 +94,11 @@ class PreviewChange(Value):
     outside: bool = False
     """True if it is outside the workspace."""
     moved_from: str = ""
-    """Of a created file: the path of a deleted one with the same content, size and times. Empty: there is none."""
+    """Of a created file or directory: the path that it had before. Empty: it is new."""
+    moved_to: str = ""
+    """Of a deleted file or directory: the path that it has now. Empty: it is gone."""
+    alike: Count | None = None
+    """Of what was renamed: the percentage of its content that stayed. None: it was not renamed."""
     flags: tuple[str, ...] = ()
     """Special properties, as clauses: it runs later, it is executable, it has several names."""
     taken_back: bool = False
@@ -107,6 +111,8 @@ class ChangeCounts(Value):
     created: Count = 0
     changed: Count = 0
     deleted: Count = 0
+    renamed: Count = 0
+    """Those with another name than before, which are neither created nor deleted."""
     attributes: Count = 0
     outside: Count = 0
     """Those of all kinds that are outside the workspace."""
@@ -116,7 +122,7 @@ class ChangeCounts(Value):
     @property
     def all(self) -> int:
         """All of them."""
-        return self.created + self.changed + self.deleted + self.attributes
+        return self.created + self.changed + self.deleted + self.renamed + self.attributes
 
 
 class ChangedFiles(Value):

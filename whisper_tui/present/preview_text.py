@@ -51,6 +51,8 @@ SIGNS: Mapping[ChangeAction, tuple[str, Role]] = {
     "attributes": ("P", "edited"),
 }
 """The letter of each change, like in version control; P is for permissions and other attributes."""
+RENAMED: tuple[str, Role] = ("R", "edited")
+"""The same of a file or directory with another name."""
 
 
 def preview_mark(record: CallRecord) -> Line:
@@ -76,6 +78,7 @@ def counts_text(counts: ChangeCounts) -> str:
         (counts.created, "created"),
         (counts.changed, "changed"),
         (counts.deleted, "deleted"),
+        (counts.renamed, "renamed"),
         (counts.attributes, "with other attributes"),
     )
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "no file is changed"
@@ -214,10 +217,10 @@ def change_rows(
 
     `decides`: True if they must have been on the screen before the changes are made real.
     """
-    for change in changes[:MOST_ROWS]:
+    for change in without_renamed(changes[:MOST_ROWS]):
         place = places.get(change.number)
         at = HunkPlace(place, listed=True) if place is not None else None
-        letter, role = SIGNS[change.action]
+        letter, role = RENAMED if change.moved_from else SIGNS[change.action]
         yield Paragraph(
             (Span(f"{letter} ", role), *change_line(change, root)),
             margin=(Span("  "),),
@@ -236,8 +239,9 @@ def change_line(change: PreviewChange, root: str) -> Line:
     end = "/" if change.kind == "directory" else "@" if change.kind == "link" else ""
     path = said(f"{short_path(change.path, root)}{end}", "risk" if change.outside else "text")
     flags = tuple(Span(f"  ! {visible(flag)}", "risk") for flag in change.flags)
-    moved = (Span("  moved from ", "muted"), *said(short_path(change.moved_from, root))) if change.moved_from else ()
-    return (*path, Span(f"  {_measure(change)}", "muted"), *moved, *flags)
+    if change.moved_from:
+        path = (Span("renamed ", "muted"), *said(short_path(change.moved_from, root)), Span(" → ", "muted"), *path)
+    return (*path, Span(f"  {_measure(change)}", "muted"), *flags)
 
 
 def _measure(change: PreviewChange) -> str:
@@ -245,6 +249,8 @@ def _measure(change: PreviewChange) -> str:
         if change.mode_before is not None and change.mode_after is not None and change.mode_before != change.mode_after:
             return f"mode {change.mode_before:o} → {change.mode_after:o}"
         return "only its owner, time stamps or attributes"
+    if change.alike is not None:
+        return _measure_of_renamed(change)
     if change.below:
         return f"with {count(change.below, 'entry', 'entries')}"
     before, after = change.size_before, change.size_after
@@ -254,6 +260,32 @@ def _measure(change: PreviewChange) -> str:
         return size(after) if before == after else f"{size(before)} → {size(after)}"
     found = after if after is not None else before
     return "" if found is None else size(found)
+
+
+def _measure_of_renamed(change: PreviewChange) -> str:
+    parts = [f"with {count(change.below, 'entry', 'entries')}"] if change.below else []
+    if change.size_after is not None:
+        parts.append(size(change.size_after))
+    if change.alike is not None and change.alike < 100:
+        parts.append(f"{change.alike}% the same")
+    if change.mode_before is not None and change.mode_after is not None and change.mode_before != change.mode_after:
+        parts.append(f"mode {change.mode_before:o} → {change.mode_after:o}")
+    return " · ".join(parts)
+
+
+def without_renamed(changes: Sequence[PreviewChange]) -> list[PreviewChange]:
+    """Return the changes without those that the row of another one says: old names, and what is in renamed trees."""
+    paths = {change.path for change in changes}
+    trees = tuple(f"{change.path}/" for change in changes if change.moved_from and change.kind == "directory")
+
+    def is_said(change: PreviewChange) -> bool:
+        # What is special about one of the names is never left out.
+        if change.flags or change.outside:
+            return False
+        is_same = change.alike == 100 or (change.alike is not None and change.kind == "directory")
+        return change.moved_to in paths or (is_same and change.path.startswith(trees))
+
+    return [change for change in changes if not is_said(change)]
 
 
 def choice_paragraph(keys: Mapping[str, str], *, applies: bool, edited: bool = False, again: bool = True) -> Paragraph:

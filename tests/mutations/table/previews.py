@@ -702,8 +702,8 @@ PREVIEWS = (
     ),
     Mutation(
         "only the same content was moved",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._sources",
-        "new == self._content(old, old.before, is_new=False).data",
+        "whisper_tui.supervisor.runs.renames._Contents.are_same",
+        "first == self._of(other)",
         "True",
         (APPLIED + "test_a_moved_file_names_its_old_path",),
     ),

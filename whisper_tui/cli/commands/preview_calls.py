@@ -125,8 +125,8 @@ def _print_report(report: dict[str, Any]) -> None:
     counts = report["counts"]
     parts = [
         f"{count(counts[name], 'file')} {word}"
-        for name, word in (("created", "created"), ("changed", "changed"), ("deleted", "deleted"))
-        if counts[name]
+        for name, word in ((each, each) for each in ("created", "changed", "deleted", "renamed"))
+        if counts.get(name)
     ]
     if report["ending"]["kind"] == "failed_to_start":
         sys.stdout.write(f"It was not previewed. {_ending(report['ending'])}\n")
@@ -172,31 +172,52 @@ def _ending(ending: dict[str, Any]) -> str:
 
 
 def _print_changes(changes: list[dict[str, Any]]) -> None:
-    for change in changes[:MOST_PRINTED]:
+    for change in _without_renamed(changes[:MOST_PRINTED]):
         bytes_now = "" if change["size_after"] is None else f"  {size(change['size_after'])}"
         flags = "".join(f"  ! {flag}" for flag in change["flags"])
         outside = "  ! outside the workspace" if change["outside"] else ""
         below = f" with {count(change['below'], 'entry', 'entries')}" if change["below"] else ""
-        moved = f"  moved from {visible(change['moved_from'])}" if change.get("moved_from") else ""
-        marks = f"{below}{bytes_now}{moved}{outside}{flags}"
-        sys.stdout.write(f"{_SIGNS[change['action']]} {visible(change['path'])}{marks}\n")
+        old = visible(change.get("moved_from") or "")
+        alike = f"  {change['alike']}% the same" if old and change["alike"] < 100 else ""
+        marks = f"{below}{bytes_now}{alike}{outside}{flags}"
+        sign = f"R renamed {old} →" if old else _SIGNS[change["action"]]
+        sys.stdout.write(f"{sign} {visible(change['path'])}{marks}\n")
     if len(changes) > MOST_PRINTED:
         sys.stdout.write(f"and {len(changes) - MOST_PRINTED:,} more; --json prints all\n")
+
+
+def _without_renamed(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the changes without those that the row of another one says: old names, and what is in renamed trees."""
+    paths = {change["path"] for change in changes}
+    trees = tuple(f"{each['path']}/" for each in changes if each.get("moved_from") and each["kind"] == "directory")
+
+    def is_said(change: dict[str, Any]) -> bool:
+        if change["flags"] or change["outside"]:
+            return False
+        alike = change.get("alike")
+        is_same = alike == 100 or (alike is not None and change["kind"] == "directory")
+        return change.get("moved_to") in paths or (is_same and change["path"].startswith(trees))
+
+    return [change for change in changes if not is_said(change)]
 
 
 def _print_diffs(supervisor: LightClient, call_id: str, changes: list[dict[str, Any]]) -> None:
     from difflib import unified_diff
 
-    for change in changes[:MOST_PRINTED]:
+    for change in _without_renamed(changes[:MOST_PRINTED]):
         if change["kind"] == "directory" or change["action"] == "attributes":
             continue
+        old_path = visible(change.get("moved_from") or change["path"])
+        if change.get("moved_from"):
+            sys.stdout.write(f"similarity index {change['alike']}%\nrename from {old_path}\n")
+            sys.stdout.write(f"rename to {visible(change['path'])}\n")
         found = supervisor.ask("preview_versions", call_id=call_id, number=change["number"])
         path = visible(change["path"])
         if found["not_shown"]:
             sys.stdout.write(f"--- {path}\n  not shown: {visible(found['not_shown'])}\n")
             continue
         old, new = ((found[side] or "").splitlines() for side in ("old", "new"))
-        for line in unified_diff(old, new, path, path, lineterm=""):
+        for line in unified_diff(old, new, old_path, path, lineterm=""):
             sys.stdout.write(f"{visible(line)}\n")
 
 

@@ -6,9 +6,9 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from whisper_tui.effects.changes import diff_of, printable
@@ -43,6 +43,7 @@ from whisper_tui.supervisor.preview.confined import leaks_of
 from whisper_tui.supervisor.preview.file_trees import Stamp, stamp
 from whisper_tui.supervisor.preview.real_paths import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
+from whisper_tui.supervisor.runs.renames import KnownFile, Rename, renames
 from whisper_tui.system.host_files import read_regular
 
 REPORT = "report.json"
@@ -51,7 +52,7 @@ EXECUTABLE = "it is executable"
 MOST_NAMED = 3
 """Paths that are named as an example of many."""
 MOST_COMPARED = 2 << 20
-"""Bytes of files on one page that are compared with deleted ones, to tell what was moved."""
+"""Bytes of files whose changed lines are counted."""
 MOST_CHOSEN = 1000
 """Paths that one undo names."""
 MOST_COUNTED, COUNTING_S = 100, 0.2
@@ -125,9 +126,69 @@ class PreviewStore:
         return sorted(rows, key=lambda row: row.path.split("/"))
 
     @cached_property
-    def _deleted(self) -> dict[tuple[int, ...], ChangedPath]:
-        """The deleted files, by what stays the same when a file is moved."""
-        return {_likeness(row.before): row for row in self.rows if row.action == "deletes" and row.before is not None}
+    def _renames(self) -> dict[int, Rename]:
+        """What was renamed, by the number of the row of its new name."""
+        by_path = {row.path: number for number, row in enumerate(self.rows) if row.action == "deletes"}
+        found = {
+            number: Rename(by_path[self.plan.changes[row.change].path], 100)
+            for number, row in enumerate(self.rows)
+            if row.action == "creates" and self.plan.changes[row.change].op == change_records.MOVE
+        }
+        taken = found.keys() | {each.old for each in found.values()}
+        gone, new = (
+            [
+                KnownFile(number, row.path, at.size, _likeness(at), partial(self._data, row, at, is_new=is_new))
+                for number, row in enumerate(self.rows)
+                if row.action == action and number not in taken
+                if (at := row.after if is_new else row.before) is not None and _kind(at) in {"file", "link"}
+            ]
+            for action, is_new in (("deletes", False), ("creates", True))
+        )
+        return self._with_directories(found | renames(gone, new))
+
+    def _data(self, row: ChangedPath, found: Stamp, *, is_new: bool) -> bytes | None:
+        return self._content(row, found, is_new=is_new).data
+
+    def _with_directories(self, files: dict[int, Rename]) -> dict[int, Rename]:
+        """Add the directories of which everything was renamed alike."""
+        old_trees, new_trees = self._trees("deletes"), self._trees("creates")
+        found = dict(files)
+        for new in new_trees.values():
+            inside = next((inside for inside, number in new.items() if number in files), None)
+            if inside is None or new[""] in found:
+                continue
+            old_path = self.rows[files[new[inside]].old].path
+            old = old_trees.get(old_path.removesuffix(inside), {}) if old_path.endswith(inside) else {}
+            if old.keys() != new.keys():
+                continue
+            directories = [each for each in new if self._is_directory(new[each]) and self._is_directory(old[each])]
+            others = [files.get(new[each]) for each in new if each not in directories]
+            if [each.old for each in others if each] == [old[each] for each in new if each not in directories]:
+                alike = min(each.alike for each in others if each)
+                found.update({new[each]: Rename(old[each], alike) for each in directories})
+        return found
+
+    def _trees(self, action: ChangeAction) -> dict[str, dict[str, int]]:
+        """Return the numbers of all rows in created or deleted directories, by their paths from there on."""
+        trees: dict[str, dict[str, int]] = {}
+        # A directory comes before what is in it.
+        for number, row in enumerate(self.rows):
+            if row.action != action:
+                continue
+            if self._is_directory(number):
+                trees[row.path] = {"": number}
+            for above in _above(row.path, trees):
+                trees[above][row.path[len(above) :]] = number
+        return trees
+
+    def _is_directory(self, number: int) -> bool:
+        row = self.rows[number]
+        return (row.after or row.before or _NO_FILE).is_directory
+
+    @cached_property
+    def _renamed_to(self) -> dict[int, int]:
+        """The numbers of the rows of new names, by those of the old ones."""
+        return {rename.old: number for number, rename in self._renames.items()}
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes."""
@@ -137,10 +198,7 @@ class PreviewStore:
     def page(self, workspace: str, after: int, limit: int) -> PreviewPage:
         """Return rows from a number on, and what stands in the way of applying or undoing them."""
         rows = self.rows[after : after + limit]
-        sources = self._sources(rows)
-        shown = (
-            self._shown(number, row, workspace, sources.get(row.path, "")) for number, row in enumerate(rows, after)
-        )
+        shown = (self._shown(number, row, workspace) for number, row in enumerate(rows, after))
         conflicts = () if after else tuple(printable(path) for path in self._conflicts()[:MOST_LISTED])
         return PreviewPage(
             changes=tuple(shown), total=len(self.rows), counts=self.counts(workspace), conflicts=conflicts
@@ -165,16 +223,20 @@ class PreviewStore:
         return {}
 
     def _counted(self, workspace: str) -> ChangeCounts:
-        numbers = dict.fromkeys(("creates", "changes", "deletes", "attributes"), 0)
+        numbers = dict.fromkeys(("creates", "changes", "deletes", "renames", "attributes"), 0)
         outside = flagged = 0
-        for row in self.rows:
-            numbers[_COUNTED.get(row.action, row.action)] += 1
+        for number, row in enumerate(self.rows):
+            if number in self._renames:
+                numbers["renames"] += 1
+            elif number not in self._renamed_to:
+                numbers[_COUNTED.get(row.action, row.action)] += 1
             outside += is_outside(row.path, workspace)
             flagged += any(True for _ in self._flags(row))
         return ChangeCounts(
             created=numbers["creates"],
             changed=numbers["changes"],
             deleted=numbers["deletes"],
+            renamed=numbers["renames"],
             attributes=numbers["attributes"],
             outside=outside,
             flagged=flagged,
@@ -193,13 +255,16 @@ class PreviewStore:
 
     def _lines(self, files: Sequence[ChangedPath]) -> tuple[int, int] | None:
         """Return how many lines were added and removed. None: that takes too long, or not all are text."""
-        changed = [row for row in files if row.action not in {"attributes", "links"}]
+        numbers = {row: number for number, row in enumerate(self.rows)}
+        changed = [
+            row for row in files if row.action not in {"attributes", "links"} and numbers[row] not in self._renamed_to
+        ]
         sizes = [each.size for row in changed for each in (row.before, row.after) if each is not None]
         if len(changed) > MOST_COUNTED or sum(sizes) > MOST_COMPARED:
             return None
         late_at, added, removed = time.monotonic() + COUNTING_S, 0, 0
         for row in changed:
-            old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
+            old, new = self._old(numbers[row]), self._content(row, row.after, is_new=True)
             if old.unknown or new.unknown:
                 return None
             diff, _ = diff_of(old.data or b"", new.data or b"", lambda: time.monotonic() > late_at)
@@ -208,7 +273,15 @@ class PreviewStore:
             added, removed = added + diff.added, removed + diff.removed
         return added, removed
 
-    def _shown(self, number: int, row: ChangedPath, workspace: str, moved_from: str) -> PreviewChange:
+    def _old(self, number: int) -> Content:
+        """Return the content that a file had before, perhaps under another name."""
+        rename = self._renames.get(number)
+        row = self.rows[number if rename is None else rename.old]
+        return self._content(row, row.before, is_new=False)
+
+    def _shown(self, number: int, row: ChangedPath, workspace: str) -> PreviewChange:
+        rename, moved_to = self._renames.get(number), self._renamed_to.get(number)
+        source = row if rename is None else self.rows[rename.old]
         change = self.plan.changes[row.change]
         inside = change.new_inside or change.old_inside or {}
         return PreviewChange(
@@ -216,34 +289,18 @@ class PreviewStore:
             action=row.action,
             path=printable(row.path),
             kind=_kind(row.after or row.before),
-            size_before=_size(row.before),
+            size_before=_size(source.before),
             size_after=_size(row.after),
-            mode_before=None if row.before is None else stat.S_IMODE(row.before.mode),
+            mode_before=None if source.before is None else stat.S_IMODE(source.before.mode),
             mode_after=None if row.after is None else stat.S_IMODE(row.after.mode),
             below=0 if row.below else len(inside),
             outside=is_outside(row.path, workspace),
-            moved_from=moved_from,
+            moved_from="" if rename is None else printable(source.path),
+            moved_to="" if moved_to is None else printable(self.rows[moved_to].path),
+            alike=None if rename is None else rename.alike,
             flags=tuple(self._flags(row)),
             taken_back=self.plan.state == change_records.UNDONE or row.change in self.plan.undone,
         )
-
-    def _sources(self, rows: Sequence[ChangedPath]) -> dict[str, str]:
-        """Return where files come from that the command has moved, by their paths."""
-        found: dict[str, str] = {}
-        left = MOST_COMPARED
-        for row in rows:
-            if row.action == "creates" and (change := self.plan.changes[row.change]).moved_to == row.path:
-                found[row.path] = printable(change.path)
-                continue
-            old = self._deleted.get(_likeness(row.after)) if row.action == "creates" and row.after is not None else None
-            if old is None or row.after is None or not row.after.is_file or not 0 < row.after.size <= left:
-                continue
-            # A command can set the time of any file, so only the content says that it is the same one.
-            left -= row.after.size
-            new = self._content(row, row.after, is_new=True).data
-            if new is not None and new == self._content(old, old.before, is_new=False).data:
-                found[row.path] = printable(old.path)
-        return found
 
     def _flags(self, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
@@ -365,18 +422,19 @@ class PreviewStore:
         """Return the content of a changed file before and after. Raises `Refused` if there is no such row."""
         if not 0 <= number < len(self.rows):
             raise Refused(f"there is no change {number}", hint=f"There are {len(self.rows):,}, from 0")
-        row = self.rows[number]
+        row, rename = self.rows[number], self._renames.get(number)
         prefix = workspace.rstrip("/") + "/"
+        source = row if rename is None else self.rows[rename.old]
         file = EditedFile(
-            action=_EDITS.get(row.action, "changes"),
+            action=_EDITS.get(row.action, "changes") if rename is None else "moves",
             path=printable(row.path),
             real=printable(row.path),
-            size=_size(row.before),
-            mode=None if row.before is None else stat.S_IMODE(row.before.mode),
+            size=_size(source.before),
+            mode=None if source.before is None else stat.S_IMODE(source.before.mode),
+            moved_from="" if rename is None else printable(source.path),
             inside="" if is_outside(row.path, workspace) else printable(row.path.removeprefix(prefix)),
         )
-        old, new = self._content(row, row.before, is_new=False), self._content(row, row.after, is_new=True)
-        return shown_versions(file, old, new)
+        return shown_versions(file, self._old(number), self._content(row, row.after, is_new=True))
 
     def _content(self, row: ChangedPath, found: Stamp | None, *, is_new: bool) -> Content:
         """Return the content of a changed file, or why it is not shown."""
@@ -552,6 +610,12 @@ def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:
             gone: ChangeAction = "deletes" if below_action == "deletes" else "creates"
             before, after = (found, None) if gone == "deletes" else (None, found)
             yield ChangedPath(index, name, gone, os.path.join(change.path, name), before, after)
+
+
+def _above(path: str, directories: Container[str]) -> Iterator[str]:
+    """Yield the directories above a path that are among these."""
+    while (path := os.path.dirname(path)) in directories:
+        yield path
 
 
 def _kind(found: Stamp | None) -> ChangedKind:

@@ -19,6 +19,7 @@ from whisper_tui.present.preview_text import (
     kept_paragraphs,
     preview_paragraphs,
     undo_paragraphs,
+    without_renamed,
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text
@@ -206,8 +207,8 @@ def compared(changes: tuple[PreviewChange, ...]) -> list[PreviewChange]:
     """Return the changes whose contents are compared: of files, as many as can be shown without delay."""
     found: list[PreviewChange] = []
     left = MOST_COMPARED
-    for change in changes:
-        if change.kind not in {"file", "link"} or change.action in {"attributes", "links"}:
+    for change in without_renamed(changes):
+        if change.kind not in {"file", "link"} or change.action in {"attributes", "links"} or change.alike == 100:
             continue
         left -= (change.size_before or 0) + (change.size_after or 0)
         if left < 0 or len(found) == MOST_DIFFS:

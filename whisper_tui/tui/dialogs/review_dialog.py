@@ -16,7 +16,7 @@ from whisper_tui.model.call import FileEdits, FileVersions
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.present.command_text import call_line
-from whisper_tui.present.preview_text import changed_text
+from whisper_tui.present.preview_text import changed_text, without_renamed
 from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label_of
@@ -126,7 +126,9 @@ class ReviewScreen(Dialog[ReviewAnswer]):
         if isinstance(record.spec.command, FileEdits):
             return await supervision.file_versions(record.id), 0
         page = await supervision.preview_page(record.id, 0, MOST_SHOWN)
-        compared = [each for each in page.changes if each.kind != "directory" and each.action != "attributes"]
+        compared = [
+            each for each in without_renamed(page.changes) if each.kind != "directory" and each.action != "attributes"
+        ]
         found = [await supervision.preview_versions(record.id, each.number) for each in compared]
         return tuple(found), max(0, page.total - len(page.changes))
 

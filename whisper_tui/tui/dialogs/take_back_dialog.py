@@ -46,6 +46,10 @@ _UNDONE: dict[ChangeAction, ChangeAction] = {"creates": "deletes", "links": "del
 
 def reversed_versions(versions: FileVersions) -> FileVersions:
     """Return the contents of a file with what would be undone as the change."""
+    if versions.file.action == "moves":
+        # Both names are rows of their own here, because each can be undone alone.
+        file = versions.file.model_copy(update={"action": "creates", "size": None, "mode": None, "moved_from": ""})
+        versions = versions.model_copy(update={"file": file, "old": None})
     file, new = versions.file, versions.new
     action = _REVERSED.get(file.action, file.action)
     size = len(new.encode(errors="surrogatepass")) if new is not None else file.size or 0
@@ -58,10 +62,12 @@ def reversed_change(change: PreviewChange) -> PreviewChange:
     swapped = {
         "action": _UNDONE.get(change.action, change.action),
         "size_before": change.size_after,
-        "size_after": change.size_before,
+        "size_after": None if change.moved_from else change.size_before,
         "mode_before": change.mode_after,
-        "mode_after": change.mode_before,
+        "mode_after": None if change.moved_from else change.mode_before,
         "moved_from": "",
+        "moved_to": "",
+        "alike": None,
         "flags": (),
     }
     return change.model_copy(update=swapped)
