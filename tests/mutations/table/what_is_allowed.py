@@ -19,6 +19,16 @@ READERS = "tests/mutations/test_two_readers.py::"
 
 WHAT_IS_ALLOWED = (
     Mutation(
+        "a path behind the letters of an option",
+        "whisper_tui.policy.rules.matching.stays_inside",
+        '_LETTERS.sub("", word.rpartition("=")[2])',
+        'word.rpartition("=")[2]',
+        (
+            "tests/policy/test_staying_inside.py::"
+            "test_a_word_that_leads_out_is_noticed_however_it_is_written[cp a -t/etc]",
+        ),
+    ),
+    Mutation(
         "another program of the name of bash is not read as bash",
         "whisper_tui.transports.codex_environment.environment_runs.command_of",
         "shell in BASH",

@@ -323,6 +323,27 @@ WHAT_IS_SHOWN = (
         (LEFT_OUT + "[env --chdir=sub touch new]",),
     ),
     Mutation(
+        "effects: a directory that is moved into itself",
+        "whisper_tui.effects.file_programs._may_replace",
+        'f"{found.real}/".startswith(f"{origin.real}/")',
+        "False",
+        (LEFT_OUT + "[mv -t ~ ~ dirlink]", LEFT_OUT + "[mv -n -tdirlink/ sub empty]"),
+    ),
+    Mutation(
+        "effects: a file that is moved over a directory",
+        "whisper_tui.effects.file_programs._may_replace",
+        'kinds == {"directory"}',
+        "True",
+        (LEFT_OUT + "[mv -T a.txt empty; mv a.txt new]",),
+    ),
+    Mutation(
+        "effects: what a wrapper cannot run",
+        "whisper_tui.effects._record_wrapper",
+        "step.opaque is not None",
+        "False",
+        (LEFT_OUT + "[builtin xz -f a.txt; bzip2 -f a.txt]",),
+    ),
+    Mutation(
         "effects: options that are not known",
         "whisper_tui.effects.operands.Program.record",
         "self.known.split()",
