@@ -40,13 +40,13 @@ TRUST: Mapping[Trust, tuple[str, Role]] = {
 
 def session_paragraphs(session: Session) -> tuple[Paragraph, ...]:
     """Return the agent of a session, its workspace, and its trust."""
-    client = f"{session.client.name} {session.client.version}".strip() if session.client else "unknown agent"
-    pid = f" · pid {session.pid}" if session.pid is not None else ""
-    closed = f" · closed: {session.closed_because}" if session.closed_at is not None else ""
+    pid = f"pid {session.pid}" if session.pid is not None else ""
+    closed = f"closed: {session.closed_because}" if session.closed_at is not None else ""
+    facts = filter(None, (_client_beside(session) if session.client else "unknown agent", pid, closed))
     # every agent is untrusted, unless its hello says otherwise
     trust = () if session.trust == "untrusted_external" else (labelled("Trust", (Span(*TRUST[session.trust]),)),)
     return (
-        labelled("Session", (*said(session.name, "strong"), *said(f" · {client}{pid}{closed}"))),
+        labelled("Session", (*said(session.name, "strong"), *said("".join(f" · {fact}" for fact in facts)))),
         *trust,
         labelled("Workspace", said(session.root), at_words=False),
     )
@@ -202,12 +202,20 @@ def _asked_by(record: CallRecord, session: Session | None, *, with_directory: bo
     """Yield a line with the agent and, unless it has its own row, the directory."""
     if session is None:
         return
-    client = f"{session.client.name} {session.client.version}".strip() if session.client else ""
+    client = _client_beside(session)
     agent: Line = (*said(session.name, "strong"), *(said(f" · {client}", "muted") if client else ()))
     where: Line = (Span("  in ", "muted"), *said(record.spec.cwd)) if with_directory else ()
     if session.unasked is not None:
         where = (*where, Span(f"  {level_words(session.unasked)}", "waiting"))
     yield Paragraph((*agent, *where), margin=(Span(" "),), at_words=False, decides=with_directory)
+
+
+def _client_beside(session: Session) -> str:
+    """The program of a session with its version, without what the name of the session says."""
+    if session.client is None:
+        return ""
+    named = "" if session.client.name in session.name else session.client.name
+    return f"{named} {session.client.version}".strip()
 
 
 def _marked_as_deciding(paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:

@@ -8,13 +8,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from whisper_tui.model.api import PRESENCE_LASTS_S, Presence
-from whisper_tui.model.call import ClientInfo, Session, SessionHello
+from whisper_tui.model.call import LONGEST_NAME, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, JournalFailed, Refused, Unavailable
 from whisper_tui.model.event import (
@@ -261,7 +262,7 @@ class Sessions:
             return session
         session = Session(
             id=f"s{self._store.journal.last_session + 1}",
-            name=hello.name,
+            name=self._distinct(hello.name),
             # A link could be pointed elsewhere later, and with it the workspace of standing approvals.
             root=os.path.normpath(hello.root) if hello.relayed else os.path.realpath(hello.root),
             client=hello.client,
@@ -283,6 +284,14 @@ class Sessions:
         self._store.record(SessionOpened(at=session.opened_at, session=session))
         self._store.journal.last_session += 1
         return session
+
+    def _distinct(self, name: str) -> str:
+        """Return a name that no other open session has: `shop (claude-code)`, then `shop 2 (claude-code)`."""
+        taken = {session.name for session in self._store.board.sessions.values() if session.closed_at is None}
+        base, bracket, rest = name.partition(" (")
+        # Before the client's name, because narrow lists cut what comes last.
+        numbered = (f"{base[: max(0, LONGEST_NAME - 8 - len(rest))]} {number}{bracket}{rest}" for number in count(2))
+        return name if name not in taken else next(each for each in numbered if each not in taken)
 
     def environment_in(self, root: str) -> Mapping[str, str]:
         """The environment of the newest open session with this workspace, else the supervisor's own."""
