@@ -25,6 +25,9 @@ def argvs(text: str) -> list[tuple[str, ...]]:
         ("cat <<E\nbody\nE\nls # a comment\n# another\npwd", [("cat",), ("ls",), ("pwd",)]),
         ("A=1 B='x y' make all", [("make", "all")]),
         ("time -p ls -l", [("ls", "-l")]),
+        ("ls \\\n a | \\\n\twc", [("ls", "a"), ("wc",)]),
+        ("cat <<E | wc\nbody\nE\nls", [("cat",), ("wc",), ("ls",)]),
+        ("[[ -f a/b.c && ! -d x ]] && ls", [("ls",)]),
         ("git stash show stash@{0} {}", [("git", "stash", "show", "stash@{0}", "{}")]),
     ],
 )
@@ -37,8 +40,9 @@ def test_plain_text_has_certain_words(text: str, expected: list[tuple[str, ...]]
     [
         "", " \n", "ls $x", 'ls "$x"', "ls `x`", "ls *", "ls [a]", "ls {a,b}", "ls ~", "ls a=~/x", "(ls)", "{ ls; }",
         "if a; then b; fi", "! ls", "[[ a ]]", "f() { ls; }", "ls &&", "| ls", "ls ;; ls", "x=1", "> f", "ls <(a)",
-        "ls 'a", 'ls "a', "ls \\\n a", "ls \\", "ls\r", "ls\x0c", "ls \u00a0", "ls\x00", "cat <<E\n$x\nE", "cat <<E\nx",
+        "ls 'a", 'ls "a', "ls \\", "ls\r", "ls\x0c", "ls \u00a0", "ls\x00", "cat <<E\n$x\nE", "cat <<E\nx",
         "ls <<-E\n\tx\n\tE", "ls <&-x", "ls $'a'", "cat <<< x", "ls 'a\rb'",
+        "ls\\\n-l", "[[ -f $x ]] && ls", "[[ -f x ]]",
     ],
 )  # fmt: skip
 def test_anything_else_is_not_plain(text: str) -> None:

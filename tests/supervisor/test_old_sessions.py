@@ -59,7 +59,10 @@ async def test_rows_of_the_history_name_the_session_however_old_it_is(bench: Ben
 
 
 async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(bench: Bench) -> None:
-    first, again = await bench.session("long ago"), await bench.session("long ago")
+    first = await bench.session("long ago")
+    await bench.supervisor.close_session(first, "it ended")
+    again = await bench.session("long ago")
+    assert await bench.session("long ago", resume=first) == first
     newer = await bench.session("newer")
     wanted = [await bench.submit(session_id, "echo", session_id) for session_id in (first, again, first)]
     for call in (*wanted, await bench.submit(newer, "true")):
@@ -80,8 +83,9 @@ async def test_the_history_of_a_session_is_found_by_its_name_however_old_it_is(b
 
 async def test_names_that_an_older_program_did_not_keep_are_found_too(bench: Bench) -> None:
     for _ in range(3):
-        call = await bench.submit(await bench.session("long ago"), "true")
-        await bench.deny(call, "no")
+        session = await bench.session("long ago")
+        await bench.deny(await bench.submit(session, "true"), "no")
+        await bench.supervisor.close_session(session, "it ended")
     await bench.supervisor.close()
     with sqlite3.connect(bench.home.state / "journal.sqlite") as db:
         db.execute("DROP TABLE sessions")

@@ -117,6 +117,17 @@ READ = (
     "export A=1; ls",
     "export A='x y' B=2 && grep foo f | head",
     "cd src && export FOO=. && ls",
+    # what follows a here-document on its line
+    "cat <<EOF | wc -l\nhi\nEOF",
+    "cat <<'EOF' | grep -c x | head\n$(id)\nEOF\nls",
+    "cat <<EOF && ls\nhi\nEOF",
+    # lines that are joined
+    "ls \\\n  -la \\\n  src",
+    "cat f | \\\n  wc -l",
+    "grep -n foo f \\\n# a comment\nls",
+    # tests that the shell makes itself
+    "[[ -f README.md ]] && cat README.md",
+    "[[ ! -d nothere && -s src/a.py ]] || ls",
     # what has been right
     'echo "<<declare"',
     "wc -l part{1,2,3}.diff",
@@ -147,6 +158,24 @@ ASKED = (
     "[ -R x ] && ls",
     "[ -f README.md ] && rm f",
     "[ -f README.md && ls",
+    "cat <<EOF | sh\nid\nEOF",
+    "cat <<EOF | tee out\nhi\nEOF",
+    "cat <<EOF | wc -l\n$(id)\nEOF",
+    "cat <<EOF && rm f\nhi\nEOF",
+    "cat <<EOF | wc -l > out\nhi\nEOF",
+    "ls \\\n; rm f",
+    "cat \\\n  /etc/shadow",
+    "cat f \\\n > out",
+    "ls # \\\nrm f",
+    "l\\\ns",
+    "[[ -f README.md ]] && rm f",
+    "[[ -f README.md ]] > out",
+    "[[ -f /etc/passwd ]] && ls",
+    "[[ -f ../x ]] && ls",
+    "[[ -v a[$(id)] ]] && ls",
+    "[[ $(id) ]] && ls",
+    "[[ a -eq b[$(id)] ]] && ls",
+    "[[ -f README.md",
     'grep "$x" f',
     'grep "$1" f',
     'grep "$(id)" f',
@@ -418,4 +447,5 @@ def test_a_name_that_is_not_read_is_no_severe_risk(place: Place, text: str) -> N
 def test_the_reason_names_what_no_rule_covers(place: Place) -> None:
     assert place.judged("FOO=1 npm test", ("npm test",)).reason == "it sets FOO first, which no rule names"
     assert place.judged("export PYTHONPATH=. && ls").reason == "it sets PYTHONPATH first, which no rule names"
-    assert "keyword '[['" in place.judged("[[ -f x ]] && echo y").reason
+    assert "keyword '[['" in place.judged("[[ $x ]] && echo y").reason
+    assert "it sets variables with `declare`" in place.judged("declare A=1; npm test", ("npm test",)).reason

@@ -32,9 +32,16 @@ _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
 _REDIRECTION = re.compile(r"&>>|&>|<<-|<<(?!<)|>>|>\||<&|>&|<(?![<>(&])|>(?![>(&|])")
 _OPERATOR = re.compile(r"&&|\|\||\|&|[;&|\n]")
-_BLANK = re.compile(r"[ \t]+")
+# a joined line counts where a blank stands before it: `a\` and `b` on the next line are the word `ab`
+_BLANK = re.compile(r"[ \t]+(?:\\\n[ \t]*)*")
 _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+# `[[ -f x ]]` runs nothing; only questions about a literal path inside of the directory
+_QUESTION = r"(?:![ \t]+)?-[defhnrswxzLS][ \t]+(?!/|\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*"
+TEST = re.compile(
+    rf"\[\[[ \t]+{_QUESTION}(?:[ \t]+(?:&&|\|\|)[ \t]+{_QUESTION})*[ \t]+\]\](?=[ \t]*(?:&&|\|\||[;\n]|\Z))"
+)
+"""A test that the shell makes itself, and that only looks if files are there."""
 _TIME = re.compile(r"time[ \t]+(?:-p[ \t]+)?(?=[A-Za-z0-9_./])")
 _BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
 
@@ -130,6 +137,10 @@ class _PlainReader:
             self._skip(lines=True)
             if self._at >= len(self._text):
                 break
+            if operator not in {"|", "|&"} and (match := TEST.match(self._text, self._at)) and ".." not in match[0]:
+                self._at = match.end()
+                operator = self._operator()
+                continue
             command = self._command(piped=operator in {"|", "|&"})
             operator = self._operator()
             if operator == "&":

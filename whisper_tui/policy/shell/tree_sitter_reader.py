@@ -113,6 +113,8 @@ class _Collector:
             self._redirected(node, depth + 1)
         elif node.type == "test_command" and node.children[0].type == "[":
             self.found.append(("run", list(self._leaves(node))))
+        elif node.type == "test_command" and node.children[0].type == "[[":
+            _check_only_looks(node)
         elif node.type == "declaration_command" and node.children[0].type == "export":
             self.found.append(("run", list(self._exported(node))))
         elif self._expands and node.type == "variable_assignment":
@@ -169,33 +171,35 @@ class _Collector:
             raise _Disagrees
         before = len(self.found)
         self._statement(body, depth)
-        end = body.end_byte
+        end, later = body.end_byte, list["Node"]()
         for child in node.children:
             if child == body:
                 continue
             # the tree has no node for a single dash before `<<`
             skipped = (node.text or b"")[end - node.start_byte : child.start_byte - node.start_byte].strip()
             words = [shell_word([("bare", "-")])] if skipped == b"-" else []
-            words += self._behind(child)
+            words += self._behind(child, later)
             end = child.end_byte
             if words:
                 if len(self.found) == before or self.found[-1][0] != "run":
                     raise _Disagrees
                 # in `cmd >f x` the word x belongs to cmd
                 self.found[-1][1].extend(words)
+        for statement in later:
+            self._statement(statement, depth)
 
-    def _behind(self, node: "Node") -> list[ShellWord]:
-        """Return the words under a redirection that are not its target."""
+    def _behind(self, node: "Node", later: "list[Node]") -> list[ShellWord]:
+        """Return the words under a redirection that are not its target; `later` gets the statements behind it."""
         if node.type == "herestring_redirect":
             raise _Disagrees
         if node.type == "heredoc_redirect":
-            return self._document(node)
+            return self._document(node, later)
         if node.type != "file_redirect":
             raise _Disagrees
         targets = node.children_by_field_name("destination")
         return [self._value(target) for target in targets[1:]]
 
-    def _document(self, node: "Node") -> list[ShellWord]:
+    def _document(self, node: "Node", later: "list[Node]") -> list[ShellWord]:
         """Return the words of the command that follow `<<END` on its line."""
         words: list[ShellWord] = []
         for child in node.children:
@@ -204,11 +208,11 @@ class _Collector:
                 case "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end":
                     pass
                 case "file_redirect":
-                    words += self._behind(child)
+                    words += self._behind(child, later)
                 case "&&" | "||":
                     pass
                 case "pipeline" | "command" | "list" | "redirected_statement":
-                    raise _Disagrees
+                    later.append(child)
                 case _:
                     words.append(self._value(child))
         return words
@@ -276,6 +280,15 @@ class _Collector:
             at = end
         parts.append(("quoted", _double_unescaped(_decoded(source[at:-1]))))
         return [part for part in parts if part[1] or part is parts[0]]
+
+
+def _check_only_looks(node: "Node") -> None:
+    """Raise `_Disagrees` unless `[[ … ]]` asks about files with literal names."""
+    for child in node.children:
+        if child.type in _EXPRESSIONS:
+            _check_only_looks(child)
+        elif child.type not in {"[[", "]]", "!", "&&", "||", "word", "test_operator"}:
+            raise _Disagrees
 
 
 def _variable(node: "Node") -> str:
