@@ -4,6 +4,7 @@ A namespace is another machine as far as ssh is concerned: its kernel knows one 
 """
 
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -89,6 +90,11 @@ def loopback_server(place: Path, name: str = "here") -> Iterator[SshServer]:
         port = free.getsockname()[1]
     server = SshServer(place, name, "127.0.0.1", port, ())
     try:
+        subprocess.run(server.command("true"), capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        # The accounts of services are locked, and OpenSSH lets nobody in as one of them.
+        refusal = re.search(r"User \S+ not allowed because .*", (place / "log").read_text())
+        if refusal is not None:
+            pytest.skip(refusal[0])
         yield server
     finally:
         server.stop()

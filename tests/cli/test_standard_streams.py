@@ -31,6 +31,8 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "call": ["run_shell_command", ASKED],
     "preview": ["1"],
     "undo": ["1"],
+    "review": [],
+    "unasked": [],
     "list": [],
     "ps": [],
     "history": [],

@@ -72,6 +72,7 @@ def results(*changes: FileChange) -> Callable[[CommandSpec], object]:
 
 
 def test_an_ordinary_edit_in_the_workspace_goes_on_at_once_and_is_recorded(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
     path = shell.instance.workspace / "notes.txt"
     path.write_text("hello\n")
     assert allowed(finished(edit(shell, path))) == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}

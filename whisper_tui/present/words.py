@@ -161,4 +161,7 @@ def until_text(until: float | None, now: float, without: str) -> str:
     """Return the remaining time of an approval or rule. `without`: the text for one without an end."""
     if until is None:
         return without
-    return f"for {limit(max(0, round(until - now)))} more, until {time.strftime('%H:%M', time.localtime(until))}"
+    left = max(0, round(until - now))
+    # A time of two hours has lost a second when it is shown first.
+    left = left if left < 60 else 60 * -(-left // 60)
+    return f"for {limit(left)} more, until {time.strftime('%H:%M', time.localtime(until))}"
