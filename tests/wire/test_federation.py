@@ -53,11 +53,16 @@ class Wire:
     def close(self) -> None:
         self.cut()
 
+    @property
+    def connections(self) -> int:
+        """How many have been made since the last cut."""
+        return len(self._open) // 2
+
     def cut(self) -> None:
-        for each in self._open:
+        cut, self._open = self._open, []
+        for each in cut:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
 
     def _find(self) -> socket.socket:
         far = connect(self._home) if self.whole else None
@@ -65,7 +70,7 @@ class Wire:
             raise Unavailable("there is no way", hint="Make one")
         far.settimeout(None)
         near, ours = socket.socketpair()
-        self._open += [near, far]
+        self._open.extend((near, far))
         lines = self.cut_after.pop(0) if self.cut_after else None
         threading.Thread(target=self._pass_on, args=(ours, far, "sent", None), daemon=True).start()
         threading.Thread(target=self._pass_on, args=(far, ours, "got", lines), daemon=True).start()
@@ -421,7 +426,9 @@ async def test_whatever_a_machine_answers_it_alone_is_unreachable(tmp_path, line
         await desk.all_reached()
         real, state = desk.wires["gpu2"]._find, desk.api.host_of("gpu2:1")
         for connections in range(2):
-            # The first connection is that of requests, and the second that of events.
+            # The first connection is that of requests, and the second that of events. A machine is reached before the
+            # second one is there, which would then be the first of these.
+            await desk.until(lambda: desk.wires["gpu2"].connections == 2)
             ways = iter([real] * connections + [hostile(*lines)] * 1000)
             desk.wires["gpu2"]._find = lambda ways=ways: next(ways)()
             desk.wires["gpu2"].cut()
