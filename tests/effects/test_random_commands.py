@@ -88,6 +88,9 @@ mv a.gz a.tgz; gunzip a.tgz
 mv a.gz new.gz; gunzip new
 gunzip -N a.gz
 gzip -f a.gz
+rm *; cp a.txt new
+touch *; rm a.txt
+gzip *; mv a.txt new
 mv -n -tdirlink/ sub empty
 mv -t ~ ~ dirlink
 mv -T a.txt empty; mv a.txt new

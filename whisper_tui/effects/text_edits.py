@@ -472,7 +472,11 @@ def _patch_text(step: Step, args: ParsedWords, base: str | None, changes: Change
     return None if content is None else content.decode("utf-8", "replace")
 
 
-SED = Program(_sed, "efl", "expression file line-length", "i")
+SED = Program(
+    _sed, "efl", "expression file line-length", "i",
+    known="n e f E r i l s u z b quiet silent debug expression file follow-symlinks in-place line-length posix "
+    "regexp-extended separate sandbox unbuffered null-data binary",
+)  # fmt: skip
 EDITORS: Mapping[str, Program] = {
     "perl": Program(_perl, "eEMmI", "", "i0lFCD"),
     "patch": Program(

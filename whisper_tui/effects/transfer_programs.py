@@ -228,8 +228,16 @@ TRANSFERS: Mapping[str, Program] = {
     ),
     "unzip": Program(_unzip, "dPx", known="o n q d x P j l t p v Z c z u f a C L X"),
     "zip": Program(_zip, "bitnPx", known="q r m u j x i v D X y P e 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet"),
-    **dict.fromkeys(_ENDINGS, Program(_compress, "S", "suffix")),
-    "mktemp": Program(_mktemp, "p", "suffix"),
+    **dict.fromkeys(
+        _ENDINGS,
+        Program(
+            _compress, "S", "suffix",
+            known="c d f k l n N q r S F t v e z 0 1 2 3 4 5 6 7 8 9 fast best stdout to-stdout decompress uncompress "
+            "compress force keep list no-name name quiet recursive suffix format test verbose extreme rsyncable T "
+            "threads",
+        ),
+    ),
+    "mktemp": Program(_mktemp, "p", "suffix", known="d u q p t V directory dry-run quiet suffix tmpdir"),
     "curl": Program(
         _curl, "AbcCdDeEFhHKmMoPQrtTuUwxXyYz",
         "output output-dir dump-header cookie-jar trace trace-ascii stderr config data data-binary data-raw "
@@ -260,7 +268,7 @@ TRANSFERS: Mapping[str, Program] = {
                      "delete-before delete-during delete-excluded remove-source-files itemize-changes stats "
                      "list-only port bwlimit max-size min-size existing ignore-existing numeric-ids partial "
                      "one-file-system"),
-    "scp": Program(_scp, "cDFiJloPSX"),
+    "scp": Program(_scp, "cDFiJloPSX", known="3 4 6 A B C O p q R r s T v c D F i J l o P S X"),
 }  # fmt: skip
 
 

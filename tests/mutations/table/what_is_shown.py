@@ -348,7 +348,7 @@ WHAT_IS_SHOWN = (
         "whisper_tui.effects.operands.Program.record",
         "self.known.split()",
         "()",
-        (LEFT_OUT,),
+        (LEFT_OUT + "[rm *; cp a.txt new]",),
     ),
     Mutation(
         "names that mean something else for each process",
