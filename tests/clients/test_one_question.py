@@ -112,6 +112,8 @@ def add_server(stage: Stage) -> Path:
     if stage.program.name == "codex":
         path = stage.user_home / ".codex" / "config.toml"
         entry = f"[mcp_servers.{SERVER}]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n"
+        # It waits ten seconds otherwise, in which a busy machine does not start the gateway before it.
+        entry += "startup_timeout_sec = 120\n"
         path.write_text(f"{path.read_text()}\n{entry}")
         return kept
     places = {
