@@ -27,6 +27,12 @@ def test_the_help_lists_every_subcommand_in_its_group_and_no_internal_one() -> N
     assert {verb for verbs in FAMILIES.values() for verb in verbs} - listed <= INTERNAL
 
 
+@pytest.mark.parametrize("name", ["call", "watch", "tools", "serve"])
+def test_the_description_of_a_subcommand_wraps_at_the_width_of_the_terminal(name: str) -> None:
+    lines = whisper(name, "--help").stdout.splitlines()
+    assert max(len(line) for line in lines[: lines.index("exit codes:")]) <= 80
+
+
 @pytest.mark.parametrize("name", ["hook", "exec", "gate", "supervise", "check"])
 def test_an_internal_subcommand_still_has_its_help(name: str) -> None:
     assert f"usage: whisper-tui {name}" in whisper(name, "--help").stdout

@@ -56,7 +56,8 @@ def test_a_rename_is_printed_as_git_prints_it(instance: Instance) -> None:
 
 def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files: Path) -> None:
     previewed(instance)
-    assert instance.run("approve", "1", "--as-previewed").returncode == 0
+    approved = instance.run("approve", "1", "--as-previewed")
+    assert approved.returncode == 0 and "it does not run again" in approved.stdout and "It runs" not in approved.stdout
     instance.until(lambda: instance.rows("show", "1")["exit_code"] == 0)
     assert (files / "new" / "b.txt").read_text() == "one\nzwei\n"
     assert "Use --yes" in instance.run("undo", "1").stderr

@@ -39,6 +39,8 @@ LINES = {
     "chmod 600 app.py": ["changes mode of app.py to 600"],
     "ln -sf x app.py": ["links app.py to x (replaces a file)"],
     "git push --force origin HEAD~1:main": ["force-pushes 0 commits of main to origin (git.example.org) [on main, 3 uncommitted changes]", "talks to git.example.org (git, remote origin)"],  # noqa: E501
+    "git checkout -b fix": ["creates branch fix, and switches to it [on main, 3 uncommitted changes]"],
+    "git switch -c fix": ["creates branch fix, and switches to it [on main, 3 uncommitted changes]"],
     "git push origin main": ["pushes 1 commit of main to origin (git.example.org) [on main, 3 uncommitted changes]", "talks to git.example.org (git, remote origin)"],  # noqa: E501
     "./deploy.sh": [
         "./deploy.sh: deletes nothing: home/x does not exist",

@@ -47,7 +47,7 @@ async def test_calls_that_come_are_denied_without_asking_and_told_why(bench: Ben
         "Denied by the human. Nothing was changed. Reason: no"
     )
     assert (
-        failure_of(Withdrawn(why="it left"), "function").message == "The call was withdrawn. Nothing was done. it left"
+        failure_of(Withdrawn(why="it left"), "function").message == "The call was withdrawn. Nothing was done. It left"
     )
     assert (await bench.record(await bench.submit(session, "npm", "pack"))).state.kind == "waiting"
     assert (await bench.record(await bench.submit(other, *PUBLISH))).state.kind == "waiting"

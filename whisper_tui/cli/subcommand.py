@@ -108,6 +108,13 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         # Without a width argparse asks `shutil`, which imports all compression modules at every start.
         super().__init__(prog, width=_columns() - 2)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap a text that has no lines of its own."""
+        return super()._fill_text(text, width, indent) if "\n" in text else self._wrapped(text, width, indent)
+
+    def _wrapped(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(indent + line for line in self._split_lines(text, width))
+
 
 def _columns() -> int:
     named = os.environ.get("COLUMNS", "")

@@ -305,16 +305,20 @@ def _checkout(call: GitCall) -> None:
         if first is None or len(operands) > 1:
             _restore_paths(call, first, call.paths()[0 if first is None else 1 :])
             return
+    name = call.args.value("b", "B", "c", "C", "create", "force-create", "orphan") if new else None
+    made = f"{call.subcommand} {'--orphan' if call.args.has('orphan') else '-b'}"
     if new and not operands:
-        name = call.args.value("b", "B", "c", "C", "create", "force-create", "orphan")
-        call.record(target=printable(name or ""))
+        call.record(subcommand=made, target=printable(name or ""))
         return
     revision = call.commit(operands[0] if operands else "HEAD")
     if revision is None:
         call.record(unknown="the branch is not known here")
         call.unknown("the branch is not known here; git may make it from a remote")
         return
-    call.record(target=printable(operands[0]) if operands else None)
+    if new:
+        call.record(subcommand=made, target=printable(f"{name or ''} at {operands[0]}"))
+    else:
+        call.record(target=printable(operands[0]) if operands else None)
     if call.args.has("f", "force", "discard-changes"):
         call.files(call.git.statuses(call.repository, revision), backwards=True)
     else:

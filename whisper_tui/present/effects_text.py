@@ -146,6 +146,8 @@ def _git(each: Facts, *, with_state: bool) -> EffectLine:
         of = f" of{target}" if number and target else target
         forced = option in {"-f", "--force", "--force-with-lease"}
         text = f"{'force-pushes' if forced else 'pushes'}{number}{of} to {each['remote'] or 'a remote'}"
+    elif verb in {"checkout", "switch"} and option in {"-b", "--orphan"}:
+        text = f"creates branch{target}, and switches to it"
     elif verb == "branch" and option in {"-D", "-d", "--delete"}:
         text = f"deletes branch{target}"
     else:

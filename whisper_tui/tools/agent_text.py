@@ -60,7 +60,7 @@ def failure_of(ending: Denied | Withdrawn | HandedOver | Lost, kind: str = "") -
             return _denied(ending, nothing)
         case Withdrawn(why=why):
             words = "The call was withdrawn before it ran." if kind not in _NOTHING else "The call was withdrawn."
-            return ToolFailure(f"{words} {nothing} {why}".rstrip(), cause="withdrawn")
+            return ToolFailure(f"{words} {nothing} {why[:1].upper()}{why[1:]}".rstrip(), cause="withdrawn")
         case HandedOver():
             # The agent's own shell runs it, so this program sees neither its output nor its exit code.
             return ToolFailure("The agent ran the command itself, so its result is not known here.", cause="lost")

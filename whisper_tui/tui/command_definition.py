@@ -171,7 +171,7 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "blocked": f"call {record.id} did not fail because of a sandbox",
         "ended": f"call {record.id} has not ended",
         "edit": f"call {record.id} edits no files, and was not previewed",
-        "kept": f"the changes of call {record.id} were not kept",
+        "kept": f"call {record.id} {_why_not_undone(record)}",
         "previewed": f"call {record.id} has no preview that could be applied{_why_not(record)}",
     }
     return f"{label} is not possible: {reasons[command.need]}."
@@ -195,6 +195,14 @@ def may_be_previewed(record: CallRecord) -> bool:
     """True if the call waits with a command of this machine, and no rule forbids a preview of it."""
     here = isinstance(record.state, Waiting) and not record.spec.place and record.function is None
     return here and (record.verdict is None or record.verdict.preview != "never")
+
+
+def _why_not_undone(record: CallRecord) -> str:
+    if not isinstance(record.state, Ended):
+        return "has not ended"
+    if record.function is not None:
+        return "was carried out by its agent, so nothing of it can be undone here"
+    return f"changed what was not kept: {record.not_kept_because}" if record.not_kept_because else "has kept no changes"
 
 
 def _why_not(record: CallRecord) -> str:

@@ -249,7 +249,7 @@ def _approve(options: Options) -> int:
                 if options.as_previewed:
                     decided = supervisor.ask("rows", kind="show", call_id=row["id"])[0]
                     edited = decided["spec"] if decided["asked"] else None
-                say_approved(row, edited, scope, sandbox)
+                say_approved(row, edited, scope, sandbox, applies=options.as_previewed)
     return 0
 
 
@@ -279,7 +279,12 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
 
 
 def say_approved(
-    row: dict[str, Any], edited: dict[str, Any] | None, scope: Any, sandbox: dict[str, Any] | None
+    row: dict[str, Any],
+    edited: dict[str, Any] | None,
+    scope: Any,
+    sandbox: dict[str, Any] | None,
+    *,
+    applies: bool = False,
 ) -> None:
     """Print what was approved, where it runs, and what is remembered."""
     spec = edited or row["spec"]
@@ -289,7 +294,7 @@ def say_approved(
     place = visible(spec["cwd"]) + (f", at {spec['place']}" if spec.get("place") else "")
     if sandbox is not None:
         place += f", in a sandbox ({sandbox['kind']}, {'with network' if sandbox['network'] else 'no network'})"
-    runs = f"It runs in {place}"
+    runs = f"Its previewed changes are applied in {place}; it does not run again" if applies else f"It runs in {place}"
     if row["agent_gave_up"] and row.get("needs_agent"):
         why = visible(row["agent_gave_up"])
         runs = f"Its agent no longer waits for it ({why}). If it asks again for the same, that runs in {place}"

@@ -120,8 +120,10 @@ class Placement:
         if name in {"", HERE}:
             return ""
         if name not in self._places:
-            there = f"There are {', '.join(self._places)}" if self._places else "The configuration names none"
-            raise Refused(f"there is no place {name!r}", hint=f'{there}; "{HERE}" is this machine')
+            there = f"There are {', '.join(self._places)}" if self._places else "There are none"
+            # The file may have more by now.
+            hint = f'{there}; "{HERE}" is this machine. whisper-tui restart reads the places of the configuration again'
+            raise Refused(f"there is no place {name!r}", hint=hint)
         return name
 
     def problem(self, name: str) -> str:
