@@ -55,6 +55,7 @@ nightly: exhaustive ## the same, and tests against data that is not ours: GTFOBI
 crashtest: $(DEVELOPS) ## kill processes at random, KILLS times (default 300), and check that nothing was lost
 	@$(BIN)/python -m tests.crash --kills $(or $(KILLS),300)
 	@$(BIN)/python -m tests.crash.previews --kills $(or $(KILLS),300)
+	@$(BIN)/python -m tests.crash.held_back --sequences $(or $(KILLS),300)
 
 mutations: $(DEVELOPS) ## remove each defence in a copy, and check that its tests then fail
 	@$(BIN)/python -m tests.mutations

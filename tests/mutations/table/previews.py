@@ -24,6 +24,34 @@ OTHER = HELD + "test_other_changes_wait_for_a_human_with_their_preview"
 
 PREVIEWS = (
     Mutation(
+        "a file that somebody changed since the check",
+        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._require_unchanged",
+        "(found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime)",
+        "False",
+        (TRANSITION + "test_what_is_added_to_a_file_just_before_its_step_stays",),
+    ),
+    Mutation(
+        "somebody who waits to open a file under its old name",
+        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._exchange",
+        "lease is not None and lease.is_wanted()",
+        "False",
+        (TRANSITION + "test_who_waits_to_open_a_file_while_it_is_replaced_loses_nothing",),
+    ),
+    Mutation(
+        "work of others in a file after a kill",
+        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._write",
+        "begun and self._is_of_others(number, change, file)",
+        "False",
+        (TRANSITION + "test_what_is_added_after_a_kill_to_a_file_that_was_written_stays",),
+    ),
+    Mutation(
+        "notes of the files that were begun",
+        "whisper_tui.supervisor.preview.step_notes.StepNotes.may_be_begun",
+        "self._notes[_HEAD + number] != 0",
+        "True",
+        (TRANSITION + "test_what_is_added_after_a_kill_to_a_file_that_was_not_written_yet_takes_the_rest_back",),
+    ),
+    Mutation(
         "held back: branches only grow",
         "whisper_tui.effects.git_history.rewritten_history",
         "_problem(name, old, new, files, is_ancestor)",

@@ -3,11 +3,14 @@
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import struct
+import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +26,7 @@ from whisper_tui.supervisor.preview import change_steps, real_paths, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, load_results, save_plan
 from whisper_tui.supervisor.preview.change_steps import ChangeSteps
 from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import Conflict, KeptContents
+from whisper_tui.supervisor.preview.real_paths import Conflict, KeptContents, WrittenFile
 from whisper_tui.supervisor.preview.transition import (
     TransitionFailed,
     apply,
@@ -503,7 +506,7 @@ def test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written
     open_file, swapped = real_paths.open_file, []
 
     def opened(path: str, flags: int, directory: int | None = None) -> int:
-        if path == "written" and flags & os.O_WRONLY and not swapped:
+        if path == "written" and flags & os.O_RDWR and not swapped:
             become(written)
             swapped.append(described(near.top, inodes=True))
         return open_file(path, flags, directory)
@@ -588,6 +591,83 @@ def test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays(scene, 
     assert (scene.top / "replaced").read_text() == "other"
     assert (scene.top / "moved").read_text() == "old replaced\n" * 10
     assert (scene.top / "written").read_text() == "old written\n" * 10
+
+
+def add_to_file(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("mine\n")
+
+
+@pytest.mark.parametrize("name", ["written", "replaced", "removed"])
+def test_what_is_added_to_a_file_just_before_its_step_stays(scene, monkeypatch, name):
+    just_before_the_first_step(monkeypatch, lambda: add_to_file(scene.top / name))
+    with pytest.raises(Conflict, match=name):
+        apply(scene.store)
+    assert (scene.top / name).read_text().endswith("mine\n")
+    others = [path for path in ("written", "replaced", "removed") if path != name]
+    assert not any("mine" in (scene.top / path).read_text() for path in others)
+    assert all((scene.top / path).read_text().startswith("old ") for path in others)
+
+
+def test_who_waits_to_open_a_file_while_it_is_replaced_loses_nothing(near, monkeypatch):
+    path, exchange, writers = near.top / "replaced", change_steps.exchange, []
+
+    def exchanged(one: syscalls.Place, other: syscalls.Place) -> None:
+        if one[1] == "replaced" and not writers:
+            writers.append(subprocess.Popen(["/bin/sh", "-c", 'echo mine >> "$0"', path]))
+            deadline = time.monotonic() + 30
+            while not re.search(r"LEASE +BREAKING", Path("/proc/locks").read_text()):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        exchange(one, other)
+
+    monkeypatch.setattr(change_steps, "exchange", exchanged)
+    with pytest.raises(Conflict, match="replaced"):
+        apply(near.store)
+    assert writers[0].wait(60) == 0
+    assert path.read_text() == "old replaced\n" * 10 + "mine\n"
+
+
+@pytest.mark.parametrize(("direction", "first"), [(apply, ""), (undo, "old ")])
+def test_what_is_added_after_a_kill_to_a_file_that_was_written_stays(near, monkeypatch, direction, first):
+    class Killed(BaseException):
+        pass
+
+    if direction is undo:
+        apply(near.store)
+    path, done = near.top / "written", WrittenFile.__exit__
+
+    def killed(self: WrittenFile, *raised: Any) -> None:
+        done(self, *raised)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WrittenFile, "__exit__", killed)
+        with pytest.raises(Killed):
+            direction(near.store)
+    made = path.read_text()
+    add_to_file(path)
+    state = resume(near.store).state
+    assert path.read_text() == made + "mine\n" and made.startswith(first)
+    assert state == ("applied" if direction is apply else "undone")
+
+
+def test_what_is_added_after_a_kill_to_a_file_that_was_not_written_yet_takes_the_rest_back(near, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WrittenFile, "__enter__", killed)
+        with pytest.raises(Killed):
+            apply(near.store)
+    add_to_file(near.top / "written")
+    with pytest.raises(Conflict, match="written"):
+        resume(near.store)
+    assert (near.top / "written").read_text() == "old written\n" * 10 + "mine\n"
+    assert all((near.top / name).read_text().startswith("old ") for name in ("replaced", "removed"))
 
 
 def test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails(scene, monkeypatch):

@@ -7,6 +7,7 @@ exchanges within a file system; between two of them a copy takes the place, and 
 import os
 import stat
 from contextlib import suppress
+from functools import cached_property
 
 from whisper_tui.supervisor.preview.change_records import (
     ADD,
@@ -26,6 +27,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     copy_node,
     copy_tree,
     differs,
+    open_file,
     remove_marks,
     remove_tree,
     stamp,
@@ -40,6 +42,7 @@ from whisper_tui.supervisor.preview.real_paths import (
     WrittenFile,
     exchange,
     finish,
+    leased,
     may_exchange,
     move,
     path_to,
@@ -47,6 +50,7 @@ from whisper_tui.supervisor.preview.real_paths import (
     remove_at,
     restore_mode,
 )
+from whisper_tui.supervisor.preview.step_notes import StepNotes
 from whisper_tui.system.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
 
 _OVERWRITING = (WRITE, REPLACE, DELETE)
@@ -167,6 +171,11 @@ class ChangeSteps:
         self.contents = KeptContents(store)
         """The contents that are kept, or were."""
         self._mark = f".whisper-tui-{os.stat(store).st_ino:x}"
+        self._store = store
+
+    @cached_property
+    def _notes(self) -> StepNotes:
+        return StepNotes(self._store)
 
     def expect_begun(self) -> None:
         """Expect from now on that a process which was killed has begun some of the steps."""
@@ -256,8 +265,10 @@ class ChangeSteps:
             if stamp(kept) is None:
                 raise Conflict([change.path])
         elif elsewhere:
+            self._require_unchanged(found, change)
             rename(at, self._part(number, change.path), RENAME_NOREPLACE)
         else:
+            self._require_unchanged(found, change)
             self.contents.make_directory()
             move(at, (AT_FDCWD, kept))
         if elsewhere:
@@ -269,15 +280,47 @@ class ChangeSteps:
             raise Conflict([change.path])
         if change.before is None or found.inode != change.before.inode:
             _require_ours(found, change)
-        elif elsewhere:
-            exchange(at, self._copied(number, change))
         else:
-            self._new.prepare(change)
-            exchange(at, (AT_FDCWD, change.content))
+            if not elsewhere:
+                self._new.prepare(change)
+            self._exchange(change, at, self._copied(number, change) if elsewhere else (AT_FDCWD, change.content))
         if change.after is not None:
             restore_mode(at, change.after)
         if elsewhere:
             self._clear(number, change, at)
+
+    def _exchange(self, change: FileChange, at: Place, new: Place) -> None:
+        """Put a new file in the place of one that nobody has changed, or is about to change under its old name."""
+        with leased(at) as lease:
+            self._require_unchanged(stamp(at[1], at[0]), change)
+            exchange(at, new)
+            if lease is not None and lease.is_wanted():
+                exchange(at, new)
+                raise Conflict([change.path])
+
+    def _require_unchanged(self, found: Stamp | None, change: FileChange) -> None:
+        """Raise `Conflict` if somebody has changed a file since the last look.
+
+        Other steps change the number of its names, and with it its time of change.
+        """
+        before = change.before
+        if found is None or before is None or not found.is_file:
+            return
+        if (found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime):
+            raise Conflict([change.path])
+
+    def _is_of_others(self, number: int, change: FileChange, file: WrittenFile) -> bool:
+        """True if a file holds something else than its old content, its new one, or parts of both, as a kill leaves it.
+
+        Then somebody has worked on it since, and it stays as it is.
+        """
+        if (old := self.contents.content(number)) is None:
+            return False
+        new, found = _beginning(change.content), file.beginning(SMALL_BYTES + 1)
+        if len(new) > SMALL_BYTES or not min(len(old), len(new)) <= len(found) <= max(len(old), len(new)):
+            return len(new) <= SMALL_BYTES
+        both = zip(found, old.ljust(len(found), b"\0"), new.ljust(len(found), b"\0"), strict=False)
+        return any(byte not in (one, other) for byte, one, other in both)
 
     def _write(self, number: int, change: FileChange, at: Place) -> Stamp | None:
         before, after = change.before, change.after
@@ -285,6 +328,12 @@ class ChangeSteps:
             raise Conflict([change.path])
         if self.contents.has(number):
             with WrittenFile(at, change.path, before.inode) as file:
+                begun = self._new.resumed and self._notes.may_be_begun(number)
+                if begun and self._is_of_others(number, change, file):
+                    return None
+                if not begun:
+                    self._require_unchanged(file.found, change)
+                self._notes.add(number)
                 if not is_alike(file.found, after) or is_alike(before, after):
                     pour(change.content, file.fd)
                 found = file.finish(after, has_attributes=bool(change.old_attributes or change.new_attributes))
@@ -296,7 +345,7 @@ class ChangeSteps:
                 raise Conflict([change.path])
             if found.inode == before.inode:
                 remove_marks(change.content)
-                rename(at, (AT_FDCWD, change.content), RENAME_EXCHANGE)
+                self._exchange(change, at, (AT_FDCWD, change.content))
         finish(self._real.at(change.path), after, change.new_attributes)
         return None
 
@@ -424,6 +473,9 @@ class ChangeSteps:
             return None
         if self.contents.has(number):
             with WrittenFile(at, change.path, result.inode) as file:
+                is_as_made = change.after is not None and is_alike(file.found, change.after)
+                if not is_as_made and self._is_of_others(number, change, file):
+                    return None
                 self.contents.restore(number, file.fd)
                 has_attributes = bool(change.old_attributes or change.new_attributes)
                 found = file.finish(change.before, has_attributes=has_attributes)
@@ -467,7 +519,7 @@ class ChangeSteps:
         found, before = stamp(at[1], at[0]), change.before
         if found is None:
             rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
-        elif before is not None and found.is_file and not is_alike(found, before):
+        elif before is not None and found.is_file and found.inode != before.inode and not is_alike(found, before):
             raise Conflict([change.path])
 
     def _kept_copy(self, number: int, change: FileChange) -> Place:
@@ -486,6 +538,15 @@ class ChangeSteps:
         """Remove what a rename has put aside, on another file system."""
         if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
+
+
+def _beginning(path: str) -> bytes:
+    """Return the content of a file of the store, and no more of a large one than shows that it is large."""
+    fd = open_file(path, os.O_RDONLY)
+    try:
+        return os.read(fd, SMALL_BYTES + 1)
+    finally:
+        os.close(fd)
 
 
 def is_kept_with_others(change: FileChange) -> bool:

@@ -8,9 +8,10 @@ single file of the store. Others are files of their own there, under the number 
 import errno
 import fcntl
 import os
+import signal
 import stat
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import accumulate
 from types import TracebackType
 from typing import Self
@@ -183,16 +184,59 @@ def _mount_of(fd: int) -> tuple[int, ...]:
         return os.fstat(fd).st_dev, int(mount.split()[1])
 
 
+class Lease:
+    """Has others wait a moment who open a file (`fcntl(2)`). Without effect where it is open, or leases are unknown."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._held = False
+        with suppress(OSError):
+            # What tells that somebody waits would end this process if it were SIGIO.
+            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            self._held = True
+
+    def is_wanted(self) -> bool:
+        """True if somebody waits to open the file."""
+        return self._held and fcntl.fcntl(self._fd, fcntl.F_GETLEASE) != fcntl.F_WRLCK
+
+    def end(self) -> None:
+        """Let others open it."""
+        if self._held:
+            self._held = False
+            fcntl.fcntl(self._fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+@contextmanager
+def leased(at: Place) -> Iterator[Lease | None]:
+    """Take a lease on a regular file while it gets another name. None: it is none, or cannot be opened."""
+    try:
+        fd = open_file(at[1], os.O_RDONLY, at[0])
+    except OSError:
+        yield None
+        return
+    try:
+        lease = Lease(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        try:
+            yield lease
+        finally:
+            if lease is not None:
+                lease.end()
+    finally:
+        os.close(fd)
+
+
 class WrittenFile:
     """A regular file that is written in place: the same file as before, or it is a conflict."""
 
     def __init__(self, at: Place, path: str, inode: int) -> None:
         try:
-            self.fd = open_file(at[1], os.O_WRONLY, at[0])
+            self.fd = open_file(at[1], os.O_RDWR, at[0])
         except OSError as error:
             if error.errno in _OTHER_KIND:
                 raise Conflict([path]) from error
             raise
+        self._lease = Lease(self.fd)
         status = os.fstat(self.fd)
         self.found = stamp_from(FACTS(status))
         """The file as it was when it was opened."""
@@ -207,7 +251,12 @@ class WrittenFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._lease.end()
         os.close(self.fd)
+
+    def beginning(self, most: int) -> bytes:
+        """Return so many bytes of its content as it is now. By its descriptor: to open it again would end the lease."""
+        return os.pread(self.fd, most, 0)
 
     def finish(self, wanted: Stamp, *, has_attributes: bool) -> Stamp | None:
         """Give it its size and time. Returns the file as it is then. None: mode, owner or attributes may differ."""

@@ -48,11 +48,12 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
     stamps_of_rest,
 )
-from whisper_tui.supervisor.preview.change_steps import is_ours
+from whisper_tui.supervisor.preview.change_steps import is_alike, is_ours
 from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, remove_tree, stamp
 from whisper_tui.supervisor.preview.meanings import renewed_before, renewed_directories, renewed_results
 from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
 from whisper_tui.supervisor.preview.shared_steps import SharedWork
+from whisper_tui.supervisor.preview.step_notes import make_notes
 from whisper_tui.system.syscalls import flush_file_system
 
 
@@ -237,6 +238,8 @@ def _begin_apply(store: str, plan: Plan, work: SharedWork) -> None:
     remove_tree(os.path.join(store, KEPT))
     try:
         work.keep()
+        if any(change.op == WRITE for change in plan.changes):
+            make_notes(store, len(plan.changes))
     except OSError as error:
         remove_tree(os.path.join(store, KEPT))
         raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
@@ -280,7 +283,8 @@ def _result_of_part(change: FileChange) -> Result:
     if change.op == REPLACE and found.inode in _inodes(change)[:1]:
         return Result(None)
     if change.op in (ADD, REPLACE):
-        return Result(found if is_ours(found, change) else None)
+        is_as_made = found.is_directory or (change.after is not None and is_alike(found, change.after))
+        return Result(found if is_ours(found, change) and is_as_made else None)
     if change.op == LINK:
         target = stamp(change.target)
         return Result(found if target is not None and target.inode == found.inode else None)
