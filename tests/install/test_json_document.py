@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whisper_tui.agents.documents import JsonDocument, JsonProblem, read_json
@@ -132,6 +132,11 @@ json_values = st.recursive(
 )
 
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A machine may be busy."""
+
+
+@patient
 @given(json_values, st.sampled_from([None, 0, 1, 2, 4, "\t"]), st.booleans())
 @pytest.mark.slow
 def test_every_json_is_read_as_the_standard_library_reads_it(value: object, indent: object, ascii_only: bool) -> None:
@@ -139,6 +144,7 @@ def test_every_json_is_read_as_the_standard_library_reads_it(value: object, inde
     assert read_json(text, comments=False).value == value
 
 
+@patient
 @given(st.dictionaries(st.text(), json_values, max_size=4), st.sampled_from([None, 1, 2, 4, "\t"]))
 def test_adding_and_taking_away_leaves_any_file_as_it_was(value: dict[str, object], indent: object) -> None:
     value.pop("ours", None)

@@ -184,6 +184,21 @@ async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(p
     assert [pid for pid, _ in agents.known] == [program]
 
 
+async def test_init_is_no_agent_even_where_the_ancestors_of_the_supervisor_cannot_be_determined(program, monkeypatch):
+    marked: list[int] = []
+    monkeypatch.setattr("whisper_tui.system.processes.mark_agent", marked.append)
+    monkeypatch.setattr("whisper_tui.system.processes.is_process", lambda pid, started: True)
+
+    def read(pid: int) -> ProcessSeen | None:
+        return None if pid == os.getpid() else ProcessSeen(pid=pid, parent=0, start="1", adopts=pid == 1)
+
+    for pid in (1, program):
+        agents = AgentPrograms(read)
+        session = Session(id="s1", name="builder", root="/", pid=pid, started=1, key="k", opened_at=1.0)
+        await agents.note(session)
+    assert marked == [program]
+
+
 async def test_a_program_that_opened_its_own_session_with_the_library_is_no_agent_but_one_that_launched_us_is(program):
     agents = AgentPrograms()
     seen = find_process(program)

@@ -67,8 +67,11 @@ class AgentPrograms:
     def _agent(self, pid: int, started: int) -> ProcessSeen | None:
         # An ancestor of the supervisor, such as init, is also an ancestor of the human's terminals.
         ours = ancestry(os.getpid(), self._read) or ()
-        is_no_agent = any(seen.pid == pid for seen in ours) or not processes.is_process(pid, started)
-        return None if is_no_agent else self._read(pid)
+        if any(seen.pid == pid for seen in ours) or not processes.is_process(pid, started):
+            return None
+        seen = self._read(pid)
+        # Also where our own ancestors cannot be determined: all that is started later would have the mark of init.
+        return None if seen is None or seen.adopts else seen
 
     def _forget_ended(self) -> None:
         for pid, start in tuple(self._known):

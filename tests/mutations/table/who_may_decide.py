@@ -146,6 +146,13 @@ WHO_MAY_DECIDE = (
         (PEERS + "test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent",),
     ),
     Mutation(
+        "init is no agent",
+        "whisper_tui.wire.server_state.AgentPrograms._agent",
+        "seen is None or seen.adopts",
+        "seen is None",
+        (PEERS + "test_init_is_no_agent_even_where_the_ancestors_of_the_supervisor_cannot_be_determined",),
+    ),
+    Mutation(
         "an agent of the journal whose pid another process has by now",
         "whisper_tui.wire.server_state.AgentPrograms._agent",
         "not processes.is_process(pid, started)",
