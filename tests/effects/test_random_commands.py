@@ -254,6 +254,8 @@ cp -r dirlink new
 cp -rPL dirlink new
 cp -r full linked
 tar xf archive.tar -C sub
+rm --re full
+mkdir --pa q/w
 """
 
 

@@ -12,6 +12,7 @@ HOOKS = "tests/transports/hooks/test_clients.py::"
 UNREAD = "tests/effects/test_code_nobody_read.py::"
 LEFT_OUT = "tests/effects/test_random_commands.py::test_no_change_is_left_out_where_effects_claim_to_be_complete"
 
+COMPLETE = "tests/effects/test_random_commands.py::test_effects_of_ordinary_lines_are_complete"
 BACKGROUND = "tests/supervisor/engine/test_keeper_background.py::"
 
 WHAT_IS_SHOWN = (
@@ -271,7 +272,7 @@ WHAT_IS_SHOWN = (
         "whisper_tui.effects.operands.is_beginning",
         "len(given) > 1",
         "len(given) > 2",
-        (LEFT_OUT + "[rm --re full]", LEFT_OUT + "[mkdir --pa q/w]"),
+        (COMPLETE + "[rm --re full]", COMPLETE + "[mkdir --pa q/w]"),
     ),
     Mutation(
         "effects: long options of one letter",
