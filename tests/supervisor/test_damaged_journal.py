@@ -246,6 +246,25 @@ async def test_a_file_without_a_record_is_trusted_in_the_first_journal_only(stop
     await new.supervisor.close()
 
 
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("UPDATE events SET session_id = 'q1' WHERE body LIKE '%grant_revoked%'", "(grant_revoked)"),
+        ("UPDATE events SET session_id = NULL WHERE body LIKE '%session_closed%'", "(session_closed)"),
+        ("UPDATE events SET call_id = 4 WHERE call_id = 1 AND body LIKE '%finished%'", "(finished)"),
+    ],
+)
+async def test_an_event_that_is_not_found_with_what_it_is_about_is_named(
+    stopped: Bench, damage: str, named: str
+) -> None:
+    assert check_journal(journal_of(stopped)).problem is None
+    with closing(sqlite3.connect(journal_of(stopped))) as db, db:
+        assert db.execute(damage).rowcount == 1
+    assert check_file(journal_of(stopped)).problem is None
+    problem = check_journal(journal_of(stopped)).problem or ""
+    assert named in problem and "another call or session" in problem
+
+
 async def test_approvals_are_asked_about_once_after_a_damage_and_not_at_every_start(stopped: Bench) -> None:
     flip_in_text(journal_of(stopped), 1)
     await stopped.open(RULES)

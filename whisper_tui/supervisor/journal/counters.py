@@ -9,17 +9,22 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import get_args
 
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import (
     EVENT,
+    CallEvent,
     DenialAdded,
+    DenialEvent,
     Event,
     Granted,
+    GrantEvent,
     Paused,
     Resumed,
     Reviewed,
     RulesChanged,
+    SessionEvent,
     SessionOpened,
     UnaskedSet,
 )
@@ -122,7 +127,7 @@ def check_journal(path: Path, noted: Head | None = None) -> ChainCheck:
     """Check a journal: the chain of its events, its pages, and these rows. Raises `Unavailable` if there is none."""
     found = check_file(path, noted)
     try:
-        problems = [found.problem, _why_different(path)]
+        problems = [found.problem, _why_different(path), _why_not_found(path)]
     except Unavailable as error:
         problems = [found.problem, error.message]
     return found._replace(problem="; ".join(filter(None, problems)) or None)
@@ -150,6 +155,29 @@ def _why_different(path: Path) -> str | None:
 
 
 _MOST_NAMED = 5
+_CALLS, _SESSIONS = (
+    ", ".join(repr(each.model_fields["kind"].default) for each in get_args(kinds))
+    for kinds in (CallEvent, SessionEvent | GrantEvent | DenialEvent)
+)
+_MISPLACED = f"""
+SELECT seq, json_extract(body, '$.kind') FROM events WHERE json_valid(body) AND CASE
+    WHEN json_extract(body, '$.kind') IN ({_CALLS}) THEN
+        call_id IS NOT CAST(coalesce(json_extract(body, '$.call_id'), json_extract(body, '$.call.id')) AS INTEGER)
+    WHEN json_extract(body, '$.kind') IN ({_SESSIONS}) THEN
+        session_id IS NOT coalesce(json_extract(body, '$.session_id'), json_extract(body, '$.session.id'),
+            json_extract(body, '$.grant.session_id'), json_extract(body, '$.denial.session_id'))
+    END ORDER BY seq
+"""  # noqa: S608
+
+
+def _why_not_found(path: Path) -> str | None:
+    """Return a clause about events that are not found with their call or session. None: all are."""
+    # The columns by which events are found are not in the chain.
+    found = [f"event {seq} ({kind})" for seq, kind in read_rows(path, _MISPLACED)]
+    if not found:
+        return None
+    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    return f"{', '.join(found[:_MOST_NAMED])}{more} stands at another call or session than the one that it is about"
 
 
 def _readable(path: Path, lost: list[int]) -> Iterator[Event]:
