@@ -295,6 +295,22 @@ def in_directory(directory: Path, text: str, *prefixes: tuple[str, ...], risks: 
     return scenario
 
 
+async def test_a_deletion_of_what_is_not_there_says_so_beside_its_risk(tmp_path: Path) -> None:
+    risk = Risk(id="destructive", sentence="Deletes recursively without confirmation (`rm -rf`)")
+    async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Deletes recursively", "Nothing is there now.", "deletes nothing: build does not exist")
+    (tmp_path / "build").mkdir()
+    async with open_cockpit(in_directory(tmp_path, "rm -rf build", risks=(risk,))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Deletes recursively", "deletes build")
+        assert "Nothing is there" not in cockpit.text()
+    async with open_cockpit(in_directory(tmp_path, "rm -rf nothere $(cat list)", risks=(risk,))) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Deletes recursively", "deletes nothing")
+        assert "Nothing is there" not in cockpit.text()
+
+
 async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "npm run build", ("npm", "run", "build"))) as cockpit:
         await cockpit.select("1")

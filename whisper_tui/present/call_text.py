@@ -122,15 +122,16 @@ def card(
     *,
     preview: tuple[Paragraph, ...] = (),
     changes: tuple[Paragraph, ...] = (),
+    nothing_there: bool = False,
 ) -> tuple[Paragraph, ...]:
     """Return the facts that a decision needs: risks, agent, directory, command and effects.
 
     Other facts have a row only if they are unusual. `preview` and `offer` are shown below the command, and `diff` in
-    its place; `changes`, which may be long, below what it expands to.
+    its place; `changes`, which may be long, below what it expands to. `nothing_there`: what it deletes does not exist.
     """
     usual_directory = _directory_is_usual(record, session)
     return (
-        *_outcome_and_risks(record),
+        *_outcome_and_risks(record, nothing_there=nothing_there),
         *_description(record),
         *_decision(record),
         *_asked_by(record, session, with_directory=usual_directory),
@@ -145,9 +146,10 @@ def card(
     )
 
 
-def _outcome_and_risks(record: CallRecord) -> tuple[Paragraph, ...]:
+def _outcome_and_risks(record: CallRecord, *, nothing_there: bool = False) -> tuple[Paragraph, ...]:
     stands = _outcome(record)
-    return (*((*stands, BLANK) if stands else ()), *_past_hook(record), *_risks(record))
+    risks = _risks(record, nothing_there=nothing_there)
+    return (*((*stands, BLANK) if stands else ()), *_past_hook(record), *risks)
 
 
 PAST_HOOK = (
@@ -281,17 +283,25 @@ def _state(record: CallRecord, now: float) -> Line:
             return (Span("… not yet judged", "muted"),)
 
 
-def _risks(record: CallRecord) -> tuple[Paragraph, ...]:
+def _risks(record: CallRecord, *, nothing_there: bool) -> tuple[Paragraph, ...]:
     risks = record.verdict.risks if record.verdict else ()
     found = [
         Paragraph(
-            (*said(f"{risk.sentence}.", risk_role(risk)), *_line_of(risk, record.call.spec.command)),
+            (
+                *said(f"{risk.sentence}.", risk_role(risk)),
+                *((Span("  Nothing is there now.", "muted"),) if nothing_there and _deletes(risk) else ()),
+                *_line_of(risk, record.call.spec.command),
+            ),
             (Span(f" {risk_sign(risk)} ", risk_role(risk)),),
         )
         for risk in risks
     ]
     unread = [Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)]
     return (*found, *unread, BLANK) if found or unread else ()
+
+
+def _deletes(risk: Risk) -> bool:
+    return risk.id in {"destructive", "deletes-files"} and risk.sentence.startswith("Deletes ")
 
 
 def _line_of(risk: Risk, command: Command) -> Line:

@@ -52,7 +52,12 @@ class CardFacts:
         self.asking = False
         """True until the supervisor has answered."""
         self._effects: tuple[Paragraph, ...] = ()
+        self._nothing_there = False
         self._offer: Offer | None = None
+
+    def nothing_there(self, record: CallRecord) -> bool:
+        """True if all that the call deletes is known, and none of it exists."""
+        return self._nothing_there and self._is_about(record)
 
     def effects(self, record: CallRecord) -> tuple[Paragraph, ...]:
         """Return the effects of a waiting call as paragraphs; empty until they are known."""
@@ -117,7 +122,10 @@ class CardFacts:
         if record.function is not None:
             return ()
         risks = record.verdict.risks if record.verdict is not None else ()
-        return effect_paragraphs(await self._cockpit.supervision.effects(record.id), risks)
+        effects = await self._cockpit.supervision.effects(record.id)
+        removals = effects.removals
+        self._nothing_there = effects.files_are_certain and bool(removals) and not any(each.paths for each in removals)
+        return effect_paragraphs(effects, risks)
 
     async def _offer_for(self, record: CallRecord) -> "Offer | None":
         """Return a rule for calls like this one, if there is one that its risks allow, and what it would cover."""
@@ -347,6 +355,7 @@ class CallCard:
             parts=CardParts(
                 note=self.revealed.note(record, self._key_of("reveal")),
                 effects=self.facts.effects(record),
+                nothing_there=self.facts.nothing_there(record),
                 offer=self.facts.offer(record, self._key_of("approve-always")),
                 told=self._answers.paragraphs(record) if panel.details else (),
                 diff=self.edits.paragraphs(record, drawn, panel.columns),

@@ -121,6 +121,8 @@ class CardParts(NamedTuple):
     """The differences that the preview has found, below what the command expands to."""
     is_outdated: bool = False
     """True if files have changed since its preview, which cannot be applied then."""
+    nothing_there: bool = False
+    """True if nothing exists of what the call deletes."""
 
     @property
     def aside(self) -> tuple[Paragraph, ...]:
@@ -257,7 +259,19 @@ class CallPanel(Vertical):
                 record, session, now, recent, effects, told=told, diff=diff, preview=preview, changes=changes
             )
             return (*note, *found), ()
-        text = (*note, *card(record, session, effects, offer, diff, preview=preview, changes=changes))
+        text = (
+            *note,
+            *card(
+                record,
+                session,
+                effects,
+                offer,
+                diff,
+                preview=preview,
+                changes=changes,
+                nothing_there=parts.nothing_there,
+            ),
+        )
         # A difference takes all the width that there is; a line about the changes of an ended call does not.
         is_wide = diff or changes or (preview and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
