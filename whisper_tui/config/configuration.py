@@ -279,6 +279,11 @@ ABOUT: dict[str, tuple[Restart, str, str]] = {
         "Output of unasked commands",
         "Bytes that are kept of each stream of such a command.",
     ),
+    "supervisor.held_back_s": (
+        "supervisor",
+        "Time held back",
+        "Seconds after which you are asked about a command that is held back.",
+    ),
     "supervisor.when_agent_cancels": (
         "supervisor",
         "If its agent cancels",
