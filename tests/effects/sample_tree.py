@@ -93,7 +93,10 @@ def look(root: Path) -> dict[str, State]:
     for directory, names, files, inside in os.fwalk(root):
         names[:] = [name for name in names if name not in {".git", "remote.git"}]
         for name in (*names, *files):
-            found[os.path.join(directory, name)] = State(*_content(name, inside))
+            found[os.path.join(directory, name)] = state = State(*_content(name, inside))
+            if state.kind == "directory" and state.mode & 0o700 != 0o700:
+                # An ordinary user would not get in.
+                os.chmod(name, state.mode | 0o700, dir_fd=inside)
     return found
 
 
@@ -106,6 +109,8 @@ def _content(name: str, inside: int) -> tuple[str, int, int, str, tuple[int, int
         return "link", 0, 0, os.readlink(name, dir_fd=inside), (0, 0)
     if not stat.S_ISREG(status.st_mode):
         return "special", mode, 0, "", (0, 0)
+    if not mode & 0o400:
+        os.chmod(name, mode | 0o400, dir_fd=inside)
     with open(os.open(name, os.O_RDONLY, dir_fd=inside), "rb") as file:
         content = file.read()
     return "file", mode, len(content), sha256(content).hexdigest(), (status.st_mtime_ns, status.st_ino)
