@@ -30,7 +30,7 @@ class Stage:
         self.user_home.mkdir(mode=0o700, parents=True)
         self.workspace.mkdir()
         (self.home / "config").mkdir(parents=True, mode=0o700)
-        (self.home / "config" / "rules.toml").write_text("read_only = false\n")
+        (self.home / "config" / "rules.toml").write_text('read_only = false\nedits = "allow"\n')
         self.options: tuple[str, ...] = ()
         """More options for the client."""
         self.variables: dict[str, str] = {}
