@@ -237,6 +237,7 @@ def test_an_edit_through_a_link_that_leads_out_of_the_workspace_is_asked(shell: 
 
 @pytest.mark.slow
 def test_a_relative_path_is_answered_as_the_absolute_one(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
     given = allowed(finished(write(shell, "new.txt", "x\n")))["updatedInput"]
     assert given == {"file_path": str(shell.instance.workspace / "new.txt"), "content": "x\n"}
 
@@ -330,4 +331,5 @@ def test_a_patch_with_a_false_context_is_asked_and_nothing_is_written(shell: She
 
 @pytest.mark.slow
 def test_a_file_that_names_a_canary_can_be_edited(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
     allowed(finished(write(shell, shell.instance.workspace / "notes.txt", "whisper-tui-canary-0123456789\n")))
