@@ -18,6 +18,7 @@ from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.protocol_version import VERSION
+from whisper_tui.system import processes
 from whisper_tui.system.ancestry import ProcessSeen, ancestry, is_supervisor, origin_by_mark, parse_ps, read_process
 from whisper_tui.system.own_program import own_program
 from whisper_tui.system.processes import INSIDE, find_process, mark_in_limits
@@ -175,7 +176,9 @@ def program() -> Iterator[int]:
         child.kill()
 
 
-async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(program):
+async def test_nothing_that_the_supervisor_descends_from_is_taken_for_an_agent(program, monkeypatch):
+    # A mark that stayed on the first process of the machine could not be taken off again.
+    monkeypatch.setattr(processes, "mark_agent", lambda _pid: None)
     agents = AgentPrograms()
     for pid in (None, 0, 1, os.getpid(), os.getppid(), program):
         seen = find_process(pid) if pid else None
