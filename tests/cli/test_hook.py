@@ -162,7 +162,8 @@ def test_a_tool_behind_the_gateway_is_allowed_because_the_gateway_asks(shell: Sh
 
 
 @pytest.mark.slow
-def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_default(shell: Shell) -> None:
+def test_opencode_is_told_what_the_user_has_decided_and_not_what_is_allowed_by_a_setting(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('edits = "allow"\n')
     outside, inside = shell.instance.root / "notes.txt", shell.instance.workspace / "notes.txt"
     edit = {"tool_name": "write", "tool_input": {"filePath": str(outside), "content": "a"}}
     asking = shell.ask("x", client="opencode", **edit)
@@ -209,7 +210,8 @@ def test_a_question_of_claude_code_is_answered_for_the_edit_that_the_user_has_ap
 
 
 @pytest.mark.slow
-def test_a_question_of_codex_about_a_patch_that_was_allowed_by_default_stays(shell: Shell) -> None:
+def test_a_question_of_codex_about_a_patch_that_was_allowed_by_a_setting_stays(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('edits = "allow"\n')
     text = "*** Begin Patch\n*** Add File: notes.txt\n+a\n*** End Patch"
     given = {"turn_id": "turn-1", "tool_name": "apply_patch", "tool_input": {"command": text}}
     decision = finished(shell.ask("x", client="codex", **given))["hookSpecificOutput"]
@@ -235,6 +237,7 @@ def wide_text(size: int) -> str:
 
 @pytest.mark.slow
 def test_a_file_of_two_megabytes_is_written_without_a_question_and_recorded_once(shell: Shell) -> None:
+    (shell.instance.root / "config" / "rules.toml").write_text('edits = "allow"\n')
     path = shell.instance.workspace / "large.py"
     edit = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": wide_text(2_000_000)}}
     answer = finished(shell.ask("x", **edit))

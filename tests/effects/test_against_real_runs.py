@@ -180,7 +180,6 @@ sort -o README.md README.md
 sort README.md > sorted.txt
 sort -r -o sorted.txt README.md
 # archives and patches
-tar xzf archive.tar.gz
 tar -xzf archive.tar.gz -C data
 tar czf new.tar.gz src
 tar -c -f new.tar src data
@@ -269,6 +268,8 @@ sleep 0
 """
 
 UNKNOWN = r"""
+# a link among what is there already
+tar xzf archive.tar.gz
 # words that are only known when it runs
 rm -f $(echo README.md)
 echo hello > {x,y}.txt || true
@@ -360,6 +361,8 @@ class Ran:
         self.workspace, variables = root / "work", environment(root)
         remote = ["git", "remote", "set-url", "origin", str(root / "remote.git")]
         subprocess.run(remote, cwd=self.workspace, check=True, env=variables)
+        # Git would write every file anew of which it does not know that it is the same.
+        subprocess.run(["git", "update-index", "-q", "--refresh"], cwd=self.workspace, check=False, env=variables)
         self.before = look(root)
         self.contents = {path: Path(path).read_bytes() for path, at in self.before.items() if at.kind == "file"}
         command = Shell(text=text)

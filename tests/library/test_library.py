@@ -177,7 +177,7 @@ async def test_a_call_that_the_program_leaves_open_waits_for_somebody_else(tmp_p
             await seen.wait()
         assert not call.done()
         await agent.supervision.withdraw("1", "never mind")
-        with pytest.raises(ToolFailure, match="never mind"):
+        with pytest.raises(ToolFailure, match="Never mind"):
             await call
 
 

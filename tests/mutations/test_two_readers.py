@@ -11,7 +11,7 @@ from whisper_tui.policy.view import agreed
 def test_text_that_our_two_readings_see_differently_is_not_certain():
     assert agreed("git status", read_script("git status"))[0] is not None
     plain, doubt = agreed("git status", read_script("git push"))
-    assert plain is None and "read it differently" in doubt
+    assert plain is None and "read it in more than one way" in doubt
 
 
 @pytest.mark.skipif(not is_available(), reason="the independent reader is not installed")
@@ -19,4 +19,4 @@ def test_text_that_our_two_readings_see_differently_is_not_certain():
 def test_text_that_an_independent_reader_sees_differently_is_not_certain(monkeypatch, words):
     monkeypatch.setattr(view, "second_reading", lambda _text: words)
     plain, doubt = agreed("git status", read_script("git status"))
-    assert plain is None and "read it differently" in doubt
+    assert plain is None and "read it in more than one way" in doubt

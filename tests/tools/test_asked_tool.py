@@ -148,6 +148,6 @@ async def test_a_withdrawn_call_is_a_failure(place):
     answer = asyncio.create_task(tools.call("post", {"text": "hello"}))
     await waiting(bench)
     await bench.supervisor.withdraw("1", "changed my mind")
-    with pytest.raises(ToolFailure, match="changed my mind"):
+    with pytest.raises(ToolFailure, match="Changed my mind"):
         await answer
     assert isinstance((await bench.record("1")).state.ending, Withdrawn)

@@ -97,7 +97,7 @@ async def test_a_missing_program_with_spaces_in_its_name_gets_the_hint_to_use_ar
         (Denied(by=Decider(surface="rule"), reason="x"), "refused", "Refused by the user's rule. Nothing ran."),
         (Denied(by=Decider(surface="rule", who="project: a"), reason="x"), "refused", "by the project's rule a."),
         (Denied(by=Decider(surface="rule", who="strict"), reason="x"), "refused", "by the built-in rule strict."),
-        (Withdrawn(why="the agent cancelled it"), "withdrawn", "Nothing ran. the agent cancelled it"),
+        (Withdrawn(why="the agent cancelled it"), "withdrawn", "Nothing ran. The agent cancelled it"),
         (Lost(why="the machine restarted"), "lost", "may have run"),
     ],
 )

@@ -235,7 +235,7 @@ def effects_said(effects: Effects, most: int | None = None) -> Iterator[str]:
     if most is not None and len(found) > most:
         yield f"And {count(len(found) - most, 'more effect')}; show reads them all."
     if nothing := no_effects_text(facts):
-        yield f"It {nothing}."
+        yield f"It makes {nothing}."
 
 
 def in_full(record: CallRecord, board: Board, now: float) -> Iterator[str]:

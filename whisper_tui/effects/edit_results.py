@@ -98,7 +98,7 @@ class Writing(NamedTuple):
 
 
 LIKELY = Writing()
-"""What is shown and recorded as the result of an edit."""
+"""The text that is shown and recorded as the result of an edit."""
 _OTHER_WAYS = (
     Writing(keeps_whole=True),
     Writing(keeps_whole=True, marks=False),

@@ -216,7 +216,7 @@ def _by(decider: Decider | None) -> str | None:
 
 
 def _deciding_words(decider: Decider | None) -> str | None:
-    """Who decided, in words; a standing approval with its number, under which `approvals` lists it."""
+    """The decider in words; a standing approval with its number, under which `approvals` lists it."""
     if decider is None:
         return None
     if decider.surface == "memory" and not decider.who.startswith(DENIAL_ID):

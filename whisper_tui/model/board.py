@@ -395,7 +395,7 @@ class Board:
         return tuple(call_id for call_id in self.open_in.get(session_id, ()) if call_id in self.waiting)
 
     def unheard_in(self, session_id: str) -> tuple[str, ...]:
-        """What the answer to the next approved call of a session has to tell its agent."""
+        """Messages that the answer to the next approved call of a session has to tell its agent."""
         return self._unheard.get(session_id, ())
 
     def _note_said(self, event: SessionSaid) -> None:

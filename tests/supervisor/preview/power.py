@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.preview.overlay import NEWNS, PRIVATE_ALL, in_child
+from whisper_tui.supervisor.preview import step_notes
 from whisper_tui.system import syscalls
 
 
 class Disk:
     """An ext4 file system in a file, whose power can fail. It is mounted for this process and its children alone."""
 
+    boots = 1
     _SHUTDOWN, _LOSE_ALL_THAT_IS_NOT_WRITTEN = 0x8004587D, struct.pack("I", 2)
     """EXT4_IOC_SHUTDOWN, and the flag that keeps the journal from being written at last."""
 
@@ -42,6 +44,8 @@ class Disk:
             os.close(fd)
         subprocess.run(["umount", str(self.top)], check=True)
         self.mount()
+        self.boots += 1
+        step_notes.boot_id = lambda: f"boot {self.boots}"
 
 
 def on_a_disk(directory: Path, work: Callable[[Disk], None]) -> None:

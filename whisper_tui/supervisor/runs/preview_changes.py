@@ -127,7 +127,7 @@ class PreviewStore:
 
     @cached_property
     def _renames(self) -> dict[int, Rename]:
-        """What was renamed, by the number of the row of its new name."""
+        """The renames, by the number of the row of its new name."""
         by_path = {row.path: number for number, row in enumerate(self.rows) if row.action == "deletes"}
         found = {
             number: Rename(by_path[self.plan.changes[row.change].path], 100)

@@ -1,4 +1,4 @@
-"""Which of the files that a command has created are deleted ones under another name, as `git diff -M` finds them."""
+"""Files that a command has created and that are deleted ones under another name, as `git diff -M` finds them."""
 
 import stat
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ class KnownFile(NamedTuple):
     path: str
     size: int
     likeness: tuple[int, ...]
-    """What stays the same when a file is moved without another change: the mode, and more."""
+    """All that stays the same when a file is moved without another change: the mode, and more."""
     read: Callable[[], bytes | None]
     """Returns its content, or where the link leads. None: it cannot be read."""
 
