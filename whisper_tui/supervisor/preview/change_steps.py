@@ -301,10 +301,10 @@ class ChangeSteps:
     def _require_unchanged(self, found: Stamp | None, change: FileChange) -> None:
         """Raise `Conflict` if somebody has changed a file since the last look.
 
-        Other steps change the number of its names, and with it its time of change.
+        Other steps change the number of its names, and with it its time of change; those of other names its content.
         """
         before = change.before
-        if found is None or before is None or not found.is_file:
+        if found is None or before is None or not found.is_file or before.links > 1:
             return
         if (found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime):
             raise Conflict([change.path])
