@@ -132,6 +132,14 @@ class Field:
         self.under_way.append(self.open_calls())
         return True
 
+    async def end(self) -> None:
+        """End the supervisor with all runs, and wait until it is gone."""
+        door = await self.door()
+        await door.shutdown(end_runs=True)
+        await door.close()
+        while self.supervisor() is not None:
+            await asyncio.sleep(AGAIN_S)
+
     async def door(self) -> SupervisorClient:
         """A connection to whatever supervisor there is, started if there is none."""
         while True:

@@ -71,11 +71,7 @@ class HeldBackKills:
         async with asyncio.TaskGroup() as lanes:
             for _ in range(LANES):
                 lanes.create_task(self._lane())
-        door = await self._field.door()
-        await door.shutdown(end_runs=True)
-        await door.close()
-        while self._field.supervisor() is not None:
-            await asyncio.sleep(AGAIN_S)
+        await self._field.end()
         return self.result
 
     async def _lane(self) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.cockpit import cockpit
-from tests.crash.field import AGAIN_S, Field
+from tests.crash.field import Field
 from tests.crash.human import human
 from tests.crash.killer import killer
 from tests.crash.mcp_agent import over_mcp
@@ -66,10 +66,8 @@ async def crash(root: Path, kills: int, seed: int, minutes: float = inf) -> Resu
     door = await field.door()
     verdict = Verdict(field, door)
     await verdict.find()
-    await door.shutdown(end_runs=True)
     await door.close()
-    while field.supervisor() is not None:
-        await asyncio.sleep(AGAIN_S)
+    await field.end()
     under_way = sum(field.under_way) / max(1, len(field.under_way))
     seconds = time.monotonic() - began
     found = unsettled + verdict.violations

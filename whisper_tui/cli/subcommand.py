@@ -216,6 +216,12 @@ def minutes(word: str) -> float:
     return float(number) * _MINUTES[unit]
 
 
+def check_minutes(given: float | None) -> None:
+    """Raise `InvalidRequest` unless a time is positive and has an end. None: none was given."""
+    if given is not None and not 0 < given < float("inf"):
+        raise InvalidRequest(f"--for must be more than 0 minutes, not {given:g}")
+
+
 def verb_of(arguments: Sequence[str]) -> str:
     """Return the subcommand that these arguments name. Empty: none, or only the full parser can tell."""
     rest = list(arguments)

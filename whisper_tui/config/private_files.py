@@ -155,7 +155,7 @@ class TomlText:
             return "".join(lines)
         said = f"{key} = {toml_value(value)}\n"
         if not own and not path:
-            # Above the first table, and below the comment at the top, if a blank line ends that.
+            # Whatever stands below a header belongs to that table.
             return f"{said}\n{self.text}" if self.text.strip() else said
         if not own:
             gap = "" if not self.text.strip() else "\n" if self.text.endswith("\n") else "\n\n"

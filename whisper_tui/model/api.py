@@ -133,6 +133,10 @@ class SupervisorStatus(Value):
     places: tuple[PlaceState, ...] = Field(default=(), exclude_if=not_)
     """The places where it runs commands besides its own machine."""
 
+    def level_in(self, session_id: str = "") -> UnaskedLevel | None:
+        """Return how much runs unasked in a session. Empty: in those for which nothing is said. None: not reported."""
+        return self.unasked.get(session_id) or self.unasked.get("")
+
 
 PRESENCE_LASTS_S = 25.0
 """Seconds for which a report of a cockpit holds: more than twice what lies between two of them."""

@@ -500,7 +500,7 @@ class Federation(Supervision):
 
     async def mark_reviewed(self, until: float, by: Decider) -> None:
         """Note a review on all machines."""
-        for host, _ in await self._all("status", STATUS_S):
+        for host in self._reached:
             await host.ask("mark_reviewed", {"until": host.theirs(until), "by": by})
 
     async def report_presence(self, presence: Presence) -> None:

@@ -179,7 +179,8 @@ class RowSource(Protocol):
         text: str = "",
         unmasked: bool = False,
     ) -> list[dict[str, Any]]:
-        """Return rows of one kind. `show` needs a call id; `limit`, `session` and `text` are for `history`.
+        """Return rows of one kind. `show` needs a call id; `limit` and `text` are for `history`, and
+        `session` for that and `review`.
 
         Secrets are masked, except in calls that wait for a human. `unmasked`: nowhere.
         """

@@ -18,7 +18,7 @@ from whisper_tui.cli.output_format import (
     print_table,
     risk_sign,
 )
-from whisper_tui.cli.subcommand import Options, Subcommands, minutes, reader_of, supervisor_of
+from whisper_tui.cli.subcommand import Options, Subcommands, check_minutes, minutes, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
@@ -95,8 +95,7 @@ def scope_of(options: Options) -> Scope:
 def _check(options: Options) -> None:
     if options.times is not None and options.times < 1:
         raise InvalidRequest(f"--times must be at least 1, not {options.times}")
-    if options.minutes is not None and not 0 < options.minutes < float("inf"):
-        raise InvalidRequest(f"--for must be more than 0 minutes, not {options.minutes:g}")
+    check_minutes(options.minutes)
     named = {"--prefix": options.prefix, "--path": options.path, "--host": options.host, "--of-tool": options.of_tool}
     given = [name for name, value in named.items() if value]
     if len(given) > 1:

@@ -93,15 +93,15 @@ def _by_call(rows: list[Row]) -> list[str]:
 
 
 def _by_file(rows: list[Row]) -> list[str]:
+    from whisper_tui.model.preview import ChangedFiles
     from whisper_tui.present.quantities import count
 
     calls: dict[str, list[str]] = {}
     for row in rows:
         edited = [each["path"] for each in row["edits"]]
-        changed = row["changed"] or {}
-        for path in (*edited, *changed.get("paths", ())):
+        changed = ChangedFiles.model_validate(row["changed"] or {})
+        for path in (*edited, *changed.paths):
             calls.setdefault(path, []).append(row["id"])
-        left = sum(changed.get("counts", {}).get(kind, 0) for kind in ("created", "changed", "deleted", "attributes"))
-        if (left := left - len(changed.get("paths", ()))) > 0:
+        if (left := changed.counts.all - len(changed.paths)) > 0:
             calls.setdefault(count(left, "more file"), []).append(row["id"])
     return [f"{visible(path)}  {' '.join(map(visible, ids))}" for path, ids in sorted(calls.items())]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.output_format import print_json
-from whisper_tui.cli.subcommand import DONE, Options, Subcommands, minutes, supervisor_of
+from whisper_tui.cli.subcommand import DONE, Options, Subcommands, check_minutes, minutes, supervisor_of
 from whisper_tui.model.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def add_unasked(verbs: Subcommands) -> None:
 def _unasked(options: Options) -> int:
     if options.level is None and options.minutes is not None:
         raise InvalidRequest("--for needs a level", hint="Name one: nothing, reading or workspace")
-    if options.minutes is not None and not 0 < options.minutes < float("inf"):
-        raise InvalidRequest(f"--for must be more than 0 minutes, not {options.minutes:g}")
+    check_minutes(options.minutes)
     with supervisor_of(options) as supervisor:
         if options.level is not None:
             _set(supervisor, options)

@@ -207,7 +207,7 @@ class HookQuestion:
         return await self.answer_to(asked)
 
     async def _besides(self) -> str:
-        level = (await self._supervision.status()).unasked.get("")
+        level = (await self._supervision.status()).level_in()
         return WORK_RUNS if level is not None and level.level == "workspace" else ""
 
     async def answer_to(self, asked: HookRequest) -> HookAnswer:

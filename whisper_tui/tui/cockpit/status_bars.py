@@ -170,7 +170,7 @@ class HealthBar(Static):
             calm = said is None and not status.hosts and not status.places and bool(status.previews)
             for actions in self.screen.query(ActionBar):
                 actions.offer_previews(not status.previews.startswith(NOT_POSSIBLE))
-            self._tell_of_hosts(status.hosts, status.places, status.unasked.get(""))
+            self._tell_of_hosts(status.hosts, status.places, status.level_in())
             self._tell_of_notifications(status.notify_problem)
         self.set_timer(CALM_POLL_S if calm else POLL_S, self._look)
         if said != self._said:

@@ -88,7 +88,7 @@ class UnaskedCommands:
 
         cockpit, record = self._cockpit, self._cockpit.shown
         try:
-            levels = (await cockpit.supervision.status()).unasked
+            status = await cockpit.supervision.status()
         except WhisperError as error:
             cockpit.tell(error_text(error), severity="warning")
             return
@@ -101,7 +101,7 @@ class UnaskedCommands:
             if choice is not None:
                 cockpit.screen.run_worker(self._set(choice), name="unasked")
 
-        cockpit.screen.app.push_screen(UnaskedScreen(levels, named), chosen)
+        cockpit.screen.app.push_screen(UnaskedScreen(status, named), chosen)
 
     async def _set(self, choice: "LevelChoice") -> None:
         cockpit = self._cockpit

@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from whisper_tui.model.api import SupervisorStatus
 from whisper_tui.model.call import Unasked, UnaskedLevel
 from whisper_tui.present.unasked_text import MEANING, level_words
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
@@ -37,10 +38,10 @@ class UnaskedScreen(Dialog[LevelChoice]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "where", "Where", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Set", "set"), ("Tab", "Where", "where"))
 
-    def __init__(self, levels: dict[str, UnaskedLevel], session: tuple[str, str] | None) -> None:
-        """`levels`: those in force, by session; `session`: the id and the name of the one of the call."""
+    def __init__(self, status: SupervisorStatus, session: tuple[str, str] | None) -> None:
+        """`status` has the levels in force; `session`: the id and the name of the one of the call."""
         super().__init__()
-        self._levels = levels
+        self._status = status
         self._places: list[tuple[str, str | None, float | None]] = [
             ("in all sessions, for one hour", None, HOUR_S),
             ("in all sessions, from now on (in your rules file)", None, None),
@@ -76,7 +77,7 @@ class UnaskedScreen(Dialog[LevelChoice]):
         self._show_place()
 
     def _in_force(self) -> UnaskedLevel:
-        return self._levels.get(self._places[0][1] or "") or self._levels.get("") or UnaskedLevel(level="reading")
+        return self._status.level_in(self._places[0][1] or "") or UnaskedLevel(level="reading")
 
     def _show_place(self) -> None:
         words, now = self._places[0][0], level_words(self._in_force())
