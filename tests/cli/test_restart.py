@@ -10,9 +10,9 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
-from whisper_tui.system.processes import peer_process
+from whisper_tui.system.processes import NO_LIMIT, is_marked_below, peer_process
 from whisper_tui.system.state_directory import is_occupied
-from whisper_tui.wire.rendezvous import FOR_AGENTS, connect, hold
+from whisper_tui.wire.rendezvous import HELD, connect
 
 pytestmark = outside_only
 
@@ -164,9 +164,17 @@ os.execv(sys.argv[3], sys.argv[3:])
 def test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that_was_stopped(instance, mark):
     instance.run("restart")
     instance.run("stop")
-    hold(instance.home, FOR_AGENTS)
     words = [sys.executable, "-c", MARKED, mark, "0", *PROGRAM, "list", "--home", str(instance.root)]
     refused = subprocess.run(words, capture_output=True, check=False, text=True, timeout=90)
     assert refused.returncode == 3 and "stays stopped until a human starts it" in refused.stderr
     assert not is_occupied(instance.home.state)
     assert instance.run("list").returncode == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"agents 86", b"agents", b"agents 0\n"])
+def test_a_note_that_was_not_written_to_its_end_holds_everybody_and_one_of_an_older_version_agents(instance, content):
+    instance.run("restart")
+    instance.run("stop")
+    (instance.home.state / HELD).write_bytes(content)
+    refused = instance.run("list").returncode == 3
+    assert refused == (content in {b"", b"agents 86"} or (content == b"agents" and is_marked_below(NO_LIMIT)))

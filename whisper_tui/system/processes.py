@@ -357,6 +357,8 @@ AGENTS = COMMANDS << 8
 SUPERVISORS = AGENTS | 0xFF
 """The limit of a supervisor, and so of all that it starts, minus one if an agent has started the supervisor."""
 
+NO_LIMIT = resource.RLIM_INFINITY
+
 Mark = Literal["command", "agent", "supervisor"]
 
 _limits_of_supervisors: dict[int, float] = {}
@@ -410,15 +412,20 @@ def may_be_of_command(limits: bytes) -> bool:
     return shown is not None and shown <= COMMANDS
 
 
-def mark_here() -> Mark | None:
-    """Return the mark of this process, by its own limit alone. None: no mark."""
-    own = _as_number(_hard_limit(0)) if LINUX else SUPERVISORS + 1
-    return _mark_of(own) if own <= SUPERVISORS else None
+def inherited_limit() -> int:
+    """Return the limit that what this process starts will inherit. `NO_LIMIT`: there is none."""
+    return _hard_limit(0) if LINUX else NO_LIMIT
+
+
+def is_marked_below(limit: int) -> bool:
+    """True if this process has a mark by its own limit alone, and that is lower than a limit (or `NO_LIMIT`)."""
+    own = _as_number(inherited_limit())
+    return own <= SUPERVISORS and own < _as_number(limit)
 
 
 def is_supervised_here() -> bool:
     """True if this process descends from a supervised command."""
-    return mark_here() == "command"
+    return _as_number(inherited_limit()) <= COMMANDS
 
 
 def _mark_of(limit: float) -> Mark:
@@ -444,7 +451,7 @@ def _hard_limit(pid: int) -> int:
 
 
 def _as_number(limit: int) -> float | int:
-    return float("inf") if limit == resource.RLIM_INFINITY else limit
+    return float("inf") if limit == NO_LIMIT else limit
 
 
 def _limit_in(limits: bytes) -> int | None:

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -30,8 +31,10 @@ START_LOCK = "start.lock"
 HELD = "held"
 """Name of the file in the state directory that exists while only a human may start a supervisor."""
 
-FOR_AGENTS = b"agents"
-"""Content of that file if only agents are held. In any case whisper-tui and whisper-tui restart remove it."""
+_FOR_AGENTS = re.compile(rb"agents(?: (-?[0-9]+)\n)?")
+"""Content of that file if only agents are held: what has a mark, and a lower limit than the program that wrote it had.
+Everything else, such as a note that could not be written to its end, holds everybody. In any case whisper-tui and
+whisper-tui restart remove the file."""
 
 # macOS allows 104 bytes for the path of a socket, with the final null. Linux allows 108.
 _LONGEST_ADDRESS = 103
@@ -126,8 +129,13 @@ def replace(home: Directories, *, patience_s: float = PATIENCE_S) -> None:
         _start(home, deadline, "--replace")
 
 
+def for_agents() -> bytes:
+    """Return the content for `hold` that holds agents: theirs, not the program that writes it."""
+    return b"agents %d\n" % processes.inherited_limit()
+
+
 def hold(home: Directories, content: bytes = b"") -> None:
-    """Let only a human start a supervisor; with `FOR_AGENTS` only agents are held. Raises `WhisperError`."""
+    """Let only `whisper-tui` and `whisper-tui restart` start a supervisor; see `for_agents`. Raises `WhisperError`."""
     prepare(home)
     with os.fdopen(os.open(Path(home.state) / HELD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
@@ -148,8 +156,12 @@ def release(home: Directories) -> None:
 
 def _check_held(home: Directories, *, for_agent: bool) -> None:
     content = held(home)
-    # An agent may also run a human's subcommand in its own shell. The mark of agents shows that.
-    if content is not None and (content != FOR_AGENTS or for_agent or processes.mark_here() is not None):
+    if content is None:
+        return
+    agents = _FOR_AGENTS.fullmatch(content)
+    # An agent may also run a human's subcommand in its own shell. The mark of agents shows that. Where the human's own
+    # terminal has one, because an agent of another supervisor has started it, only a further one does.
+    if agents is None or for_agent or processes.is_marked_below(int(agents[1] or processes.NO_LIMIT)):
         raise Unavailable(
             "the supervisor was stopped, and stays stopped until a human starts it",
             hint="Start it with whisper-tui restart, or open the cockpit",

@@ -75,7 +75,7 @@ WHO_MAY_DECIDE = (
     Mutation(
         "what has a mark starts no supervisor that was stopped",
         "whisper_tui.wire.rendezvous._check_held",
-        "processes.mark_here() is not None",
+        "processes.is_marked_below(int(agents[1] or processes.NO_LIMIT))",
         "False",
         (
             "tests/cli/test_restart.py::"

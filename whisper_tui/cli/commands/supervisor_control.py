@@ -182,7 +182,7 @@ def _wait_until_gone(home: "Directories") -> None:
 def _stop(options: Options) -> int:
     from pathlib import Path
 
-    from whisper_tui.wire.rendezvous import FOR_AGENTS, held, hold, release
+    from whisper_tui.wire.rendezvous import for_agents, held, hold, release
 
     home = home_of(options)
     agents = _connected(options)
@@ -190,7 +190,7 @@ def _stop(options: Options) -> int:
     if options.hold or Path(home.state).exists():
         # Before, not after: an agent that lost its supervisor asks for another one at once.
         try:
-            hold(home, b"" if options.hold else FOR_AGENTS)
+            hold(home, b"" if options.hold else for_agents())
         except OSError as error:
             # A full disk is a reason to stop it, so it stops. What was begun of the note holds everybody.
             if held(home) is None:
