@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+import tests.interpreter  # noqa: F401  # before there are workers: all take the name that it finds here
 from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
 from whisper_tui.supervisor.runs.previews import preview_support

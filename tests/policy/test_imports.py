@@ -113,10 +113,13 @@ def test_an_import_names_the_programs_that_no_sandbox_opens(tmp_path: Path, monk
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     carried = import_rules(
-        "settings.json", permissions(allow=["Bash(pytest:*)", "Bash(mkdir:*)"], deny=["Bash(tox:*)"])
+        "settings.json",
+        permissions(allow=["Bash(pytest:*)", "Bash(mkdir:*)", "Bash(CI=1 pytest -q)"], deny=["Bash(tox:*)"]),
     )
-    (sentence,) = outside_of_system(carried)
-    assert sentence.startswith(f"allow Bash(pytest:*): no sandbox opens {tmp_path}/pytest")
+    named = [sentence.partition("; ")[0] for sentence in outside_of_system(carried)]
+    assert named == [
+        f"allow Bash({rule}): no sandbox opens {tmp_path}/pytest" for rule in ("pytest:*", "CI=1 pytest -q")
+    ]
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.rules", "x.toml", "x.txt"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from whisper_tui.agents.known_clients import profile_behind, profiles
-from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSource
+from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSource, literal_words
 from whisper_tui.agents.profile import ClientProfile, RuleFormat
 from whisper_tui.model.call import Session
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
@@ -122,7 +122,8 @@ def outside_of_system(imported: ImportedRules) -> Iterable[str]:
     """Yield a sentence for each imported rule whose program no sandbox opens, because it is none of the system."""
     system = tuple(directory + "/" for directory in PROGRAM_DIRECTORIES)
     for rule in imported.of("allow"):
-        program = rule.prefix[0] if rule.prefix else rule.program
+        words = rule.prefix or literal_words(rule.text or "") or ()
+        program = rule.program or next((word for word in words if "=" not in word), None)
         found = shutil.which(program) if program and "/" not in program else None
         if rule.sandbox and found is not None and not os.path.realpath(found).startswith(system):
             yield (

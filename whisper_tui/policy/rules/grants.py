@@ -286,7 +286,10 @@ def saved_tool_rules(scope: ToolScope, *, call_id: str, root: str | None, now: f
     return tuple(Rule(name=f"fetches from {host}", host=host, **shared) for host in scope.hosts)
 
 
-_VERB = re.compile(r"[A-Za-z][A-Za-z0-9_:.-]*\Z")
+_VERB = re.compile(
+    r"[A-Za-z](?!.*\.(?:[cm]?[jt]sx?|py|rb|php|pl|sh|lua|dll|exe|jar|R|jl|exs?|groovy|ps1)\Z)[A-Za-z0-9_:.-]*\Z"
+)
+"""The name of an action, such as `build.prod`, and not that of a script, whose words may be anything."""
 _LONGER: dict[str, tuple[int, frozenset[str]]] = {
     program: (length, frozenset(words.split()))
     for program, length, words in (
