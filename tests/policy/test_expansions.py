@@ -11,7 +11,9 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy import view as policy_view
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.shell import substitutions
 from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.substitutions import taken_apart
 from whisper_tui.policy.view import agreed_steps
 from whisper_tui.supervisor.approvals import expand, judge
 from whisper_tui.supervisor.approvals.judge import judge_alone
@@ -74,6 +76,26 @@ def judged(
         "find src/* -name '*.py'",
         "d=src; cd $d && ls",
         "git log -n 3 -- {a,b}.py",
+        "echo $PATH $USER; ls ${PWD}; echo $?",
+        "wc -l < data.txt",
+        "sort < src/d.txt | uniq -c",
+        "if test -f data.txt; then cat data.txt; elif [ -d src ]; then ls src; else pwd; fi",
+        "if ! grep -q one data.txt; then echo none; fi",
+        'while IFS= read -r line; do echo "$line"; done < data.txt',
+        "find src -name '*.py' | while read f; do head -3 \"$f\"; done",
+        "until false; do ls *; done",
+        "(cd src && ls) | wc -l; { ls; pwd; } 2>/dev/null",
+        "! ls *.py",
+        'for f in *.py; do if [ -s "$f" ]; then wc -l < "$f"; fi; done',
+        "ls $(pwd)",
+        'echo "today is $(date)" `whoami`',
+        "cat $(git ls-files)",
+        'n=$(wc -l < data.txt); [ "$n" -gt 3 ] && echo "$n lines"',
+        'for f in src/*.py; do echo "$(basename $f)"; done',
+        "diff <(ls src) <(ls notes)",
+        "while read x; do echo $x; done < <(sort data.txt)",
+        'LC_ALL=C ls *.py; if [ -z "$CI" ]; then ls; fi',
+        "set -euo pipefail; ls *.py || exit 1",
     ],
 )
 def test_expansions_that_can_only_be_read_run_without_approval_and_in_the_sandbox(home: Path, text: str) -> None:
@@ -105,12 +127,17 @@ ASKED = {
         "cat ~/.ssh/id_rsa", "cat ~/.ssh/*", "cat $HOME/.ssh/id_rsa", "x=.ssh; cat ~/$x/id_rsa", "cat ../.ssh/*",
         "cat ~/.s{sh,h}/id_rsa", "cat ../*/id_rsa", "cat /proc/*/environ", "ls /proc/[0-9]*/fd",
         "x=/proc/self/environ; cat $x", "for x in ~/.ssh ~; do cat $x/id_rsa; done", "cat /ho*/*", "cat .en{v,x}",
+        "cat < ~/.ssh/id_rsa", "cat < ../.ssh/id_rsa", "while read x; do echo $x; done < ~/.ssh/id_rsa", "cat < .env",
+        "echo $(cat ~/.ssh/id_rsa)", "diff <(cat ~/.ssh/id_rsa) data.txt", "if cat ~/.ssh/id_rsa; then ls; fi",
+        "cat $(echo .env)",
     ),
     "the value of a variable is not certain": (
         "echo $a", "a=1; a=2; echo $a", "a=1 | cat; echo $a", "true || a=src; ls $a", "ls && a=src; ls $a",
-        "a=src & ls $a", "a=$b; ls $a", "a=$(ls); ls $a", "for a in x y; do ls; done; ls $a",
+        "a=src & ls $a", "a=$b; ls $a", "for a in x y; do ls; done; ls $a",
         "a=1; for a in x; do ls $a; done",
         "for i in 1 2; do a=1; echo $a; done", "a+=src; ls $a", "a[0]=src; ls $a", "ls $1 $# $@", "echo ${a:-x}",
+        "echo $SECRET_TOKEN", "echo $(echo $TOKEN); TOKEN=x", "echo $(echo $a)", "read -p x a; ls $a",
+        "echo $a; read a",
         "a=src ls $a", "a=src; ls ${a%c}", "a=src; ls ${#a}", "echo $a; a=1", "a=~; ls $a", "a=x:~; ls $a",
     ),
     "bash would split or expand a value": (
@@ -127,12 +154,17 @@ ASKED = {
         "echo {a,b", "echo a}", "ls !(a)", "ls [!a]*", "ls [[:alpha:]]*", "ls [a-", "ls *(x)", "echo $'*'",
         "echo $((1))",
         "for f in *; do ls; done &", "for f; do ls; done", "for ((;;)); do ls; done", "select f in *; do ls; done",
-        "if true; then ls *; fi", "while false; do ls *; done", "(ls *)", "{ ls *; }", "f() { ls *; }; f", "time ls *",
-        "! ls *", "case x in *) ls;; esac", "ls * &", "echo {~,x}", 'ls ~"/x"',
+        "f() { ls *; }; f", "time ls *", "! ! ls *", "if true; then ls *; fi &",
+        "case x in *) ls;; esac", "ls * &", "echo {~,x}", 'ls ~"/x"',
     ),
-    "it writes": ("ls * > out", "for f in *; do ls; done > out", "a=x; echo y > $a", "echo x > {a,b}", "echo x > *"),
+    "it writes": ("ls * > out", "for f in *; do ls; done > out", "a=x; echo y > $a", "echo x > {a,b}", "echo x > *",
+        "if true; then ls; fi > out", "{ ls; } > out", "(ls; rm a.py)", "if rm a.py; then ls; fi",
+        "while rm a.py; do ls; done",
+        "while read f; do rm $f; done < data.txt", "ls < data.txt > out", "echo $(rm a.py)", "diff <(rm a.py) data.txt",
+        "tee >(cat) < data.txt", "rm $(ls)", "ls `touch x`", "x=$(rm a.py); echo $x", "echo $(ls > out)",
+    ),
     "the directory is not certain": ("cd src && ls *.py", "cd src; cat *", 'for d in */; do cd "$d"; ls; done'),
-    "it is behind another program": ("timeout 5 ls *.py", "env ls *", "xargs ls *", "bash -c 'ls *'", "nice cat src/*"),
+    "it is behind another program": ("timeout 5 ls *.py", "env ls *", "bash -c 'ls *'", "nice cat src/*"),
 }  # fmt: skip
 
 
@@ -240,6 +272,15 @@ def test_readers_that_differ_expand_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(policy_view, "is_available", lambda: True)
     monkeypatch.setattr(policy_view, "second_steps", lambda _text: None)
     assert agreed_steps("ls *.py", read_script("ls *.py")) == ()
+
+
+def test_readers_that_differ_about_a_substitution_expand_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "ls $(pwd)"
+    assert taken_apart(text, read_script(text)) == ("ls ${WHISPER_TUI_SUBSTITUTED_0}", ("pwd",))
+    monkeypatch.setattr(substitutions, "is_available", lambda: True)
+    for spans in (None, [], [(3, 8)], [(3, 9), (4, 8)]):
+        monkeypatch.setattr(substitutions, "substitution_spans", lambda _text, spans=spans: spans)
+        assert taken_apart(text, read_script(text)) is None
 
 
 @pytest.mark.parametrize("text", ["ls ~", "ls $HOME/x", "stat ~/.ssh", "x=/home/me; ls $x", "ls /home/m{e,y}"])

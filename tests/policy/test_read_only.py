@@ -1,5 +1,7 @@
 """Read-only commands run without being asked, judged option by option."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.policy.build import FOUND, a_question
@@ -55,8 +57,13 @@ def test_read_only_commands_run_without_approval(text: str) -> None:
         "sort --compress-prog=x y",
         "rg --pre x y",
         "date 010203042024",
-        "env ls",
-        "A=1 ls",
+        "env rm x",
+        "env LD_PRELOAD=./x ls",
+        "LD_PRELOAD=./x ls",
+        "PAGER=./x git log",
+        "TZ=:/etc/x date",
+        "env -i git log",
+        "env -S 'rm x'",
         "./ls",
         "/tmp/ls",
         "cat .env",
@@ -74,7 +81,26 @@ def test_read_only_commands_run_without_approval(text: str) -> None:
         "unzip x.zip",
         "python3 -c 1",
         "sudo ls",
-        "xargs ls",
+        "xargs rm",
+        "xargs sort",
+        "xargs sed -n 1p",
+        "xargs sh -c ls",
+        "xargs -a list cat",
+        "xargs -I{} {} x",
+        "xargs -I{} awk '{}' x",
+        "find . -exec rm {} +",
+        "find . -exec sed -i s/a/b/ {} +",
+        "find . -exec sort -o {} x +",
+        "find . -execdir sort {} +",
+        "find . -exec {} x +",
+        "find . -exec cat {} + -delete",
+        "find . -exec cat {} \\; -exec rm {} \\;",
+        "find . -ok cat {} +",
+        "find . -name '*.pem' -exec cat {} +",
+        "find . -name '*.pem' | xargs cat",
+        "find . -exec cat",
+        "fd x -x rm",
+        "fd x -X sort",
         "bash -c 'ls $x'",
         "zsh -c ls",
     ],
@@ -138,6 +164,20 @@ def test_a_program_that_the_agent_could_have_put_there_is_not_on_the_list(progra
     )
     question = a_question(CommandSpec(command=Shell(text="ls"), cwd=CWD), resolved=found, session_root=CWD)
     assert evaluate(question, LOOKING, ()).kind == expected
+
+
+@pytest.mark.parametrize("text", ["ls | xargs wc", "find . -exec wc {} +", "fd x -x wc"])
+def test_no_program_of_the_workspace_gets_words_of_input(text: str) -> None:
+    programs = {"ls": "/bin/ls", "xargs": "/usr/bin/xargs", "find": "/usr/bin/find", "fd": "/usr/bin/fd"}
+
+    def verdict(wc: str) -> str:
+        commands = tuple(Meaning(words=(name,), program=path) for name, path in {**programs, "wc": wc}.items())
+        found = FOUND.model_copy(update={"cwd": CWD, "shell": "bash", "commands": commands})
+        question = a_question(CommandSpec(command=Shell(text=text), cwd=CWD), resolved=found, session_root=CWD)
+        return evaluate(question, LOOKING, ()).kind
+
+    assert verdict("/usr/bin/wc") == "allow"
+    assert verdict(f"{CWD}/bin/wc") == "ask"
 
 
 def test_unresolved_programs_are_not_trusted() -> None:
@@ -310,10 +350,34 @@ def test_reading_a_workspace_that_contains_a_home_is_asked(root: str) -> None:
         "jq --rawfile a x .",
         "jq --arg",
         "jq -n env",
-        "diff -r a b",
-        "grep -R x .",
-        "rg -L x",
-        "rg --follow x",
+        "gzip x",
+        "gunzip x.gz",
+        "xz -d x.xz",
+        "zstd --rm -c x",
+        "unzip -d out -t x.zip",
+        "sed -e p -e 'w out' x",
+        "sed -e '1e date' x",
+        "sed -n -e p -f script x",
+        "awk '{getline x < \"f\"}' y",
+        "awk '{\"date\" | getline}' y",
+        "awk '{getline < f}' y",
+        "git -c core.fsmonitor=./x status",
+        "git -c core.pager=./x log",
+        "git -c alias.st=!./x st",
+        "git -c color.ui=!x -c core.sshCommand=./x log",
+        "git format-patch HEAD~1",
+        "git symbolic-ref HEAD refs/heads/x",
+        "git config --local --get http.extraheader",
+        "git config --local user.name x",
+        "git config --get-all user.name x",
+        "git fsck --lost-found",
+        "set -f",
+        "set -- a",
+        "sh -c 'ls > f'",
+        "sh -c 'ls &>f'",
+        "sh -c 'rm x'",
+        "bash -ic ls",
+        "zsh -c ls",
         "fd -l x",
         "sort --files0-from=list",
         "wc --files0-from=list",
@@ -380,12 +444,77 @@ def test_commands_that_show_environments_or_cloud_secrets_are_asked(text: str) -
         "tput cols",
         "diff -u a b",
         "diff -r --no-dereference a b",
+        "ls | xargs wc -l",
+        "git ls-files -z | xargs -0 grep -n TODO",
+        "xargs -I{} basename {}",
+        "xargs -n 1 -P 4 head -3",
+        "find . -name '*.py' -exec grep -n x {} +",
+        "find src -exec sed -n 1p {} \\;",
+        "find . -execdir cat {} \\;",
+        "fd x -x wc -l",
+        "gzip -dc x.gz | head",
+        "gunzip -c x.gz",
+        "xz -l x.xz",
+        "unzip -t x.zip",
+        "sed -n -e 1p -e '$p' x",
+        "sed --expression=s/a/b/ x",
+        "awk '/x/{getline; print}' y",
+        "git -c color.ui=never status",
+        "git -c core.pager=cat log",
+        "git tag -n",
+        "git branch --remote",
+        "git format-patch --stdout HEAD~1",
+        "git config --local --get user.name",
+        "git config --get-all remote.origin.url",
+        "git symbolic-ref HEAD",
+        "A=1 ls",
+        "LC_ALL=C sort x",
+        "TZ=Europe/Oslo date",
+        "GIT_PAGER=cat git log",
+        "env A=1 ls",
+        "env -u A ls",
+        "sh -c 'ls -la | head'",
+        "bash -xc 'ls; pwd'",
+        "set -eu; ls",
         "tar tzf x.tgz",
         "pip list",
     ],
 )
 def test_the_rest_of_the_list_is_allowed(text: str) -> None:
     assert kind(text) == "allow"
+
+
+@pytest.mark.parametrize(
+    "text", ["diff -r a b", "grep -R x .", "grep --dereference-recursive x .", "rgrep x .", "rg -L x", "rg --follow x"]
+)
+def test_what_follows_links_runs_in_the_sandbox_alone(text: str) -> None:
+    spec = CommandSpec(command=Shell(text=text), cwd=CWD)
+    resolved = FOUND.model_copy(update={"cwd": CWD, "shell": "bash"})
+    verdict = evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ())
+    assert verdict.kind == "allow"
+    assert verdict.sandbox is not None
+    question = replace(a_question(spec, resolved=resolved, session_root=CWD), sandbox_problem="the kernel has none")
+    assert evaluate(question, LOOKING, ()).kind == "ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cd /opt/x && ls", "allow"),
+        ("cd /opt/x && cat y", "allow"),
+        ("cd /home/other && cat y", "ask"),
+        ("cd /home/other && ls | xargs cat", "ask"),
+        ("cd / && cat y", "ask"),
+        ("cd /var/lib && grep -r x .", "ask"),
+        ("cd /var/lib && find . -exec cat {} +", "ask"),
+        ("cd /opt/../root && cat y", "ask"),
+        ("find /etc -exec cat {} +", "ask"),
+        ("find /home -exec cat {} +", "ask"),
+        ("find /usr/share -name x -exec cat {} +", "allow"),
+    ],
+)
+def test_what_reads_elsewhere_is_judged_by_its_directory(text: str, expected: str) -> None:
+    assert kind(text) == expected
 
 
 def test_the_shells_code_in_a_word_is_seen_although_quotes_break_it_up_in_the_text() -> None:

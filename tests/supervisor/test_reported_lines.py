@@ -178,7 +178,7 @@ ASKED = (
     "[[ -f README.md",
     'grep "$x" f',
     'grep "$1" f',
-    'grep "$(id)" f',
+    'grep "$(touch id)" f',
     'grep "a$`id`" f',
     'grep "$[1]" f',
     "for f in src/*.py; do rm $f; done",

@@ -1,7 +1,7 @@
 """The verdict on a call, from the rules and the standing approvals, without touching anything."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from whisper_tui.model.call import CarriedOut, Shell
@@ -16,6 +16,7 @@ from whisper_tui.model.verdict import (
     NO_SUBSTITUTION,
     PROJECT_PREFIX,
     STRICT,
+    Meaning,
     PreviewCondition,
     Risk,
     UndoPlan,
@@ -24,7 +25,12 @@ from whisper_tui.model.verdict import (
 )
 from whisper_tui.policy.can_be_held_back import ACT_OUTSIDE, NAME_FILES, not_held_back
 from whisper_tui.policy.commands.argv import parse_git
-from whisper_tui.policy.commands.read_only_list import SYSTEM_DIRECTORIES, harmless_with_any, only_reads
+from whisper_tui.policy.commands.read_only_list import (
+    SYSTEM_DIRECTORIES,
+    harmless_with_any,
+    only_reads,
+    tests_one_thing,
+)
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_own_variable
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
@@ -49,10 +55,8 @@ from whisper_tui.policy.rules.matching import (
     reaches,
 )
 from whisper_tui.policy.rules.rule import MOST_DELETED, Effect, Rule, Rules, UndoneBy
-from whisper_tui.policy.shell.static_expansion import expanded_commands
 from whisper_tui.policy.shell.strict_reader import NotPlain
-from whisper_tui.policy.shell.syntax import ShellStep
-from whisper_tui.policy.view import CommandView, Question, view
+from whisper_tui.policy.view import CommandView, Question, all_commands, view
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
 """Tools whose contract forbids command and process substitution."""
@@ -75,16 +79,19 @@ def evaluate(question: Question, rules: Rules, memory: Iterable[Grant]) -> Verdi
     if question.tool in REFUSES_SUBSTITUTION and not question.own_shell and seen.expands:
         reason = f"{question.tool} takes no command or process substitution: $(…), `…`, <(…), >(…)"
         return Verdict(kind="refuse", reason=reason, rule=NO_SUBSTITUTION, risks=risks)
-    asked = asked_anyway(question, rules, concerns, "command", risks)
+    # what no rule denies or asks about and only reads, whatever its substitutions print
+    reading = _read_only_with_expansions(question, literal, seen, rules, risks)
+    settled = risks if reading is None else tuple(risk for risk in risks if risk.id != "substitution")
+    asked = asked_anyway(question, rules, concerns, "command", settled)
     if asked is not None:
+        asked = asked.model_copy(update={"risks": risks})
         conditions = _conditions(question, rules, concerns, seen) if asked.rule is not None else ()
         if conditions:
             return asked.model_copy(update={"preview": "always", "allow_if_preview": conditions})
         return asked if asked.rule is not None else _by_effects(question, rules, seen, asked)
     held = tuple(grant for grant in memory if grant_holds(grant, question.session_id, question.now))
     allowed = _allowed(question, rules, seen, held, risks)
-    if allowed is None and literal is not None and not _mentioned(question, rules, seen):
-        allowed = _read_only_with_expansions(literal, seen.steps, rules, risks)
+    allowed = allowed or (reading and reading.model_copy(update={"risks": settled}))
     if allowed is not None:
         allowed = _unless_sandbox_fails(allowed, question)
         return allowed if allowed.kind != "ask" else _by_effects(question, rules, seen, allowed)
@@ -261,10 +268,12 @@ def _offered(
 def _in_literal_words(question: Question, seen: CommandView) -> Question | None:
     """Return the question with the words that its expansions lead to, or None if it has none that are certain."""
     command, text = question.spec.command, question.resolved.literal
-    if text is None or seen.plain is not None or not isinstance(command, Shell):
+    if text is None or not seen.steps or not isinstance(command, Shell):
         return None
     spec = question.spec.model_copy(update={"command": command.model_copy(update={"text": text})})
-    resolved = question.resolved.model_copy(update={"places": question.resolved.literal_places})
+    # the `cat` that stands for a redirection is no program: the shell opens the file
+    known = (*question.resolved.commands, Meaning(words=("cat",))) if question.resolved.commands else ()
+    resolved = question.resolved.model_copy(update={"places": question.resolved.literal_places, "commands": known})
     return replace(question, spec=spec, resolved=resolved)
 
 
@@ -273,17 +282,22 @@ def _reaches_literal(rule: Rule, literal: Question | None) -> bool:
 
 
 def _read_only_with_expansions(
-    literal: Question, steps: Sequence[ShellStep], rules: Rules, risks: tuple[Risk, ...]
+    question: Question, literal: Question | None, whole: CommandView, rules: Rules, risks: tuple[Risk, ...]
 ) -> Verdict | None:
     """Return the permission of the read-only list for words that expansions lead to, or None (decision 29).
 
     Files may change until bash looks them up, so this always needs the sandbox, whatever the program.
     """
+    if literal is None or _mentioned(question, rules, whole):
+        return None
+    # it is run with the `PATH` that it names, and must find the same programs as without
+    if "PATH" in question.resolved.variables and _from_workspace(question, whole) | _not_of_system(question):
+        return None
     seen = view(literal.spec.command)
     # an agent's own shell has no sandbox, and settings that nobody knows; nor is there a sandbox at a place
     if literal.by_agent or literal.spec.place or seen.plain is None or _doubt(literal, risks_of(literal)):
         return None
-    if not _harmless_whatever_matches(steps):
+    if not _harmless_whatever_matches(whole):
         return None
     cwd = literal.resolved.cwd or literal.spec.cwd
     # it would fail, and be asked the second time
@@ -295,15 +309,19 @@ def _read_only_with_expansions(
     return found and found.model_copy(update={"sandbox": Sandbox()})
 
 
-def _harmless_whatever_matches(steps: Sequence[ShellStep]) -> bool:
+def _harmless_whatever_matches(seen: CommandView) -> bool:
     """True if no file name that may appear or go can do harm where the text has a pattern."""
     try:
         # the directory for which `~` stands makes no difference to that, nor does the file that a pattern finds
-        commands = expanded_commands(steps, "/", lambda _: ("x",))
+        commands = all_commands(seen, "/", lambda _: ("x",))
     except NotPlain:
         return False
     return all(
-        harmless_with_any([word.text for word in command], [word.beginning for word in command]) for command in commands
+        harmless_with_any([word.text for word in command], [word.beginning for word in command])
+        or tests_one_thing(
+            [word.text if word.beginning is None else None for word in command if word.is_one], len(command)
+        )
+        for command in commands
     )
 
 

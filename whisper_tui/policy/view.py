@@ -13,7 +13,9 @@ from whisper_tui.policy.commands.unwrap import MOST, InnerCommand, inner_command
 from whisper_tui.policy.risks.command_dangers import dangers_of_command, runs_while_expanding
 from whisper_tui.policy.shell.bash_reader import read_script, steps_of
 from whisper_tui.policy.shell.passed_text import PassedText, passed_texts, written_out
+from whisper_tui.policy.shell.static_expansion import ExpandedWord, FilesOf, expanded_commands, variables_of
 from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain, read_steps
+from whisper_tui.policy.shell.substitutions import taken_apart
 from whisper_tui.policy.shell.syntax import Script, ShellStep
 from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading, second_steps, substitutes_just
 
@@ -81,7 +83,9 @@ class CommandView:
     passes_text: bool = False
     """True if its substitutions do nothing but pass the text of a here-document, and `plain` has that text."""
     steps: tuple[ShellStep, ...] = ()
-    """Its commands, assignments and loops, if `plain` is None and all readers agree on words with expansions."""
+    """Its commands, assignments and loops, if all readers agree on them, and `plain` is None or files are read."""
+    inside: tuple[tuple[ShellStep, ...], ...] = ()
+    """The steps of each of its substitutions. Empty: it has none, or they are not certain."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -162,7 +166,8 @@ def _view_of_text(command: Shell) -> CommandView:
     # zsh, fish and others split and expand words differently, and nobody has compared our readers with them
     if plain is not None and name not in {"bash", "sh"}:
         plain, doubt = None, f"{name} has a syntax of its own, which is not supported"
-    steps = agreed_steps(text, script) if plain is None and name == "bash" else ()
+    reads = any(redirection.operator == "<" for command in plain or () for redirection in command.redirections)
+    steps, inside = _steps_of(text, script) if name == "bash" and (plain is None or reads) else ((), ())
     return CommandView(
         text=text,
         plain=plain,
@@ -170,6 +175,7 @@ def _view_of_text(command: Shell) -> CommandView:
         commands=commands,
         scripts=scripts,
         steps=steps,
+        inside=inside,
         passes_text=bool(passed) and plain is not None,
         expands=runs_while_expanding(text, scripts, commands),
         problem=next((found.problem for found in scripts if found.problem), None) or _too_many(commands),
@@ -234,6 +240,28 @@ def agreed_steps(text: str, script: Script) -> tuple[ShellStep, ...]:
     if script.problem or steps_of(script) != steps or (is_available() and second_steps(text) != steps):
         return ()
     return steps
+
+
+def _steps_of(text: str, script: Script) -> tuple[tuple[ShellStep, ...], tuple[tuple[ShellStep, ...], ...]]:
+    """Return the steps of a text with expansions, and those of each of its substitutions; none without certainty."""
+    if not script.substitutions:
+        return agreed_steps(text, script), ()
+    apart = taken_apart(text, script)
+    if apart is None:
+        return (), ()
+    steps = agreed_steps(apart.text, read_script(apart.text))
+    inside = tuple(agreed_steps(each, read_script(each)) for each in apart.inside)
+    return (steps, inside) if steps and all(inside) else ((), ())
+
+
+def all_commands(seen: CommandView, home: str, files: FilesOf) -> tuple[tuple[ExpandedWord, ...], ...]:
+    """Return all commands of a text in literal words, those of its substitutions behind the others.
+
+    There, every directory in which a substitution may run is known. Raises `NotPlain`.
+    """
+    set_outside = variables_of(seen.steps) if seen.inside else frozenset()
+    inside = (expanded_commands(steps, home, files, unknown=set_outside) for steps in seen.inside)
+    return (*expanded_commands(seen.steps, home, files), *(command for commands in inside for command in commands))
 
 
 def _untimed(seen: tuple[str, ...], expected: tuple[str, ...]) -> tuple[str, ...]:

@@ -375,6 +375,7 @@ FORMS_OF_AGENTS = (
 )
 
 EXPANSIONS = "tests/policy/test_expansions.py::"
+READ_ONLY_TESTS = "tests/policy/test_read_only.py::"
 ASKED_EXPANSIONS = (EXPANSIONS + "test_expansions_that_could_do_more_are_asked",)
 
 EXPANDED = (
@@ -395,7 +396,7 @@ EXPANDED = (
     Mutation(
         "expansions: names that may appear",
         "whisper_tui.policy.evaluate._read_only_with_expansions",
-        "_harmless_whatever_matches(steps)",
+        "_harmless_whatever_matches(whole)",
         "True",
         ASKED_EXPANSIONS,
     ),
@@ -409,7 +410,7 @@ EXPANDED = (
     Mutation(
         "expansions: more than one name",
         "whisper_tui.policy.commands.read_only_list.harmless_with_any",
-        "(1, 2, 5)",
+        "(0, 1, 2, 5)",
         "(1,)",
         ASKED_EXPANSIONS,
     ),
@@ -451,8 +452,8 @@ EXPANDED = (
     Mutation(
         "expansions: links",
         "whisper_tui.policy.evaluate._in_literal_words",
-        '{"places": question.resolved.literal_places}',
-        "{}",
+        '{"places": question.resolved.literal_places, "commands": known}',
+        '{"commands": known}',
         (EXPANSIONS + "test_file_names_that_are_there_are_judged_like_words",),
     ),
     Mutation(
@@ -479,9 +480,72 @@ EXPANDED = (
     Mutation(
         "expansions: a variable that may not be set",
         "whisper_tui.policy.shell.strict_reader._PlainReader.steps",
-        'found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE)',
+        'found and found[-1].kind == "set" and (not (before in _SURELY_AFTER and operator in _SURELY_BEFORE))',
         "False",
         ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: files that redirections write",
+        "whisper_tui.policy.shell.strict_reader._inputs_of",
+        "any(redirection.opens_file for redirection in made.redirections)",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: files that redirections read",
+        "whisper_tui.policy.shell.static_expansion._Expansion.run",
+        'self.commands.append((ExpandedWord("cat"), *self._all(step.words, known)))',
+        "pass",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: what substitutions run",
+        "whisper_tui.policy.view.all_commands",
+        "(*expanded_commands(seen.steps, home, files), *(command for commands in inside for command in commands))",
+        "expanded_commands(seen.steps, home, files)",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: what substitutions print",
+        "whisper_tui.policy.shell.static_expansion",
+        'UNKNOWN = ExpandedWord("…", "")',
+        'UNKNOWN = ExpandedWord("…")',
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: variables that may be secret",
+        "whisper_tui.policy.shell.static_expansion._Expansion._value",
+        "name in _TELLS_NO_SECRET",
+        "True",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: the readers agree about substitutions",
+        "whisper_tui.policy.shell.substitutions.taken_apart",
+        "substitution_spans(text) != spans",
+        "False",
+        (EXPANSIONS + "test_readers_that_differ_about_a_substitution_expand_nothing",),
+    ),
+    Mutation(
+        "words of input: they may be options",
+        "whisper_tui.policy.commands.read_only_list._starts_only_readers",
+        "harmless_with_any(given.argv, given.beginnings)",
+        "True",
+        (READ_ONLY_TESTS + "test_commands_that_could_do_more_are_asked",),
+    ),
+    Mutation(
+        "words of input: the program comes from the workspace",
+        "whisper_tui.policy.rules.matching.Permissions._listed",
+        "not self.unsure.isdisjoint(programs)",
+        "command.argv[0] in self.unsure",
+        (READ_ONLY_TESTS + "test_no_program_of_the_workspace_gets_words_of_input",),
+    ),
+    Mutation(
+        "what follows links runs in the sandbox",
+        "whisper_tui.policy.commands.read_only_list.needs_no_sandbox",
+        'name == "grep" and any(re.match(r"-[A-Za-z]*R|--d", word) for word in argv[1:])',
+        "False",
+        (READ_ONLY_TESTS + "test_what_follows_links_runs_in_the_sandbox_alone",),
     ),
     Mutation(
         "expansions: a pattern in another directory",

@@ -188,6 +188,62 @@ async def test_expansions_that_are_certain_run_unasked_in_the_sandbox(place: Pla
     assert "==> data.json <==" in said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls | xargs wc -c",
+        "find . -name '*.json' -print0 | xargs -0 -I{} head -n 1 {}",
+        "find . -type f -exec grep -c a {} +",
+        "wc -l < data.json",
+        "if test -f data.json; then cat data.json; else pwd; fi",
+        'while IFS= read -r line; do echo "[$line]"; done < data.json',
+        'ls | while read f; do wc -l < "$f"; done',
+        "diff <(cat data.json) <(echo x); comm -12 <(ls) <(ls)",
+        'echo "$(cat data.json)" `ls`',
+        'n=$(wc -l < data.json); [ "$n" -eq 1 ] && echo "$n line"',
+        "(cd sub && ls; pwd) | sort; { ls; echo $?; }",
+        "env A=1 ls -1; sh -c 'ls | head -2'; LC_ALL=C sort data.json",
+        "gzip -c data.json | gzip -dc; sed -e s/a/b/ -e s/1/2/ data.json",
+        "grep -Rn a . | sort",
+        "echo $PATH $VIRTUAL_ENV $PWD",
+    ],
+)
+async def test_what_runs_unasked_prints_what_bash_prints(place: Place, text: str) -> None:
+    (place.workspace / "sub").mkdir()
+    (place.workspace / "sub" / "more.json").write_text("a\n")
+    environment = {"PATH": "/usr/bin:/bin:/opt/made-up", "VIRTUAL_ENV": "/opt/venv", "LC_ALL": "C"}
+    await place.open(Rules(read_only=True), **environment)
+    plain = subprocess.run(
+        ["bash", "-c", text], cwd=place.workspace, env=environment, capture_output=True, check=False, text=True
+    )
+    record = await place.unasked(text)
+    assert record.sandbox == Sandbox(kind="read-only")
+    assert record.blocked is None
+    assert (await place.harness.output(record.id, "out")).decode() == plain.stdout
+    assert (await place.harness.output(record.id, "err")).decode() == plain.stderr
+    assert plain.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xargs cat < list",
+        "cat $(cat list)",
+        'while read f; do cat "$f"; done < list',
+        "cat list | xargs -I{} head {}",
+        "grep -R PRIVATE .",
+        "find . -exec cat {} +",
+    ],
+)
+async def test_names_that_are_known_too_late_show_nothing(place: Place, text: str) -> None:
+    secret = place.home / ".ssh" / "id_rsa"
+    (place.workspace / "list").write_text(f"{secret}\n")
+    (place.workspace / "link").symlink_to(secret)
+    before = place.tree()
+    assert b"PRIVATE" not in await place.said(await place.unasked(text))
+    assert place.tree() == before
+
+
 async def test_a_link_that_appears_behind_a_pattern_after_the_judgement_shows_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

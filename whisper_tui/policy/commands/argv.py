@@ -241,6 +241,16 @@ def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
     return GitCommand(tuple(found), min(at, len(argv)))
 
 
+HARMLESS_SETTING = re.compile(
+    r"(?:color|advice|column|log|blame|status|grep|tag|branch|versionsort|i18n)\.[A-Za-z.-]+=[\w:/%., -]*"
+    r"|diff\.(?:renames|context|algorithm|noprefix|mnemonicprefix|interhunkcontext|colormoved|renamelimit)=[\w-]*"
+    r"|core\.(?:quotepath|abbrev|preloadindex|ignorecase|precomposeunicode|autocrlf|eol)=\w*"
+    r"|core\.pager=(?:cat)?|user\.(?:name|email)=[^\n]*",
+    re.IGNORECASE,
+)
+"""Settings, as `git -c` takes them, that only change what git prints or records."""
+
+
 def without_directory(argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return a git command line without the options `-C DIR` at its beginning, and any other as it is."""
     while argv[:2] == ("git", "-C") and len(argv) > 3:

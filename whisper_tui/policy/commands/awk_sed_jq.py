@@ -14,7 +14,7 @@ _AWK_FUNCTIONS = frozenset(
     "strftime systime mktime asort asorti strtonum and or xor lshift rshift compl patsplit typeof isarray".split()
 )
 _ACTING = frozenset(
-    "system getline close fflush extension stopme adump ENVIRON ARGV ARGC ARGIND PROCINFO SYMTAB FUNCTAB include load "
+    "system close fflush extension stopme adump ENVIRON ARGV ARGC ARGIND PROCINFO SYMTAB FUNCTAB include load "
     "namespace BEGINFILE ENDFILE".split()
 )
 """Words that run, write or open something, or access the environment or file names."""
@@ -52,7 +52,19 @@ def awk_has_effects(script: str) -> bool:
         tokens = list(_tokens(script))
     except _Unreadable:
         return True
-    return any(token.text in _ACTING for token in tokens if token.kind == "name") or _calls(tokens) or _writes(tokens)
+    acts = any(token.text in _ACTING for token in tokens if token.kind == "name")
+    return acts or _calls(tokens) or _writes(tokens) or _opens(tokens)
+
+
+def _opens(tokens: list[_Token]) -> bool:
+    """True if `getline` may read anything but the next line of the input: `getline < "file"`, `"cmd" | getline`."""
+    ended = [*tokens, _Token("line", "\n"), _Token("line", "\n")]
+    for at, token in enumerate(tokens):
+        if token.kind == "name" and token.text == "getline":
+            behind = at + 2 if ended[at + 1].kind == "name" and ended[at + 1].text not in _STATEMENTS else at + 1
+            if not (ended[behind].kind == "line" or ended[behind].text in {";", "}"}):
+                return True
+    return False
 
 
 def _tokens(script: str) -> Iterator[_Token]:

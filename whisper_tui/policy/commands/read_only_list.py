@@ -9,6 +9,7 @@ from typing import NamedTuple
 from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, parse_arguments, read_table
 from whisper_tui.policy.commands.read_only_programs import SPECIAL, VERSIONS, git_forms, git_only_reads
 from whisper_tui.policy.commands.text_tools import named_words, text_tools
+from whisper_tui.policy.commands.words_of_input import GivenWords, starter
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 
 # Programs that describe the machine, its processes and its packages, with the options that only change the output. A
@@ -33,6 +34,7 @@ cal ncal | 137mjybSswMehn:A:B: | one three monday sunday julian year
 which | as | all skip-alias skip-dot skip-tilde show-dot show-tilde tty-only
 whereis | bmsluBMS
 type | afptP
+exit break continue return | | | most=1
 help | dms
 locale | ackv | all-locales category-name keyword-name
 getconf | av:
@@ -145,6 +147,7 @@ _HELPERS = {
     "gzcat": ("sh", "gzip"),
     "egrep": ("sh", "grep"),
     "fgrep": ("sh", "grep"),
+    "rgrep": ("sh", "grep"),
     "tar": ("gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"),
     "which": ("sh",),
     "shasum": ("perl",),
@@ -221,6 +224,9 @@ _LOOK_UP = frozenset({"[", "command", "test", "type"})
 def needs_no_sandbox(argv: Sequence[str]) -> bool:
     """True if the program of an allowed command is harmless with any arguments (decision 7)."""
     directory, _, name = argv[0].rpartition("/")
+    # what follows links wherever they lead is held by the sandbox alone
+    if name == "grep" and any(re.match(r"-[A-Za-z]*R|--d", word) for word in argv[1:]):
+        return False
     return argv[0] in _LOOK_UP or (name in _NEED_NO_SANDBOX and directory in _PLAIN_DIRECTORIES)
 
 
@@ -245,8 +251,26 @@ def harmless_with_any(argv: Sequence[str], beginnings: Sequence[str | None]) -> 
     return all(
         only_reads(_with_names(argv, beginnings, mischief, times), git_is_neutral=False)
         for mischief in _MISCHIEF
-        for times in (1, 2, 5)
+        for times in (0, 1, 2, 5)
     )
+
+
+_ONE_OPERAND = frozenset("-z -n -e -f -d -r -w -x -s -L -h".split())
+_TWO_OPERANDS = frozenset("= == != -eq -ne -lt -le -gt -ge -nt -ot -ef".split())
+
+
+def tests_one_thing(words: Sequence[str | None], number: int) -> bool:
+    """True for `[ -n "$x" ]` and `[ "$x" = y ]`: whatever the unknown words are, which are None, nothing runs.
+
+    With more words, the value of one could be read as an operator, and bash evaluates the operand of `-v`. `number`: of
+    all words; if these are fewer, some stand for any number of words.
+    """
+    if len(words) != number or words[0] not in {"[", "test"} or (words[0] == "[") != (words[-1] == "]"):
+        return False
+    inside = list(words[1:-1] if words[0] == "[" else words[1:])
+    if inside[:1] == ["!"]:
+        del inside[0]
+    return (len(inside) == 2 and inside[0] in _ONE_OPERAND) or (len(inside) == 3 and inside[1] in _TWO_OPERANDS)
 
 
 def _with_names(argv: Sequence[str], beginnings: Sequence[str | None], end: str, times: int) -> list[str]:
@@ -317,12 +341,25 @@ def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
         return True
     if name in _READS_ARGUMENTS_FROM_FILES and any(word.startswith("@") for word in words):
         return False
+    if (started := starter(argv)) is not None:
+        return _starts_only_readers(name, started.own, started.commands)
     if (special := SPECIAL.get(name)) is not None:
         return special(list(words))
     allowed = _forms().get(name)
     if allowed is not None and parse_arguments(words, allowed) is not None:
         return True
     return any(_matches(words, entry) for entry in _subcommands().get(name, ()))
+
+
+def _starts_only_readers(name: str, own: Sequence[str], commands: Iterable[GivenWords]) -> bool:
+    """True if a program only reads, and so does all that it runs, with whatever words it gives to that."""
+    # `find . -name '*.pem' -exec cat {} +` names what it reads by patterns
+    if any(names_secret(re.sub(r"[*?]", "x", word)) for word in own):
+        return False
+    return (name == "xargs" or only_reads(own, git_is_neutral=False)) and all(
+        only_reads(given.argv, git_is_neutral=False) and harmless_with_any(given.argv, given.beginnings)
+        for given in commands
+    )
 
 
 def _program(word: str) -> str | None:

@@ -4,14 +4,21 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options, following_value, parse_arguments
+from whisper_tui.policy.commands.argv import (
+    HARMLESS_SETTING,
+    AllowedOptions,
+    allowed_options,
+    following_value,
+    parse_arguments,
+)
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
 
-_FIND_TESTS = frozenset(
+FIND_TESTS = frozenset(
     "-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename "
     "-links -lname -mmin -mtime -name -newer -path -perm -regex -samefile -size -type -uid -used -user -wholename "
     "-xtype -context -maxdepth -mindepth -regextype -printf".split()
 )
+"""The tests and actions of find that take a value, and only look at files or print."""
 _FIND_FLAGS = frozenset(
     "-empty -executable -false -nogroup -nouser -readable -true -writable -daystart -depth -d -follow -ignore_readdir_race "
     "-mount -noignore_readdir_race -noleaf -nowarn -warn -xdev -print -print0 -ls -prune -quit -a -and -o -or -not ! ( ) , "
@@ -24,7 +31,7 @@ def find(words: Sequence[str]) -> bool:
     at = 0
     while at < len(words):
         word = words[at]
-        if word in _FIND_TESTS or re.fullmatch(r"-newer[aBcmt][aBcmt]", word):
+        if word in FIND_TESTS or re.fullmatch(r"-newer[aBcmt][aBcmt]", word):
             at += 2
         elif word in _FIND_FLAGS or not word.startswith("-") or re.fullmatch(r"-O[0-3]", word):
             at += 1
@@ -45,14 +52,20 @@ def fd(words: Sequence[str]) -> bool:
     return parse_arguments(words, allowed) is not None
 
 
-SED = allowed_options("nErszul:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox")
-"""The options of sed that only change how its script is read or its output."""
+SED = allowed_options(
+    "nErszul:e:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox expression="
+)
+"""The options of sed that only change how its script is read or its output, or that hold a part of it."""
 
 
 def sed(words: Sequence[str]) -> bool:
     """True if every command of the script only changes the printed text."""
     given = parse_arguments(words, SED)
-    return given is not None and bool(given.operands) and not sed_has_effects(given.operands[0])
+    if given is None:
+        return False
+    parts = [value for name, value in given.options if name in {"-e", "--expression"}] or list(given.operands[:1])
+    # sed joins the parts of its script by line ends
+    return bool(parts) and None not in parts and not sed_has_effects("\n".join(part or "" for part in parts))
 
 
 # no long options: one awk takes such a word for an option and its value, another takes it for the program
@@ -98,6 +111,13 @@ def bracket(words: Sequence[str]) -> bool:
     return words[-1:] == ["]"] and test(words[:-1])
 
 
+def options_of_shell(words: Sequence[str]) -> bool:
+    """True if `set` makes its shell stop at failures, or show what it runs."""
+    return bool(words) and all(
+        re.fullmatch(r"[-+][eux]+|-[eux]*o|pipefail|errexit|nounset|xtrace", word) for word in words
+    )
+
+
 def command(words: Sequence[str]) -> bool:
     """True if `command` only says where it would find programs."""
     return words[:1] in (["-v"], ["-V"]) and not any(word.startswith("-") for word in words[1:])
@@ -141,10 +161,8 @@ def tput(words: Sequence[str]) -> bool:
 
 
 def diff(words: Sequence[str]) -> bool:
-    """True unless diff would follow links in directory trees."""
-    given = parse_arguments(words, _DIFF)
-    names = [name for name, _ in given.options] if given else []
-    return given is not None and ("--no-dereference" in names or not {"-r", "--recursive"} & set(names))
+    """True for options that only change the comparison; the sandbox holds links in directory trees."""
+    return parse_arguments(words, _DIFF) is not None
 
 
 _DIFF = allowed_options(
@@ -172,6 +190,19 @@ def sysctl(words: Sequence[str]) -> bool:
     return given is not None and not any("=" in operand for operand in given.operands)
 
 
+_COMPRESSORS = allowed_options(
+    "cdfklnNqrtv123456789T:",
+    "stdout to-stdout decompress uncompress force keep list no-name name quiet test verbose threads= robot",
+)
+
+
+def compressor(words: Sequence[str]) -> bool:
+    """True if a program that packs or unpacks files prints or tests instead."""
+    given = parse_arguments(words, _COMPRESSORS)
+    prints = {"-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test"}
+    return given is not None and any(name in prints for name, _ in given.options)
+
+
 def tar(words: Sequence[str]) -> bool:
     """True if tar lists an archive of this machine."""
     if words and not words[0].startswith("-"):
@@ -179,7 +210,10 @@ def tar(words: Sequence[str]) -> bool:
             return False  # in a first word without a dash, what follows the `f` is no value of it
         words = ["-" + words[0], *words[1:]]
     given = parse_arguments(
-        words, allowed_options("tvzjJaf:", "list verbose gzip bzip2 xz zstd auto-compress file= exclude= wildcards")
+        words,
+        allowed_options(
+            "tvzjJaf:C:", "list verbose gzip bzip2 xz zstd auto-compress file= directory= exclude= wildcards"
+        ),
     )
     # tar fetches an archive with a colon in its name from another machine, by rsh
     if given is None or any(":" in (value or "").partition("/")[0] for _, value in given.options):
@@ -290,11 +324,13 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "test": test,
     "[": bracket,
     "command": command,
+    "set": options_of_shell,
     "ps": ps,
     "tput": tput,
     "diff": diff,
     "sysctl": sysctl,
     "tar": tar,
+    **dict.fromkeys("gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd".split(), compressor),
     "ip": ip,
     "openssl": openssl,
     "aws": aws,
@@ -353,9 +389,9 @@ _GIT: dict[str, AllowedOptions] = {
                  "no-color break heading show-function context= after-context= before-context= function-context and or not "
                  "all-match quiet cached untracked no-index no-exclude-standard exclude-standard max-depth= "
                  "only-matching max-count= threads= null no-recursive recursive", "numbers"),
-    "branch": allowed_options("alrvqi", "list all remotes verbose show-current contains? no-contains? merged? no-merged? sort= points-at= format= "
+    "branch": allowed_options("alrvqi", "list all remotes remote verbose show-current contains? no-contains? merged? no-merged? sort= points-at= format= "
                    "column? no-column color? no-color abbrev? no-abbrev ignore-case", "most=0"),
-    "tag": allowed_options("ln:i", "list contains? no-contains? merged? no-merged? sort= points-at= format= column? color? ignore-case", "most=0"),
+    "tag": allowed_options("ln?i", "list contains? no-contains? merged? no-merged? sort= points-at= format= column? color? ignore-case", "most=0"),
     "remote": allowed_options("v", "verbose", "most=0"),
     "count-objects": allowed_options("vH", "verbose human-readable"),
     "cat-file": allowed_options("tpse", "batch-check? follow-symlinks"),
@@ -372,7 +408,13 @@ _GIT: dict[str, AllowedOptions] = {
     "whatchanged": allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
     "cherry": allowed_options("v", "abbrev?"),
     "version": allowed_options("", "build-options"),
-    "fsck": allowed_options("", "no-dangling connectivity-only no-progress"),
+    "fsck": allowed_options("v", "no-dangling dangling connectivity-only no-progress progress full no-full strict unreachable "
+                 "no-reflogs root tags cache verbose name-objects"),
+    "format-patch": allowed_options("pknNsv:", "stdout root no-signature subject-prefix= no-numbered numbered stat? no-stat", "numbers"),
+    "check-mailmap": allowed_options("", "stdin"),
+    "check-ref-format": allowed_options("", "branch normalize allow-onelevel no-allow-onelevel refspec-pattern"),
+    "verify-pack": allowed_options("vs", "verbose stat-only"),
+    "symbolic-ref": allowed_options("q", "short quiet", "most=1"),
     "range-diff": allowed_options("s", "no-color color? creation-factor= no-dual-color"),
 }  # fmt: skip
 
@@ -395,6 +437,11 @@ def _two_words() -> dict[tuple[str, str], AllowedOptions]:
 
 _LOCAL_SETTING = re.compile(r"(?:remote|branch)\.[^\n]+\.[A-Za-z]+|core\.bare|core\.ignorecase|core\.filemode")
 """Settings that only a repository has, and that usually hold no secret: unasked git runs without global settings."""
+
+_SETTING_OF_REPOSITORY = re.compile(
+    r"(?:user|core|init|pull|push|fetch|merge|rebase|color|diff|log|branch|remote|extensions|submodule)\.[^\n]+"
+)
+"""Settings that usually hold no secret, where the configuration of the repository alone is asked for."""
 
 _ASKS_GPG = re.compile(r"%[-+ ]?G")
 """Placeholders of a format that show a signature, its grade or its key."""
@@ -419,11 +466,19 @@ def reads_submodules(argv: Sequence[str]) -> bool:
     return not into.isdisjoint(argv)
 
 
+_GIT_FIRST = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
+"""Options before a subcommand that change nothing."""
+
+
+def _sets_nothing(value: Sequence[str]) -> bool:
+    return bool(value) and HARMLESS_SETTING.fullmatch(value[0]) is not None
+
+
 def git_only_reads(words: Sequence[str]) -> bool:
     """True if the words after `git` only show something."""
     rest = list(words)
-    while rest and rest[0] in {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"}:
-        del rest[0]
+    while rest and (rest[0] in _GIT_FIRST or (rest[0] == "-c" and _sets_nothing(rest[1:2]))):
+        del rest[: 2 if rest[0] == "-c" else 1]
     if not rest:
         return False
     if rest[0] in {"--version", "--help", "help"}:
@@ -435,9 +490,9 @@ def git_only_reads(words: Sequence[str]) -> bool:
     if behind and (pair := _two_words().get((subcommand, behind[0]))) is not None:
         return parse_arguments(behind[1:], pair) is not None
     if subcommand == "config":
-        # To git config, options end at the first operand: behind it, `--get` would be a pattern, and the rest is set.
-        name = behind[-1] if behind else ""
-        return behind[:-1] in (["--get"], ["--local", "--get"]) and _LOCAL_SETTING.fullmatch(name) is not None
+        return _git_shows_setting(behind)
+    if subcommand == "format-patch" and "--stdout" not in behind:
+        return False
     if subcommand == "reflog":
         return (
             not (behind and behind[0] in {"expire", "delete", "exists", "drop", "write"})
@@ -449,6 +504,17 @@ def git_only_reads(words: Sequence[str]) -> bool:
     if subcommand in {"branch", "tag"}:
         return _git_lists(behind, allowed)
     return parse_arguments(behind, allowed) is not None
+
+
+def _git_shows_setting(words: Sequence[str]) -> bool:
+    """True if `git config` prints a setting, and the same one as without the pins of an unasked git."""
+    # To git config, options end at the first operand: behind it, `--get` would be a pattern, and the rest is set.
+    name, options = (words[-1], list(words[:-1])) if words else ("", [])
+    known = _LOCAL_SETTING
+    if options[:1] == ["--local"]:
+        del options[0]
+        known = _SETTING_OF_REPOSITORY
+    return options in (["--get"], ["--get-all"]) and known.fullmatch(name) is not None
 
 
 _GIT_LISTING = frozenset("-l --list --contains --no-contains --merged --no-merged --points-at".split())

@@ -24,15 +24,15 @@ wc | cmlLw | bytes chars lines max-line-length words total=
 nl | pb:d:f:h:i:l:n:s:v:w: | body-numbering= section-delimiter= footer-numbering= header-numbering= line-increment=
     join-blank-lines= number-format= no-renumber number-separator= number-width= starting-line-number=
 rev tsort factor bzcat xzcat zstdcat colrm ul
-grep egrep fgrep | EFGPivwxcLloqsHhnTZzabrIUyA:B:C:D:d:e:f:m: | extended-regexp fixed-strings basic-regexp perl-regexp
+grep egrep fgrep rgrep | EFGPivwxcLloqsHhnTZzabrRIUyA:B:C:D:d:e:f:m: | extended-regexp fixed-strings basic-regexp perl-regexp
     ignore-case no-ignore-case invert-match word-regexp line-regexp count files-without-match files-with-matches
     only-matching quiet silent no-messages byte-offset with-filename no-filename line-number initial-tab null null-data
-    text recursive line-buffered binary color? colour? regexp= file= max-count= after-context=
+    text recursive dereference-recursive line-buffered binary color? colour? regexp= file= max-count= after-context=
     before-context= context= binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= label=
     | numbers
-rg | abcFhHiIlnNoPpqsSuUvVwx0.A:B:C:E:e:f:g:j:M:m:r:t:T:d: | after-context= before-context= context= color= colors=
+rg | abcFhHiIlLnNoPpqsSuUvVwx0.A:B:C:E:e:f:g:j:M:m:r:t:T:d: | after-context= before-context= context= color= colors=
     column no-column count count-matches case-sensitive ignore-case smart-case files files-with-matches
-    files-without-match fixed-strings no-follow glob= iglob= heading no-heading hidden no-hidden json line-number
+    files-without-match fixed-strings follow no-follow glob= iglob= heading no-heading hidden no-hidden json line-number
     no-line-number line-regexp max-columns= max-count= max-depth= max-filesize= multiline multiline-dotall no-filename
     with-filename no-ignore no-ignore-vcs no-ignore-parent no-messages null null-data only-matching passthru pcre2
     pretty quiet regexp= replace= sort= sortr= stats text threads= trim type= type-not= type-list unrestricted version
@@ -95,7 +95,7 @@ lsd | 1laARtFhSr | long all tree recursive depth= classic human-readable reverse
 tokei | fsC | files hidden sort= type= exclude= output=
 zcat gzcat | fq
 zipinfo | 12hlmstvzMTZCx
-unzip | lqvZ | | needs=lvZ
+unzip | lqvZtz1Cpc | | needs=lvZtzpc
 nm | aAgnprsuvDCP | demangle? dynamic extern-only undefined-only defined-only size-sort numeric-sort print-size
 objdump | adDfhprtTxgGCwj:M:b:m: | disassemble all-headers file-headers section-headers syms dynamic-syms demangle?
     section= no-show-raw-insn
@@ -104,9 +104,10 @@ size | ABdox | format= radix= total
 look | abdft:
 iconv | f:t:clsV | from-code= to-code= list silent
 numfmt | d:z | from= to= suffix= padding= field= format= grouping header? invalid= round= delimiter= debug
-sort | bcCdfghiMmnRrsuVzk:t: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
+sort | bcCdfghiMmnRrsuVzk:t:S: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
     ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort random-source= reverse sort= version-sort
-    check? debug key= merge stable field-separator= parallel= unique zero-terminated
+    check? debug key= merge stable field-separator= parallel= buffer-size= unique zero-terminated
+pr | adFfmrtTvD:h:l:n?o:w:W: | double-space form-feed header= length= merge omit-header omit-pagination width= | numbers
 """
 
 
@@ -145,11 +146,12 @@ _TEXT = {
     "tac": _text("-s --separator"),
     "seq": _text("-f -s --format --separator", _ALL),
     "numfmt": _text("-d --delimiter --suffix --format", _ALL),
-    **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rgrep"), _GREP),
     "rg": _text("-e -g -r --regexp --glob --iglob --replace --context-separator", 1, "-e -f --regexp --file --files"),
     "ag": _text("-G", 1),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _text("-F", 1)),
-    **dict.fromkeys(("sed", "gsed", "jq"), _text(operands=1)),
+    **dict.fromkeys(("sed", "gsed"), _text("-e --expression", 1, "-e --expression")),
+    "jq": _text(operands=1),
 }
 _FORMS = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), AWK),

@@ -19,6 +19,7 @@ from whisper_tui.policy.risks.command_dangers import is_fork_bomb
 from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED, TONED
 from whisper_tui.policy.risks.network_commands import reaches_network
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
+from whisper_tui.policy.shell.static_expansion import is_harmless_setting
 from whisper_tui.policy.shell.syntax import SimpleCommand
 from whisper_tui.policy.view import CommandView, Question, view
 
@@ -386,7 +387,8 @@ def _environment(question: Question, seen: CommandView) -> tuple[Risk, ...]:
     for command in seen.commands:
         for assignment in command.assignments:
             name = assignment.partition("=")[0].rstrip("+")
-            if changes_what_runs(name):
+            splits_nothing = assignment == "IFS=" and command.name == "read"
+            if changes_what_runs(name) and not splits_nothing and not is_harmless_setting(assignment):
                 sentence = f"Sets {visible(name)}, which can change what runs"
                 return (Risk(id="environment", sentence=sentence, span=command.span),)
     return ()

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable, Iterable
 
 from whisper_tui.policy.commands.argv import Danger, Words, program_name
+from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
+from whisper_tui.policy.commands.words_of_input import starter
 from whisper_tui.policy.commands.wrapper_files import own_files
 from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
 from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
@@ -215,7 +217,7 @@ def evaluates(command: InnerCommand) -> bool:
 
 def dangers_of_command(command: InnerCommand) -> list[Danger]:
     """Return the dangers of one command of a call."""
-    if not command.argv:
+    if not command.argv or _gives_words_to_readers(command):
         return []
     name = command.name
     if name is None:
@@ -255,6 +257,15 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
     return found
 
 
+def _gives_words_to_readers(command: InnerCommand) -> bool:
+    """True for `xargs wc -l`, `find … -exec grep x {} +` and the like: whatever the words are, they are only read."""
+    words = tuple(word for word in command.argv if word is not None)
+    started = starter(words) if words and words == command.argv else None
+    if started is None or not only_reads(words, git_is_neutral=False):
+        return False
+    return not any(dangers_of_argv(each.argv, has_input=True) for each in started.commands)
+
+
 def _of_words(command: InnerCommand, name: str, found: Iterable[Danger]) -> list[Danger]:
     """Return the dangers of a pattern, or of a subcommand that no table knows."""
     if command.runs_others:
@@ -292,6 +303,8 @@ def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:
         )
     runs = bool(unwrapped.commands or unwrapped.texts)
     has_own_effect = not runs or unwrapped.has_own_effect
+    if _gives_words_to_readers(InnerCommand(argv=argv, span=(0, 0))):
+        return []
     found = dangers_of_command(
         InnerCommand(
             argv=argv,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from whisper_tui.policy.commands.argv import (
+    HARMLESS_SETTING,
     Danger,
     Words,
     before_end_of_options,
@@ -37,6 +38,7 @@ def git(argv: Words) -> list[Danger]:
         Danger("runs-other-code", f"Sets an option of git that can run programs (`git {name} {value or ''}`)", index)
         for name, value, index in apart.options
         if name in {"-c", "--config-env"} or (name == "--exec-path" and value)
+        if not (name == "-c" and value is not None and HARMLESS_SETTING.fullmatch(value))
     ]
     if apart.at >= len(argv):
         return found

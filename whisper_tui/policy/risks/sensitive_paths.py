@@ -8,10 +8,12 @@ from itertools import pairwise
 
 from whisper_tui.model.verdict import Place
 from whisper_tui.policy.commands.argv import Argv, program_name
+from whisper_tui.policy.commands.read_only_programs import awk
 from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.commands.words_of_input import looks_into_files
 from whisper_tui.policy.commands.wrapper_files import own_files
-from whisper_tui.policy.commands.wrappers import StandardInput
+from whisper_tui.policy.commands.wrappers import SHELLS, StandardInput, shell_text
 
 _CONFIDENTIAL_FILES = (
     # environments and settings with passwords
@@ -125,6 +127,11 @@ def _written_by(words: Argv) -> list[tuple[str, bool]]:
         word.startswith(("-i", "-o", "--output", "-r")) for word in rest
     )
     if name in _READERS and not writes:
+        return []
+    # the text of `sh -c` is judged by the commands in it
+    if name in SHELLS and shell_text(words, StandardInput())[0] is not None:
+        return []
+    if name in {"awk", "gawk", "mawk", "nawk"} and len(rest) == len(words) - 1 and awk(rest):
         return []
     # git writes files of the work tree in these subcommands only
     if name == "git" and not _GIT_WRITES & set(rest):
@@ -258,7 +265,7 @@ def possible_paths(word: str) -> tuple[str, ...]:
 def searches_trees(argv: Argv) -> bool:
     """True if a program searches everything below its directories."""
     name = program_name(argv[0]) if argv and argv[0] else ""
-    if name in _LOOKS_THROUGH_TREES:
+    if name in _LOOKS_THROUGH_TREES or looks_into_files(argv):
         return True
     words = [word for word in argv[1:] if word is not None]
     if name in {"grep", "egrep", "fgrep", "diff"}:
@@ -272,7 +279,7 @@ def contains_home(root: str) -> bool:
 
 
 def _reads(argv: Argv) -> bool:
-    return bool(argv) and (argv[0] is None or program_name(argv[0]) not in _SHOWS_NAMES)
+    return bool(argv) and (argv[0] is None or program_name(argv[0]) not in _SHOWS_NAMES or looks_into_files(argv))
 
 
 def _moved(argv: Argv, directories: Sequence[str], places: Sequence[Place], root: str) -> list[str] | None:
@@ -290,7 +297,11 @@ def _moved(argv: Argv, directories: Sequence[str], places: Sequence[Place], root
         for directory in directories
         if not places or len(directories) > 1
     ]
-    if not all(_is_inside(path, root) for path in real) or any(place.kind != "directory" for place in places):
+    # what is anybody's to read by its whole path may be read from inside as well: `cd /tmp && ls`
+    open_to_all = target.startswith("/") and not any(_is_private(path, root) for path in real)
+    if not open_to_all and not all(_is_inside(path, root) for path in real):
+        return None
+    if any(place.kind != "directory" for place in places):
         return None
     return [path for path in real if path not in directories]
 
@@ -301,6 +312,8 @@ def _leads_away(argv: Argv, directories: Sequence[str], places: Sequence[Place],
     if not _reads(argv):
         return False
     through_trees = searches_trees(argv)
+    if through_trees and not all(_is_searchable(path, root) for path in directories[1:]):
+        return True
     if any(
         place.kind in {"other", "process", "above-own"}
         or _is_private(place.path, root)

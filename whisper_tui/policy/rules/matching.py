@@ -26,12 +26,14 @@ from whisper_tui.policy.commands.spellings import (
     usual_name,
 )
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
+from whisper_tui.policy.commands.words_of_input import starter
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
+from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.policy.rules.known_programs import says_too_little
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
 from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.static_expansion import is_only_a_name
+from whisper_tui.policy.shell.static_expansion import is_harmless_setting, is_only_a_name
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import CommandView, Question, agreed, view
 
@@ -387,6 +389,14 @@ CHANGES_SHELL = frozenset(
 _BASH = frozenset({"bash", "/bin/bash", "/usr/bin/bash"})
 """The names by which agents start bash."""
 
+_SHELLS = _BASH | frozenset({"sh", "/bin/sh", "/usr/bin/sh", "dash", "/bin/dash"})
+"""These, and shells with fewer expansions."""
+
+_TAKES_TEXT = re.compile(r"-[eux]*c|-lc|-cl")
+
+_IN_EVERY_SHELL = re.compile(r"(?!.*(?:\btime\b|\|&))[A-Za-z0-9_ \n./,:=@%+\"'|;&-]*", re.DOTALL)
+"""Literal text that means the same to bash and to every shell that is called sh."""
+
 DEEPEST = 4
 """Nested wrappers through which an allow rule holds."""
 
@@ -430,7 +440,7 @@ class Permissions:
             return None
         if len({rule.name for rule in used} | {READ_ONLY.name}) > 1 and self._reads_with_git(commands, found):
             return None  # a git that only looks is held to one repository, which others in the same text would inherit
-        return used
+        return None if READ_ONLY in used and _names_secrets_for_others(commands) else used
 
     @staticmethod
     def _reads_with_git(commands: Sequence[PlainCommand], found: Sequence[tuple[Rule, ...] | None]) -> bool:
@@ -444,12 +454,12 @@ class Permissions:
         if rule is not None:
             return (rule,)
         # only a rule can cover these; the built-in list and wrappers never do
-        if opens or command.assignments or depth >= DEEPEST:
+        if opens or depth >= DEEPEST or not all(map(is_harmless_setting, command.assignments)):
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
         if self.read_only and not command.background and not dangers and (listed := self._listed(command)):
-            return (listed,)
-        return self._behind(command, depth)
+            return (READ_ONLY if command.assignments else listed,)
+        return None if command.assignments else self._behind(command, depth)
 
     def allows_by_itself(self, command: PlainCommand) -> bool:
         """True if a rule or the read-only list allows one of the commands."""
@@ -459,7 +469,9 @@ class Permissions:
         """Return the read-only list as the rule that allows a command, or None."""
         if _only_exports(command):
             return _SETS_VARIABLES
-        if fails_in_sandbox(command.argv) or command.argv[0] in self.unsure:
+        started = starter(command.argv)
+        programs = (command.argv[0], *(given.argv[0] for given in (started.commands if started else ())))
+        if fails_in_sandbox(command.argv) or not self.unsure.isdisjoint(programs):
             return None
         neutral = self.git_is_neutral and not (self.git_modules and reads_submodules(command.argv))
         argv = without_directory(command.argv) if self.git_stays else command.argv
@@ -483,10 +495,15 @@ class Permissions:
 
     def _behind(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         """Return the rules that allow the commands inside a wrapper, if allow rules hold through it."""
-        if command.argv[0] not in ALLOW_LOOKS_THROUGH | _BASH:
+        program = command.argv[0]
+        if program == "env":
+            return self._with_variables(command, depth)
+        if program not in ALLOW_LOOKS_THROUGH | _SHELLS or program in self.unsure:
             return None
-        if command.argv[0] in _BASH and (len(command.argv) != 3 or command.argv[1] not in {"-c", "-lc"}):
-            return None  # every other option can name a file that bash reads first
+        if program in _SHELLS and (len(command.argv) != 3 or not _TAKES_TEXT.fullmatch(command.argv[1])):
+            return None  # every other option can name a file that a shell reads first
+        if program in _SHELLS - _BASH and not _IN_EVERY_SHELL.fullmatch(command.argv[2]):
+            return None
         unwrapped = unwrap(command.argv, StandardInput(has_input=True))
         if unwrapped is None or unwrapped.opaque is not None:
             return None
@@ -505,6 +522,18 @@ class Permissions:
             return None
         return tuple(rule for rules in found for rule in rules or ())
 
+    def _with_variables(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
+        """Return the read-only list if `env NAME=value … PROGRAM` only reads, whatever its variables."""
+        words = command.argv[1:]
+        while words[:1] == ("-u",) and len(words) > 1 and is_harmless_setting(words[1] + "="):
+            words = words[2:]
+        assignments = tuple(takewhile(_ASSIGNMENT.match, words))
+        argv = words[len(assignments) :]
+        if command.argv[0] in self.unsure or not argv or argv[0].startswith("-"):
+            return None
+        found = self._one(replace(command, argv=argv, assignments=assignments, redirections=()), depth + 1)
+        return (READ_ONLY,) if found and all(rule.name == READ_ONLY.name for rule in found) else None
+
 
 def _may_change(command: PlainCommand, rule: Rule) -> bool:
     """True unless the command changes its shell and the rule does not name it with its arguments."""
@@ -522,6 +551,12 @@ def _only_exports(command: PlainCommand) -> bool:
         and all(sign and name.isidentifier() and name.isascii() for name, sign, _ in words)
         and not any(changes_what_runs(name) or not is_only_a_name(name) for name, _, _ in words)
     )
+
+
+def _names_secrets_for_others(commands: Sequence[PlainCommand]) -> bool:
+    """True if `xargs` may hand on a name that a pattern such as `*.pem` stands for."""
+    words = (re.sub(r"[*?]", "x", word) for command in commands for word in command.argv[1:])
+    return any(program_name(command.argv[0]) == "xargs" for command in commands) and any(map(names_secret, words))
 
 
 def _changes_directory_before_git(commands: Sequence[PlainCommand]) -> bool:

@@ -1,7 +1,7 @@
 """The wide reading (decision 9): every simple command that bash could run, in lists, pipelines and here-documents."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from whisper_tui.policy.shell.bash_grammar import CompoundReader, WordReader
@@ -11,6 +11,7 @@ from whisper_tui.policy.shell.syntax import (
     Redirection,
     Script,
     ShellStep,
+    ShellStepKind,
     ShellWord,
     SimpleCommand,
     Unreadable,
@@ -346,19 +347,28 @@ def steps_of(script: Script) -> tuple[ShellStep, ...] | None:
 
     Other constructs leave no trace here; the strict reader refuses them.
     """
-    found: list[ShellStep] = []
+    found: list[tuple[ShellStepKind, Sequence[Word]]] = []
     for at, command in enumerate(script.commands):
         # inner loops are listed before outer ones, and open after them
-        heads = [(loop.name, *loop.words) for loop in reversed(script.loops) if loop.first == at]
-        bodies = [command.words] if command.words else [command.assignments]
-        words = [[_parts(word) for word in each] for each in (*heads, *bodies)]
-        if bool(command.words) == bool(command.assignments) or any(None in each for each in words):
+        found += [("loop", (loop.name, *loop.words)) for loop in reversed(script.loops) if loop.first == at]
+        if not (command.words or command.assignments):
             return None
-        *loops, body = (tuple(word for word in each if word is not None) for each in words)
-        found += [ShellStep("loop", each) for each in loops]
-        found.append(ShellStep("run" if command.words else "set", body))
-        found += [ShellStep("done") for loop in script.loops if loop.end == at + 1]
-    return tuple(found)
+        if command.assignments:
+            found.append(("with" if command.words else "set", command.assignments))
+        if command.words:
+            found.append(("run", command.words))
+        found += [("input", (each.target,)) for each in command.redirections if each.operator == "<"]
+        found += [("done", ()) for loop in script.loops if loop.end == at + 1]
+    own = {id(each) for command in script.commands for each in command.redirections}
+    groups = [each for each in script.redirections if id(each) not in own and each.operator == "<"]
+    found += [("input", (each.target,)) for each in groups]
+    steps = []
+    for kind, words in found:
+        parts = [_parts(word) for word in words]
+        if None in parts:
+            return None
+        steps.append(ShellStep(kind, tuple(word for word in parts if word is not None)))
+    return tuple(steps)
 
 
 def _parts(word: Word) -> ShellWord | None:

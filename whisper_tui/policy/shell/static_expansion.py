@@ -1,7 +1,8 @@
 """Expansions whose result is certain before a text runs, and the literal commands that they lead to (decision 29).
 
 Known are braces without nesting, the user's own `~` and `$HOME`, variables that were set once to a literal value, loops
-over words, and file name patterns, whose files somebody else looks up. Everything else is asked.
+over words, and file name patterns, whose files somebody else looks up. The values of a few variables that hold no
+secret, of those that `read` sets and of substitutions are not known, and stand for any words. Everything else is asked.
 """
 
 import re
@@ -9,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.wrappers import is_withheld
+from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.policy.commands.wrappers import changes_what_runs, is_withheld
 from whisper_tui.policy.shell.strict_reader import MOST_COMMANDS, MOST_WORDS, NotPlain
 from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value
 
@@ -26,7 +28,29 @@ class ExpandedWord(NamedTuple):
     text: str
     beginning: str | None = None
     """None: the text is certain. Otherwise, files may appear or go, and the word may be any that begins so."""
+    is_one: bool = True
+    """False if any number of words may stand in its place."""
 
+
+UNKNOWN = ExpandedWord("…", "")
+"""Any words, or none: the value of a variable that is only known when the text runs."""
+
+SUBSTITUTED = "WHISPER_TUI_SUBSTITUTED_"
+"""The beginning of the variables that stand for what substitutions print."""
+
+PIPED = "WHISPER_TUI_PIPED_"
+"""The beginning of the variables that stand for the pipes of `<(…)`."""
+
+SHOWN = frozenset(
+    "PATH SHELL VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV GOPATH JAVA_HOME NODE_ENV NVM_DIR CARGO_HOME CI".split()
+)
+"""Variables of a session that hold no secret. A command that names one gets it, so that what it prints is true."""
+
+_TELLS_NO_SECRET = SHOWN | frozenset(
+    "? PWD USER LOGNAME LANG LANGUAGE LC_ALL TERM HOSTNAME HOSTTYPE OSTYPE MACHTYPE UID EUID PPID RANDOM SECONDS "
+    "LINENO BASH_VERSION COLUMNS LINES TZ".split()
+)
+"""These, and variables that every command gets, or that its shell sets."""
 
 _SIGN = re.compile(r"[*?]|\[[^]]*\]")
 _SEQUENCE = re.compile(r"(0|[1-9][0-9]{0,3})\.\.(0|[1-9][0-9]{0,3})")
@@ -45,13 +69,15 @@ _OF_BASH = re.compile(
 )
 
 
-def expanded_commands(steps: Sequence[ShellStep], home: str, files: FilesOf) -> tuple[tuple[ExpandedWord, ...], ...]:
+def expanded_commands(
+    steps: Sequence[ShellStep], home: str, files: FilesOf, *, unknown: Iterable[str] = ()
+) -> tuple[tuple[ExpandedWord, ...], ...]:
     """Return all commands of a text in literal words, each loop unrolled. Raises `NotPlain`.
 
-    `home` is the directory that `~` means where the text runs.
+    `home` is the directory that `~` means where the text runs; `unknown` are variables that a text around it sets.
     """
     expansion = _Expansion(steps, home, files)
-    expansion.run(0, len(steps), {})
+    expansion.run(0, len(steps), dict.fromkeys(unknown, UNKNOWN))
     if not expansion.commands:
         raise NotPlain("it only sets variables")
     return tuple(expansion.commands)
@@ -77,7 +103,14 @@ class _Expansion:
                 for word in step.words:
                     name, value = _assignment(word)
                     _check_name(name, self._steps)
-                    known[name] = ExpandedWord(value)
+                    known[name] = self._assigned(value, known)
+            elif step.kind == "with":
+                self._check_settings(step, self._steps[at + 1])
+            elif step.kind == "input":
+                # what reads its input from a file shows no more of it than this would
+                self.commands.append((ExpandedWord("cat"), *self._all(step.words, known)))
+            elif step.kind == "run" and literal_value(step.words[0]) == "read":
+                known |= dict.fromkeys(self._read_names(step), UNKNOWN)
             elif step.kind == "loop":
                 done = self._end_of_loop(at)
                 self._unroll(at, done, known)
@@ -85,6 +118,38 @@ class _Expansion:
             else:
                 self._command(step, known)
             at += 1
+
+    def _assigned(self, value: ShellWord, known: Mapping[str, ExpandedWord]) -> ExpandedWord:
+        """Return the value that an assignment sets."""
+        parts = [
+            self._value(text, known, quoted=True) if kind in {"name", "quoted name"} else ExpandedWord(text)
+            for kind, text in value
+        ]
+        if any(part.beginning is not None for part in parts):
+            return UNKNOWN
+        return ExpandedWord("".join(part.text for part in parts))
+
+    @staticmethod
+    def _check_settings(step: ShellStep, command: ShellStep) -> None:
+        """Raise `NotPlain` unless variables for one command change nothing but what that prints."""
+        words = [literal_value(word) for word in step.words]
+        if words == ["IFS="] and literal_value(command.words[0]) == "read":
+            return
+        if not all(word is not None and is_harmless_setting(word) for word in words):
+            raise NotPlain("it sets a variable for a command")
+
+    def _read_names(self, step: ShellStep) -> list[str]:
+        """Return the variables that a `read` sets. They have no other value anywhere in the text."""
+        names = [literal_value(word) or "" for word in step.words[1:]]
+        while names[:1] == ["-r"]:
+            del names[0]
+        for name in names:
+            if not name.isidentifier():
+                raise NotPlain("it contains a `read` with options")
+            _check_name(name, self._steps, loop=True)
+        if not names:
+            raise NotPlain("it contains a `read` without a name")
+        return names
 
     def _end_of_loop(self, at: int) -> int:
         depth = 0
@@ -127,13 +192,14 @@ class _Expansion:
         word = _with_home(word, self._home)
         signs: list[tuple[str, bool]] = []
         beginning: str | None = None
+        is_one = True
         for kind, text in word:
             if kind in {"name", "quoted name"}:
                 quoted = kind == "quoted name"
                 value = self._value(text, known, quoted=quoted)
                 if value.beginning is not None and not quoted:
                     # a file may appear whose name holds blanks, at which bash splits it into any words
-                    beginning = ""
+                    beginning, is_one = "", False
                 elif value.beginning is not None and beginning is None:
                     beginning = "".join(part for part, _ in signs) + value.beginning
                 signs.append((value.text, False))
@@ -144,12 +210,13 @@ class _Expansion:
                     signs.append((part, is_sign))
             else:
                 signs.append((text, False))
-        found = ExpandedWord("".join(part for part, _ in signs), beginning)
+        found = ExpandedWord("".join(part for part, _ in signs), beginning, is_one)
         if not any(is_sign for _, is_sign in signs):
             return (found,)
         if self._moves:
             raise NotPlain("it changes the directory in which its file name patterns match")
-        names = [ExpandedWord(name, beginning) for name in self._files(tuple(signs))]
+        found = found._replace(is_one=False)
+        names = [ExpandedWord(name, beginning, is_one=False) for name in self._files(tuple(signs))]
         # without a match bash hands the pattern itself on; its locale decides about all signs but `*`, and its version
         # about `..`
         certain = any(".." not in word.text and not word.text.endswith(".") for word in names)
@@ -157,6 +224,12 @@ class _Expansion:
 
     def _value(self, name: str, known: Mapping[str, ExpandedWord], *, quoted: bool) -> ExpandedWord:
         value = known.get(name)
+        if value is UNKNOWN or name.startswith(SUBSTITUTED):
+            return UNKNOWN
+        if name.startswith(PIPED):
+            return ExpandedWord(UNKNOWN.text, "/dev/fd/")
+        if value is None and name in _TELLS_NO_SECRET and not any(_sets(step, name) for step in self._steps):
+            return UNKNOWN
         if value is None and name == "HOME" and not any(_sets(step, "HOME") for step in self._steps):
             value = ExpandedWord(self._home)
         if value is None:
@@ -174,20 +247,32 @@ def _names_of(step: ShellStep) -> list[str]:
     """Return the variables that a step sets."""
     if step.kind == "set":
         return [word[0][1].partition("=")[0] for word in step.words]
+    if step.kind == "run" and literal_value(step.words[0]) == "read":
+        return [literal_value(word) or "" for word in step.words[1:]]
     return [literal_value(step.words[0]) or ""] if step.kind == "loop" else []
+
+
+def variables_of(steps: Sequence[ShellStep]) -> frozenset[str]:
+    """Return the variables that a text sets, and that may be unset before. Raises `NotPlain` for one with a meaning."""
+    names = frozenset(name for step in steps for name in _names_of(step) if name not in {"-r", ""})
+    for name in names:
+        _check_name(name, ())
+        if is_secret_name(name):
+            raise NotPlain(f"it sets {name}, which may hold a secret before")
+    return names
 
 
 def _sets(step: ShellStep, name: str) -> bool:
     return name in _names_of(step)
 
 
-def _assignment(word: ShellWord) -> tuple[str, str]:
+def _assignment(word: ShellWord) -> tuple[str, ShellWord]:
     """Return the name and the value of `NAME=value`."""
     name, sign, first = word[0][1].partition("=")
-    value = literal_value((("bare", first), *word[1:]))
+    value: ShellWord = (("bare", first), *word[1:])
     bare = first + "".join(text for kind, text in word[1:] if kind == "bare")
     # bash expands a `~` behind `=` and `:`, and appends with `+=`
-    if word[0][0] != "bare" or not sign or name.endswith("+") or value is None or re.search(r"[~*?\[\]{}]", bare):
+    if word[0][0] != "bare" or not sign or name.endswith("+") or re.search(r"[~*?\[\]{}]", bare):
         raise NotPlain("it sets a variable to a value that is not literal")
     return name, value
 
@@ -204,6 +289,26 @@ def _check_name(name: str, steps: Sequence[ShellStep], *, loop: bool = False) ->
 def is_only_a_name(name: str) -> bool:
     """True if a variable means nothing to bash, as far as is known, and nothing to the programs of readers."""
     return not (_OF_BASH.fullmatch(name) or is_withheld(name))
+
+
+def is_harmless_setting(assignment: str) -> bool:
+    """True if a variable before a command that only reads changes nothing but what that prints."""
+    name, _, value = assignment.partition("=")
+    known = next((values for names, values in _HARMLESS_VALUES.items() if re.fullmatch(names, name)), None)
+    if known is not None:
+        return re.fullmatch(known, value) is not None
+    return is_only_a_name(name) and not changes_what_runs(name)
+
+
+_HARMLESS_VALUES = {
+    r"LC_[A-Z]+|LANG|LANGUAGE": r"[A-Za-z0-9_.@:-]*",
+    r"TZ": r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*",
+    r"NO_COLOR|CLICOLOR|CLICOLOR_FORCE|FORCE_COLOR|COLUMNS|LINES": r"\w*",
+    r"TERM": r"[a-z0-9-]+",
+    r"PAGER|GIT_PAGER|MANPAGER": r"cat",
+    r"GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT": r"0",
+}
+"""Variables that mean something to programs, with the values that do no harm."""
 
 
 def _with_home(word: ShellWord, home: str) -> ShellWord:

@@ -6,7 +6,7 @@ not plain; only what is plain can be allowed by a rule. A wider part, with expan
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from whisper_tui.policy.shell.syntax import (
     Part,
@@ -45,13 +45,20 @@ TEST = re.compile(
 _TIME = re.compile(r"time[ \t]+(?:-p[ \t]+)?(?=[A-Za-z0-9_./])")
 _BODY = re.compile(r"[^\\$`\x00-\x08\x0b-\x1f\x7f]*\Z")
 
-_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|\?)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # a set of other characters may mean one thing to one reader and another thing to bash
 _PATTERN = re.compile(r"[*?]|\[[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*\]")
 _DOUBLE_TEXT = re.compile(rf'(?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~]|{_DOLLAR})+')
 _LOOP = re.compile(r"for[ \t]+([A-Za-z_][A-Za-z0-9_]*)[ \t]+in(?=[ \t])")
 _DO = re.compile(r"do(?=[ \t\n])")
-_DONE = re.compile(r"done(?=[ \t\n;&|]|\Z)")
+_GRAMMAR = re.compile(
+    r"(?:if|while|until|then|elif|else|do|\{|!)(?=[ \t\n])|\((?!\()|(?:fi|done|\})(?=[ \t\n;&|<>)]|\Z)|\)"
+)
+_OPENS = {"if": "then", "while": "do", "until": "do", "{": "}", "(": ")"}
+"""By the word that opens a compound command: the word that has to follow its first part."""
+_FOLLOWS = {"then": ("elif", "else", "fi"), "elif": ("then",), "else": ("fi",), "do": ("done",)}
+"""By the word that begins a further part: those that may follow it."""
+_CLOSES = frozenset({"fi", "done", "}", ")"})
 
 MOST_COMMANDS = 200
 """Commands that a plain text may contain."""
@@ -107,6 +114,8 @@ class _Unfinished:
     assignments: list[ShellWord]
     redirections: list[PlainRedirection]
     end: int = 0
+    inputs: list[ShellWord] = field(default_factory=list)
+    """The files of `<`, if words may hold expansions."""
 
 
 def read_plain(text: str) -> tuple[PlainCommand, ...]:
@@ -129,6 +138,8 @@ class _PlainReader:
         self._at = 0
         self._words_read = 0
         self._documents: list[tuple[str, bool]] = []
+        self._inputs: list[ShellStep] = []
+        """The files that groups and loops read."""
 
     def commands(self) -> tuple[PlainCommand, ...]:
         found: list[PlainCommand] = []
@@ -161,7 +172,8 @@ class _PlainReader:
     def steps(self) -> tuple[ShellStep, ...]:
         """Read a text with expansions."""
         found: list[ShellStep] = []
-        operator, loops = "", 0
+        awaited: list[tuple[str, ...]] = []
+        operator, is_empty = "", False
         while True:
             self._skip(lines=True)
             if self._at >= len(self._text):
@@ -169,24 +181,45 @@ class _PlainReader:
             if match := _LOOP.match(self._text, self._at):
                 self._at = match.end()
                 found.append(self._loop(match[1]))
-                operator, loops = ";", loops + 1
+                awaited.append(("done", "for"))
+                operator, is_empty = ";", True
                 continue
-            if match := _DONE.match(self._text, self._at):
+            match = _GRAMMAR.match(self._text, self._at)
+            if match and match[0] not in _CLOSES:
+                self._open(match[0], operator, awaited, is_empty=is_empty)
                 self._at = match.end()
-                self._close(operator, found, loops)
-                loops -= 1
+                # behind `!` a command has to follow at once
+                operator, is_empty = "!" if match[0] == "!" else ";", True
+                continue
+            if match:
+                self._at = match.end()
+                self._close(match[0], operator, found, awaited, is_empty=is_empty)
+            elif (test := TEST.match(self._text, self._at)) and ".." not in test[0] and operator not in {"|", "|&"}:
+                self._at = test.end()
             else:
-                found.append(self._step(operator, loops))
-            before, operator = operator, self._operator()
+                found += self._step(operator, is_nested=bool(awaited))
+            before, operator, is_empty = operator, self._operator(), False
             if operator == "&":
                 raise NotPlain("it contains a background command")
-            if found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE):
+            if found and found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE):
                 raise NotPlain("it sets a variable in a pipeline or on a condition")
-            if operator == "":
+            if operator == "" and self._at >= len(self._text):
                 break
-        if self._documents or loops or operator in {"&&", "||", "|", "|&"}:
+        if self._documents or awaited or operator in {"&&", "||", "|", "|&", "!"} or not found:
             raise NotPlain("it is not complete")
-        return tuple(found)
+        return (*found, *self._inputs)
+
+    @staticmethod
+    def _open(word: str, operator: str, awaited: list[tuple[str, ...]], *, is_empty: bool) -> None:
+        """Note what has to follow a word that opens a compound command, or a part of one."""
+        if operator == "!" or (word == "!" and operator in {"|", "|&"}):
+            raise NotPlain("it contains a `!` that negates no pipeline")
+        if word in _OPENS:
+            awaited.append((_OPENS[word],))
+        elif word != "!":
+            if is_empty or operator not in {";", "\n"} or not awaited or word not in awaited[-1]:
+                raise NotPlain(f"it contains the shell keyword {word!r}")
+            awaited[-1] = _FOLLOWS[word]
 
     def _loop(self, name: str) -> ShellStep:
         """Read the words of a loop, and its `do`."""
@@ -207,28 +240,34 @@ class _PlainReader:
         self._at = match.end()
         return ShellStep("loop", (shell_word([("bare", name)]), *words))
 
-    def _close(self, operator: str, found: list[ShellStep], loops: int) -> None:
-        """Read the redirections behind a `done`."""
-        if not loops or operator not in {";", "\n"} or found[-1].kind == "loop":
-            raise NotPlain("it contains a loop that is not simple")
+    def _close(
+        self, word: str, operator: str, found: list[ShellStep], awaited: list[tuple[str, ...]], *, is_empty: bool
+    ) -> None:
+        """Read the redirections behind the end of a compound command."""
+        ends = {"", ";", "\n"} if word == ")" else {";", "\n"}
+        if is_empty or operator not in ends or not awaited or word not in awaited[-1]:
+            raise NotPlain("it contains a compound command that is not simple")
+        is_loop = awaited.pop()[1:] == ("for",)
         made = _Unfinished(self._at, [], [], [])
         while True:
             if match := _BLANK.match(self._text, self._at):
                 self._at = match.end()
             if not self._redirection(made):
                 break
-        _without_files(made)
-        found.append(ShellStep("done"))
+        self._inputs += _inputs_of(made)
+        if is_loop:
+            found.append(ShellStep("done"))
 
-    def _step(self, operator: str, loops: int) -> ShellStep:
+    def _step(self, operator: str, *, is_nested: bool) -> list[ShellStep]:
         """Read a command, or assignments."""
         made = self._words()
-        _without_files(made)
-        if made.words and not made.assignments:
-            return ShellStep("run", tuple(made.words))
-        if made.words or not made.assignments or made.redirections or loops:
-            raise NotPlain("it sets a variable for a command, in a loop or beside a redirection")
-        return ShellStep("set", tuple(made.assignments))
+        inputs = _inputs_of(made)
+        if made.words:
+            before = [ShellStep("with", tuple(made.assignments))] if made.assignments else []
+            return [*before, ShellStep("run", tuple(made.words)), *inputs]
+        if not made.assignments or made.redirections or is_nested:
+            raise NotPlain("it sets a variable in a loop, on a condition or beside a redirection")
+        return [ShellStep("set", tuple(made.assignments))]
 
     def _skip(self, *, lines: bool) -> None:
         while self._at < len(self._text):
@@ -242,7 +281,7 @@ class _PlainReader:
 
     def _operator(self) -> str:
         self._skip(lines=False)
-        if self._at >= len(self._text):
+        if self._at >= len(self._text) or (self._expands and self._text[self._at] == ")"):
             return ""
         match = _OPERATOR.match(self._text, self._at)
         if match is None:
@@ -313,6 +352,9 @@ class _PlainReader:
             self._at = blank.end()
         before = self._at
         word = self._word()
+        if word is not None and self._expands and operator[0] == "<":
+            made.inputs.append(word)
+            return True
         target = None if word is None or (self._expands and _may_expand(word)) else _text_of(word)
         if target is None:
             raise NotPlain("the target of a redirection is not a literal word")
@@ -343,7 +385,7 @@ class _PlainReader:
                 parts.append(("quoted", match[1]))
             elif match := self._inert(first=self._at == start):
                 parts.append(("bare", match[0]))
-            elif self._text[self._at] in " \t\n;&|<>":
+            elif self._text[self._at] in (" \t\n;&|<>)" if self._expands else " \t\n;&|<>"):
                 break
             elif self._expands and self._expansion(parts):
                 continue
@@ -441,9 +483,11 @@ _ACTIVE = re.compile(r"[*?\[\]{}]|\A~")
 """Characters that make bash expand an unquoted text."""
 
 
-def _without_files(made: _Unfinished) -> None:
+def _inputs_of(made: _Unfinished) -> list[ShellStep]:
+    """Return the files that a command reads by redirection. Raises `NotPlain` if it writes any."""
     if any(redirection.opens_file for redirection in made.redirections):
-        raise NotPlain("it redirects to or from a file")
+        raise NotPlain("it redirects to a file")
+    return [ShellStep("input", (word,)) for word in made.inputs]
 
 
 def _reason(text: str, at: int) -> str:

@@ -54,15 +54,20 @@ ShellWord = tuple[Part, ...]
 """A word whose expansions are not done yet."""
 
 
-ShellStepKind = Literal["run", "set", "loop", "done"]
+ShellStepKind = Literal["run", "set", "with", "input", "loop", "done"]
 
 
 class ShellStep(NamedTuple):
-    """A piece of a text that consists of commands, assignments and loops over words."""
+    """A piece of a text that consists of commands, assignments and loops over words.
+
+    Conditions, groups and other loops leave no trace: whatever they decide, all of their commands have to be harmless.
+    """
 
     kind: ShellStepKind
     words: tuple[ShellWord, ...] = ()
-    """Of a command; of assignments, `NAME=value` each; of a loop, its variable and then its words."""
+    """Of a command; of assignments, `NAME=value` each, on their own ("set") or for the next command ("with"); the file
+    that is read by `<`, behind its command, or behind everything if a group or a loop reads it; of a loop, its variable
+    and then its words."""
 
 
 def shell_word(parts: Iterable[Part]) -> ShellWord:

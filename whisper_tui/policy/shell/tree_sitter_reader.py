@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 _LISTS = frozenset({"program", "list", "pipeline"})
 _EXPRESSIONS = frozenset({"unary_expression", "binary_expression"})
 _SILENT = frozenset({"comment", "heredoc_body", "\n", ";", "&", "&&", "||", "|", "|&", ";;"})
+_COMPOUND = frozenset(
+    "if_statement elif_clause else_clause while_statement do_group compound_statement subshell negated_command".split()
+)
+_GRAMMAR = frozenset("if then elif else fi while until do done { } ( ) !".split())
 _DEEPEST = 400
 _PARSING = Lock()
 
@@ -67,7 +71,7 @@ def second_steps(text: str, *, expands: bool = True) -> tuple[ShellStep, ...] | 
         collected.children(tree.root_node, 0)
     except _Disagrees:
         return None
-    return tuple(ShellStep(kind, tuple(words)) for kind, words in collected.found)
+    return tuple(ShellStep(kind, tuple(words)) for kind, words in collected.all())
 
 
 def substitutes_just(text: str, spans: Iterable[tuple[int, int]]) -> bool:
@@ -89,12 +93,39 @@ def substitutes_just(text: str, spans: Iterable[tuple[int, int]]) -> bool:
     return not tree.root_node.has_error and sorted(map(str, found)) == sorted(map(str, wanted))
 
 
+def substitution_spans(text: str) -> list[tuple[int, int]] | None:
+    """Return where the substitutions of a text stand that are in no other one, or None if it cannot be read."""
+    parser = _parser()
+    if parser is None:
+        return None
+    with _PARSING:
+        tree = parser.parse(text.encode("utf-8", "surrogatepass"))
+    if tree.root_node.has_error or not text.isascii():
+        return None
+    found, open_nodes = [], [tree.root_node]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node.type in {"command_substitution", "process_substitution"}:
+            source = _source(node)
+            # the tree takes a blank before a substitution in quotes for a part of it
+            found.append((node.end_byte - len(source.lstrip()), node.end_byte))
+        else:
+            open_nodes += node.children
+    return sorted(found)
+
+
 class _Collector:
     """Collects the commands of a tree."""
 
     def __init__(self, *, expands: bool) -> None:
         self._expands = expands
         self.found: list[tuple[ShellStepKind, list[ShellWord]]] = []
+        self._inputs: list[tuple[int, ShellWord]] = []
+        """The files that groups and loops read, each with its place in the text."""
+
+    def all(self) -> list[tuple[ShellStepKind, list[ShellWord]]]:
+        """Return what was found, the files of groups and loops behind it."""
+        return [*self.found, *(("input", [word]) for _, word in sorted(self._inputs))]
 
     def children(self, node: "Node", depth: int) -> None:
         """Collect the statements of a list."""
@@ -107,8 +138,10 @@ class _Collector:
     def _statement(self, node: "Node", depth: int) -> None:
         if node.type in _LISTS:
             self.children(node, depth + 1)
+        elif self._expands and node.type in _COMPOUND:
+            self._compound(node, depth + 1)
         elif node.type == "command":
-            self.found.append(("run", self._words(node)))
+            self._command(node)
         elif node.type == "redirected_statement":
             self._redirected(node, depth + 1)
         elif node.type == "test_command" and node.children[0].type == "[":
@@ -125,6 +158,29 @@ class _Collector:
             self._loop(node, depth + 1)
         else:
             raise _Disagrees
+
+    def _compound(self, node: "Node", depth: int) -> None:
+        """Collect what a condition, a group or a loop without words consists of."""
+        if depth > _DEEPEST:
+            raise _Disagrees
+        for child in node.children:
+            if child.type not in _SILENT | _GRAMMAR:
+                self._statement(child, depth)
+
+    def _command(self, node: "Node") -> None:
+        assigned = [self._assignment(child) for child in node.children if child.type == "variable_assignment"]
+        if assigned and self._expands:
+            self.found.append(("with", assigned))
+        self.found.append(("run", self._words(node)))
+        if self._expands:
+            read = [child for child in node.children if child.type == "file_redirect"]
+            self.found += [("input", [word]) for child in read for word in self._input(child)]
+
+    def _input(self, node: "Node") -> list[ShellWord]:
+        """Return the file of `<` as a list, which is empty for any other redirection."""
+        targets = node.children_by_field_name("destination")
+        reads = self._expands and any(child.type == "<" for child in node.children) and targets
+        return [self._value(targets[0])] if reads else []
 
     def _leaves(self, node: "Node") -> Iterator[ShellWord]:
         """Yield the words of `[ … ]`, of which the tree makes expressions."""
@@ -171,6 +227,9 @@ class _Collector:
             raise _Disagrees
         before = len(self.found)
         self._statement(body, depth)
+        is_command = body.type in {"command", "declaration_command", "test_command"}
+        run = next((at for at in range(before, len(self.found)) if self.found[at][0] == "run"), None)
+        read: list[ShellWord] = []
         end, later = body.end_byte, list["Node"]()
         for child in node.children:
             if child == body:
@@ -180,11 +239,17 @@ class _Collector:
             words = [shell_word([("bare", "-")])] if skipped == b"-" else []
             words += self._behind(child, later)
             end = child.end_byte
+            if child.type == "file_redirect":
+                read += self._input(child)
             if words:
-                if len(self.found) == before or self.found[-1][0] != "run":
+                if not is_command or run is None:
                     raise _Disagrees
                 # in `cmd >f x` the word x belongs to cmd
-                self.found[-1][1].extend(words)
+                self.found[run][1].extend(words)
+        if is_command:
+            self.found += [("input", [word]) for word in read]
+        else:
+            self._inputs += [(body.end_byte, word) for word in read]
         for statement in later:
             self._statement(statement, depth)
 
@@ -222,8 +287,7 @@ class _Collector:
         for child in node.children:
             match child.type:
                 case "variable_assignment":
-                    if self._expands:
-                        raise _Disagrees
+                    pass
                 case "command_name":
                     words.append(self._value(child.children[0]))
                 case "file_redirect":
@@ -293,6 +357,8 @@ def _check_only_looks(node: "Node") -> None:
 
 def _variable(node: "Node") -> str:
     """Return the variable of `$name` or `${name}`."""
+    if _source(node).lstrip() == "$?":
+        return "?"
     names = [child for child in node.children if child.type == "variable_name"]
     name = _source(names[0]) if len(names) == 1 else ""
     if _source(node).lstrip() not in {f"${name}", f"${{{name}}}"}:

@@ -15,10 +15,10 @@ from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import BUILTINS, SETS_INSIDE, may_set_variables
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
-from whisper_tui.policy.shell.static_expansion import Pattern, expanded_commands
+from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of
-from whisper_tui.policy.view import LONGEST_READ, CommandView, view
+from whisper_tui.policy.view import LONGEST_READ, CommandView, all_commands, view
 from whisper_tui.system import host_files
 
 
@@ -429,8 +429,9 @@ def literal_text(seen: CommandView, cwd: str) -> str | None:
     """Return the commands of a text with expansions in literal words (decision 29). None: it is not certain."""
     if not seen.steps:
         return None
+    files = PossibleFiles(cwd)
     try:
-        commands = expanded_commands(seen.steps, host_files.home_of_user(), PossibleFiles(cwd).of)
+        commands = all_commands(seen, host_files.home_of_user(), files.of)
     except NotPlain:
         return None
     text = "; ".join(shlex.join(word.text for word in command) for command in commands)

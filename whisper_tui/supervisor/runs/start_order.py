@@ -23,6 +23,7 @@ from whisper_tui.model.state import CallRecord, Claim
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_withheld
 from whisper_tui.policy.rules.matching import READ_ONLY
+from whisper_tui.policy.shell.static_expansion import SHOWN
 from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
@@ -284,10 +285,18 @@ def _inherited(record: CallRecord, environment: Mapping[str, str], root: str) ->
     alone = rules == {READ_ONLY.name}
     if alone or (record.sandbox is not None and record.sandbox.kind == "read-only"):
         added = read_only_environment(record.spec, record.resolved, alone=alone)
-        return minimal_environment(environment, record.sandbox) | added
+        shown = _shown(record, environment) if alone else {}
+        return minimal_environment(environment, record.sandbox) | added | shown
     kept = {name: value for name, value in environment.items() if not is_withheld(name)}
     # `pytest | tail` finds its programs as `pytest` does; in another directory, a relative PATH would name others
     return kept | _absolute_path(kept) | NO_PAGER if READ_ONLY.name in rules else kept
+
+
+def _shown(record: CallRecord, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of its session that a command names, and that may be shown (decision 29)."""
+    named = SHOWN.intersection(record.resolved.variables if record.resolved is not None else ())
+    given = {name: value for name, value in environment.items() if name in named}
+    return given | (_absolute_path(given) if "PATH" in given else {})
 
 
 def _absolute_path(environment: Mapping[str, str]) -> dict[str, str]:
