@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.crash.work import Numbers, Work
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.system.processes import peer_process
+from whisper_tui.system.processes import find_process, peer_process
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient
 from whisper_tui.wire.rendezvous import connect
@@ -48,7 +48,7 @@ class Told:
     def result(self, work: Work, code: int, output: bytes) -> None:
         """An agent was given an exit code and what is said to be all of the standard output."""
         self.results += 1
-        if code != work.code or output not in {work.answered(), work.output()}:
+        if code != work.code or output not in {work.answered(), *work.outputs()}:
             told = f"exit {code} and {len(output)} bytes of output"
             self.untrue.append(f"the agent of {work.kind} command {work.number} was told {told}")
 
@@ -64,8 +64,8 @@ class Field:
     told: Told = field(default_factory=Told)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when nobody shall begin anything more."""
-    processes: dict[str, set[asyncio.subprocess.Process]] = field(default_factory=dict)
-    """What can be killed, by what it is."""
+    alive: dict[str, dict[int, int]] = field(default_factory=dict)
+    """What can be killed, by what it is: the pids with the starts of the processes."""
     killed: Counter[str] = field(default_factory=Counter)
     killed_at: dict[int, float] = field(default_factory=dict)
     """When, in seconds since the epoch, by pid."""
@@ -77,7 +77,9 @@ class Field:
     without_leader: set[str] = field(default_factory=set)
     """Calls whose commands were killed."""
     ended_by_agent: set[int] = field(default_factory=set)
-    """Commands whose stand-in was killed, so that they were to be ended."""
+    """Commands whose stand-in, or its client, was killed, so that they were to be ended."""
+    by_keys: int = 0
+    """What a human at a cockpit has done by keys, as far as the screen confirmed it."""
 
     def __post_init__(self) -> None:
         self.home = Directories(config=self.root / "config", state=self.root / "state", runtime=self.root / "run")
@@ -100,22 +102,20 @@ class Field:
         board = self.board
         return sum(map(len, (board.waiting, board.held, board.queued, board.running, board.unsettled)))
 
-    async def start(self, kind: str, *words: str, stdin: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
-        """Start a program that the killer may find."""
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            cwd=self.workspace,
-            limit=1 << 26,
-        )
-        self.processes.setdefault(kind, set()).add(process)
-        return process
+    def born(self, kind: str, pid: int) -> None:
+        """There is a process that the killer may find."""
+        seen = find_process(pid)
+        if seen is not None:
+            self.alive.setdefault(kind, {})[pid] = seen.start
 
-    def forget(self, kind: str, process: asyncio.subprocess.Process) -> None:
+    def died(self, kind: str, pid: int) -> None:
         """It has ended."""
-        self.processes[kind].discard(process)
+        self.alive.get(kind, {}).pop(pid, None)
+
+    def victims(self, kind: str) -> list[int]:
+        """Those of a kind that are still there."""
+        seen = {pid: find_process(pid) for pid in self.alive.get(kind, {})}
+        return [pid for pid, now in seen.items() if now is not None and now.start == self.alive[kind][pid]]
 
     def kill(self, kind: str, pid: int) -> bool:
         """Kill one process for good. False: it was gone already."""

@@ -16,13 +16,15 @@ from whisper_tui.system.processes import children_of, find_process, is_stopped
 
 VICTIMS = {
     "supervisor": 9,
-    "keeper": 20,
+    "keeper": 18,
     "waiting keeper": 11,
     "parent of keepers": 6,
-    "command": 18,
-    "relay": 9,
-    "hook": 12,
-    "exec": 13,
+    "command": 17,
+    "relay": 6,
+    "MCP client": 5,
+    "hook": 10,
+    "exec": 11,
+    "hook client": 5,
     "cockpit": 2,
 }
 """What is killed how often, of a hundred."""
@@ -70,9 +72,8 @@ def _kill(field: Field, kind: str, chance: random.Random) -> None:
             if waiting:
                 field.kill(kind, chance.choice(waiting))
         case _:
-            victims = [one for one in field.processes.get(kind, ()) if one.returncode is None]
-            if victims:
-                field.kill(kind, chance.choice(victims).pid)
+            if victims := field.victims(kind):
+                field.kill(kind, chance.choice(victims))
 
 
 def _running(field: Field) -> list[CallRecord]:

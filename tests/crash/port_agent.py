@@ -83,7 +83,7 @@ class PortAgent:
         """Do what the command needs to come to its end, as often as that takes, and wait for it."""
         if work.kind == "withdrawn":
             await self._door.withdraw(call_id, "the agent has changed its mind")
-        if work.kind in {"input", "signalled"}:
+        if work.kind in {"input", "typed", "signalled"}:
             while isinstance((await self._door.started(call_id)).state, Running):
                 with suppress(NotRunning):
                     await self._push(call_id, work)
@@ -92,9 +92,11 @@ class PortAgent:
         return await self._door.outcome(call_id)
 
     async def _push(self, call_id: str, work: Work) -> None:
-        if work.kind == "input":
-            await self._door.write_stdin(call_id, f"word{work.number}\n".encode())
-        elif b"ready" in (await self._door.read_output(call_id, "out", 0, 100)).data:
+        if work.kind != "input" and b"ready" not in (await self._door.read_output(call_id, "out", 0, 100)).data:
+            return
+        if work.kind in {"input", "typed"}:
+            await self._door.write_stdin(call_id, f"{work.word}\n".encode())
+        else:
             await self._door.signal(call_id, signal.SIGUSR1, "leader", Decider(surface="agent", who=self._name))
 
     async def _note(self, record: CallRecord) -> None:

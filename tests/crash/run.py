@@ -1,7 +1,8 @@
 """Usage: python -m tests.crash [--kills N] [--minutes N] [--seed N] [--write]
 
-Kills supervisor, keepers, commands, relay, hook, exec and cockpit with signal 9 at random instants while agents work,
-and prints what was killed, how the calls ended, and every contradiction that was found.
+Kills supervisor, keepers, commands, clients of agents, relay, hook, exec and cockpit with signal 9 at random instants
+while agents work and a human decides, and prints what was killed, how the calls ended, and every contradiction that was
+found.
 """
 
 import argparse
@@ -41,6 +42,8 @@ class Result:
     """Calls that were open at a kill, on average."""
     endings: Counter[str]
     results: int
+    by_keys: int
+    """What a human at a cockpit has done by keys."""
     violations: list[str]
     seconds: float
 
@@ -50,10 +53,10 @@ async def crash(root: Path, kills: int, seed: int, minutes: float = inf) -> Resu
     began = time.monotonic()
     field, all_over = Field(root), asyncio.Event()
     deciding = asyncio.create_task(human(field, all_over))
-    working = asyncio.gather(
+    working: asyncio.Future[Any] = asyncio.gather(
         *(PortAgent(field, f"agent {number}").work() for number in range(3)),
-        *(with_a_hook(field) for _ in range(2)),
-        over_mcp(field),
+        *(with_a_hook(field, f"crash {number}") for number in range(2)),
+        *(over_mcp(field) for _ in range(2)),
         cockpit(field),
     )
     killing = asyncio.create_task(killer(field, kills, random.Random(seed), began + 60 * minutes))
@@ -71,7 +74,7 @@ async def crash(root: Path, kills: int, seed: int, minutes: float = inf) -> Resu
     under_way = sum(field.under_way) / max(1, len(field.under_way))
     seconds = time.monotonic() - began
     found = unsettled + verdict.violations
-    return Result(field.killed, under_way, verdict.endings, field.told.results, found, seconds)
+    return Result(field.killed, under_way, verdict.endings, field.told.results, field.by_keys, found, seconds)
 
 
 async def _settle(field: Field, working: asyncio.Future[Any]) -> list[str]:
@@ -98,6 +101,7 @@ def table(result: Result) -> str:
         *((f"of those, {kind.replace('_', ' ')}", f"{number:,}") for kind, number in sorted(result.endings.items())),
         ("calls per kill", f"{calls / max(1, kills):.1f}"),
         ("results that agents were given whole", f"{result.results:,}"),
+        ("decisions and lines by keys in a cockpit", f"{result.by_keys:,}"),
         ("violations", f"{len(result.violations):,}"),
     ]
     return "\n".join(["| figure | number |", "|---|---:|", *(f"| {name} | {number} |" for name, number in rows)])

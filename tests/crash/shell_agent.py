@@ -3,43 +3,52 @@
 import asyncio
 import json
 import shlex
-from contextlib import suppress
 
+from tests.crash.client import Client, ClientGone
 from tests.crash.field import AGAIN_S, PROGRAM, Field
 from tests.crash.work import OF_ANY_SHELL, Work
 from whisper_tui.transports.hook.exec_program import CANNOT
 
 
-async def with_a_hook(field: Field) -> None:
-    """Run one command after the other, as the hook says."""
+async def with_a_hook(field: Field, session: str) -> None:
+    """Run one command after the other, as the hook says. A client that was killed goes on with the next one."""
     while not field.over.is_set():
-        work = field.numbers.next_of(OF_ANY_SHELL)
-        command = await _asked(field, work)
-        if command is None:
-            continue
-        process = await field.start("exec", *shlex.split(command), stdin=asyncio.subprocess.DEVNULL)
-        out, _ = await process.communicate()
-        field.forget("exec", process)
-        if process.pid in field.killed_at:
-            field.ended_by_agent.add(work.number)
-        elif process.returncode is not None and process.returncode >= 0 and process.returncode != CANNOT:
-            field.told.result(work, process.returncode, out)
+        client = await Client.start(field, "hook client")
+        while not field.over.is_set():
+            work = field.numbers.next_of(OF_ANY_SHELL)
+            try:
+                await _carry_out(field, client, session, work)
+            except ClientGone:
+                # Nobody reads any more what the command prints, and nobody waits for its end.
+                field.ended_by_agent.add(work.number)
+                break
+        await client.end()
 
 
-async def _asked(field: Field, work: Work) -> str | None:
+async def _carry_out(field: Field, client: Client, session: str, work: Work) -> None:
+    command = await _asked(field, client, session, work)
+    if command is None:
+        return
+    code, out = await client.run("exec", tuple(shlex.split(command)))
+    if client.last in field.killed_at:
+        field.ended_by_agent.add(work.number)
+    elif code >= 0 and code != CANNOT:
+        field.told.result(work, code, out)
+
+
+async def _asked(field: Field, client: Client, session: str, work: Work) -> str | None:
     """What the agent is to run instead. None: it was told no."""
     content = {
-        "session_id": "crash",
+        "session_id": session,
         "cwd": str(field.workspace),
         "tool_name": "Bash",
         "tool_input": {"command": work.text(field.root)},
     }
     while True:
-        process = await field.start("hook", *PROGRAM, "hook", "claude", "--home", str(field.root))
-        with suppress(ConnectionError):
-            out, _ = await process.communicate(json.dumps(content).encode())
-        field.forget("hook", process)
-        if process.returncode == 0:
+        code, out = await client.run(
+            "hook", (*PROGRAM, "hook", "claude", "--home", str(field.root)), json.dumps(content)
+        )
+        if code == 0:
             decision = json.loads(out)["hookSpecificOutput"]
             if decision["permissionDecision"] == "deny":
                 return None

@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.crash import work
 from tests.crash.field import Field
 from tests.crash.human import HUMAN
-from tests.crash.work import Work
+from tests.crash.work import REFUSED, Work, typed_input
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Lost, Signalled, TimedOut, Withdrawn
+from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.supervisor.journal.sqlite_file import check_file
 
@@ -34,7 +35,11 @@ class Verdict:
         ran = Counter(map(int, _lines(self._field.root / work.RAN)))
         async for record in self._every_call():
             self._records[record.id] = record
-            asked = Work.found_in(record.call.spec.command.text)
+            if (typed := typed_input(record.call.spec.command)) is not None:
+                if problem := self._typed_wrongly(record, typed):
+                    self.violations.append(f"call {record.id} (types {typed!r}): {problem}")
+                continue
+            asked = Work.asked_by(record)
             problem = await self._problem(record, Work.found_in(record.spec.command.text), asked)
             if problem is not None:
                 self.violations.append(f"call {record.id} ({asked.kind} command {asked.number}): {problem}")
@@ -51,10 +56,24 @@ class Verdict:
             return f"it has no ending: it is {record.state.kind}"
         ending = record.state.ending
         self.endings[ending.kind] += 1
+        if isinstance(ending, Denied) and ending.by.surface == "cockpit" and ending.reason != f"no {asked.number}":
+            return f"its denial says {ending.reason!r}, which nobody had entered for it"
         if isinstance(ending, Denied | Withdrawn):
             return None if record.attempt is None else "it was started, and is journaled as one that never was"
         self._started[ran.number] += 1
         return self._not_approved(record, ran, asked) or await self._wrong_end(record, ran)
+
+    def _typed_wrongly(self, record: CallRecord, typed: str) -> str | None:
+        """What is wrong about a call that types into a task. That nothing is typed twice, the task's output shows."""
+        if not isinstance(record.state, Ended):
+            return None if isinstance(record.state, Held) else f"it has no ending: it is {record.state.kind}"
+        ending = record.state.ending
+        self.endings[f"typed input, {ending.kind}"] += 1
+        if isinstance(ending, Denied | Withdrawn):
+            return None if record.attempt is None else "it was typed, and is journaled as one that never was"
+        if typed == REFUSED:
+            return f"it ended as {ending.kind}, and the human says no to it"
+        return None if record.decided_by == HUMAN else f"{record.decided_by} approved it"
 
     def _not_approved(self, record: CallRecord, ran: Work, asked: Work) -> str | None:
         if not isinstance(record.decision, Approve) or record.decided_by is None:
@@ -65,6 +84,9 @@ class Verdict:
             return f"what ran is of the kind {ran.kind}, which the human has not made of it"
         if record.decided_by.surface == "memory" and asked.kind != "again":
             return "it was approved from memory, and no such approval was to be remembered"
+        if record.decided_by.surface == "cockpit":
+            by_keys = asked.kind == "keyed" and not asked.denied_by_keys
+            return None if by_keys else "it was approved in the cockpit, whose human says no to it, or never saw it"
         return None if record.decided_by == HUMAN or asked.kind == "again" else f"{record.decided_by} approved it"
 
     async def _wrong_end(self, record: CallRecord, ran: Work) -> str | None:
@@ -98,15 +120,17 @@ class Verdict:
         return any(began <= at <= ended for at in killed.values())
 
     async def _wrong_output(self, record: CallRecord, ran: Work) -> str | None:
-        for stream, expected in (("out", ran.output()), ("err", ran.errors())):
-            chunk = await self._door.read_output(record.id, stream, 0, len(expected) + 1)
-            if chunk.data != expected and not self._was_cut(record, ran, expected, chunk.data):
-                return f"{len(chunk.data)} bytes of {stream} are there, and {len(expected)} were written"
+        written: dict[Stream, set[bytes]] = {"out": ran.outputs(), "err": {ran.errors()}}
+        for stream, possible in written.items():
+            chunk = await self._door.read_output(record.id, stream, 0, max(map(len, possible)) + 1)
+            if chunk.data not in possible and not self._was_cut(record, ran, chunk.data):
+                lengths = " or ".join(str(len(each)) for each in possible)
+                return f"{len(chunk.data)} bytes of {stream} are there, and {lengths} were written"
         return None
 
-    def _was_cut(self, record: CallRecord, ran: Work, expected: bytes, found: bytes) -> bool:
+    def _was_cut(self, record: CallRecord, ran: Work, found: bytes) -> bool:
         """Whether a process left behind was ended, or what it wrote had nobody any more who could keep it."""
-        return ran.kind == "behind" and found in {ran.answered(), expected} and self._was_ended(record, ran)
+        return ran.kind == "behind" and found == ran.answered() and self._was_ended(record, ran)
 
     def _compare_with_what_ran(self, ran: Counter[int]) -> None:
         for number in ran.keys() | self._exited.keys():
@@ -121,7 +145,7 @@ class Verdict:
         told = self._field.told
         for call_id, asked in told.submitted.items():
             record = self._records.get(call_id)
-            if record is None or Work.found_in(record.call.spec.command.text) != asked:
+            if record is None or Work.asked_by(record) != asked:
                 self.violations.append(f"call {call_id} was confirmed as command {asked.number}, and is not that")
         for call_id, (decision, at) in told.decided.items():
             record = self._records.get(call_id)

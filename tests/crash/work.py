@@ -6,7 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from whisper_tui.model.call import CommandSpec, Shell
+from whisper_tui.model.call import Command, CommandSpec, Function, Shell
+from whisper_tui.model.state import CallRecord
 
 RAN = "ran"
 """The file in which every command that runs leaves its number, once."""
@@ -26,15 +27,31 @@ Kind = Literal[
     "signalled",
     "late",
     "withdrawn",
+    "typed",
+    "keyed",
+    "task",
 ]
 """Some lines; many; a process left behind that writes after the end; the human says no; the same one three times;
 the human makes another of it; that other one; in a terminal; reads a line; ends when it is sent a signal;
-is ended when its time is over; its agent takes it back."""
+is ended when its time is over; its agent takes it back; reads a line from its terminal, which its agent types;
+the same, and a human at a cockpit decides about it by keys and types the line; a task of `ExecCommand`, whose line is
+typed by `TaskInput`, about which the human decides as well."""
 
 OF_ANY_SHELL: tuple[Kind, ...] = ("plain", "behind", "plain", "long", "denied", "plain")
 """What agents ask for that can say nothing but a text."""
-OF_THE_PORT: tuple[Kind, ...] = (*OF_ANY_SHELL, *(kind for kind in get_args(Kind)[4:] if kind != "edited"))
+OF_THE_PORT: tuple[Kind, ...] = (
+    *OF_ANY_SHELL,
+    *(kind for kind in get_args(Kind)[4:] if kind not in {"edited", "task"}),
+)
+OF_MCP: tuple[Kind, ...] = ("task", "plain", "task", "behind", "task", "long", "denied")
+IN_A_TERMINAL: tuple[Kind, ...] = ("terminal", "typed", "keyed", "task")
 
+REFUSED = "refused\n"
+"""Typed input to which the human says no: no command ever reads it."""
+BY_HAND = "hand\n"
+"""What the human types into a command whose agent, or whose cockpit, does not come back to it."""
+
+READS = "stty -echo; echo ready; read -r line; echo got $line"
 _MARKS = re.compile(r"n=(\d+); k=(\w+);")
 
 
@@ -52,6 +69,12 @@ class Work(NamedTuple):
             raise ValueError(f"this is no command of the crash test: {text}")
         return cls(int(found[1]), next(kind for kind in get_args(Kind) if kind == found[2]))
 
+    @classmethod
+    def asked_by(cls, record: CallRecord) -> "Work":
+        """What the agent of a call has asked for."""
+        assert isinstance(record.call.spec.command, Shell)
+        return cls.found_in(record.call.spec.command.text)
+
     @property
     def code(self) -> int:
         """Its exit code."""
@@ -62,6 +85,16 @@ class Work(NamedTuple):
         """How often its agent asks for it."""
         return 3 if self.kind == "again" else 1
 
+    @property
+    def word(self) -> str:
+        """The line that is typed into it."""
+        return f"word{self.number}"
+
+    @property
+    def denied_by_keys(self) -> bool:
+        """Whether the human at the cockpit says no to it."""
+        return self.kind == "keyed" and self.number % 3 == 0
+
     def text(self, directory: Path) -> str:
         """What the shell is given: it says that it runs, writes on both streams, and has an exit code of its own."""
         ran = shlex.quote(str(directory / RAN))
@@ -69,7 +102,8 @@ class Work(NamedTuple):
 
     def spec(self, directory: Path, workspace: Path) -> CommandSpec:
         """What the supervisor is asked to run."""
-        special: dict[str, Any] = {"tty": self.kind == "terminal", "accepts_input": self.kind == "input"}
+        tty = self.kind in IN_A_TERMINAL
+        special: dict[str, Any] = {"tty": tty, "accepts_input": self.kind in {"input", "typed", "keyed"}}
         if self.kind == "late":
             special |= {"timeout_s": LATE_S, "grace_s": 1.0}
         return CommandSpec(command=Shell(text=self.text(directory)), cwd=str(workspace), **special)
@@ -82,11 +116,18 @@ class Work(NamedTuple):
         """All of its standard output, what a process left behind writes included."""
         return self.answered() + (b"late\n" if self.kind == "behind" else b"")
 
+    def outputs(self) -> set[bytes]:
+        """All that its standard output may be, once nothing of it runs any more."""
+        by_hand = self.answered().replace(self.word.encode(), BY_HAND.strip().encode())
+        return {self.output(), *((by_hand,) if self.kind in {"keyed", "task"} else ())}
+
     def answered(self) -> bytes:
         """What its standard output holds when the command itself has ended."""
         match self.kind:
             case "input":
-                return f"got word{self.number}\n".encode()
+                return f"got {self.word}\n".encode()
+            case "typed" | "keyed" | "task":
+                return f"ready\r\ngot {self.word}\r\n".encode()
             case "signalled":
                 return b"ready\ncaught\n"
             case "late":
@@ -98,7 +139,7 @@ class Work(NamedTuple):
 
     def errors(self) -> bytes:
         """All of its standard error."""
-        if self.kind in {"input", "signalled", "late", "terminal"}:
+        if self.kind in {"input", "signalled", "late", *IN_A_TERMINAL}:
             return b""
         return self._lines() + self._said() if self.kind == "long" else self._said()
 
@@ -107,6 +148,11 @@ class Work(NamedTuple):
         match self.kind:
             case "input":
                 return "read -r line; echo got $line"
+            case "typed" | "keyed":
+                return READS
+            case "task":
+                # Were the line typed twice, the second one would be read as well.
+                return f'{READS}; read -r -t 0.3 more && [ "$line$more" = {self.word}{self.word} ] && echo again'
             case "signalled":
                 waits = "for i in $(seq 1200); do sleep 0.05; done"
                 return f"trap 'echo caught; exit {self.code}' USR1; echo ready; {waits}; echo in vain"
@@ -128,6 +174,11 @@ class Work(NamedTuple):
 
     def _said(self) -> bytes:
         return b"e%d\n" % self.number
+
+
+def typed_input(command: Command) -> str | None:
+    """The text that a call asks to type into a task. None: it asks for something else."""
+    return command.arguments["text"] if isinstance(command, Function) else None
 
 
 class Numbers:

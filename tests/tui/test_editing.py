@@ -10,6 +10,7 @@ from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario
 from tests.tui.test_deciding import three_waiting
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.present.diff_text import MINUS, change_paragraphs
 from whisper_tui.tui.dialogs.drafts import checked, draft_of
@@ -227,3 +228,25 @@ async def test_hundreds_of_arguments_are_typed_as_numbered_lines() -> None:
         await cockpit.press("e")
         await cockpit.sees("Arguments, one per line, in shell quoting")
         assert cockpit.app.screen.query_one(TextArea).show_line_numbers
+
+
+async def test_an_edit_that_was_not_sent_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lose(*_: object) -> None:
+        raise Unavailable("the connection was lost")
+
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await cockpit.select("3")
+        with monkeypatch.context() as patched:
+            patched.setattr(cockpit.scenario.supervisor, "decide", lose)
+            await cockpit.press("e")
+            await cockpit.sees("Edit call 3")
+            cockpit.app.screen.query_one(TextArea).text = "echo 'rate = 30' > tax.conf"
+            await cockpit.press("ctrl+s")
+            await cockpit.sees("The connection was lost.")
+        assert isinstance(cockpit.record("3").state, Waiting)
+        await cockpit.press("e")
+        await cockpit.sees("Edit call 3", "Will run: edited")
+        assert cockpit.app.screen.query_one(TextArea).text == "echo 'rate = 30' > tax.conf"
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: isinstance(cockpit.record("3").state, Running))
+        assert cockpit.record("3").spec.command == Shell(text="echo 'rate = 30' > tax.conf")

@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tests.tui.cockpit import open_cockpit
 from tests.tui.live import live
 from tests.tui.scenes import ROOT, Scenario
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
-from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.errors import NotRunning, Unavailable
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.tui.commands.run_commands import is_secret, keystrokes, last_line
 from whisper_tui.tui.dialogs.run_dialogs import InputRequest
@@ -143,3 +144,25 @@ async def test_failed_input_is_reported(monkeypatch) -> None:  # type: ignore[no
         await cockpit.sees("Type into call 1")
         await cockpit.press("enter")
         await cockpit.sees("Call 1 takes no input any more.")
+
+
+async def test_a_line_that_could_not_be_sent_is_there_again_for_this_call_only(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    async with open_cockpit(asking()) as cockpit:
+        supervisor = cockpit.scenario.supervisor
+        with monkeypatch.context() as patched:
+            patched.setattr(supervisor, "write_stdin", _lose)
+            await cockpit.press("i")
+            await cockpit.sees("Type into call 1")
+            await cockpit.press(*"spring", "enter")
+            await cockpit.sees("The connection was lost.")
+        await cockpit.press("i")
+        await cockpit.sees("Type into call 1", "spring")
+        await cockpit.press("enter")
+        await cockpit.until(lambda: supervisor.written["1"].out.endswith(b"spring\r"))
+        await cockpit.press("i")
+        await cockpit.sees("Type into call 1")
+        assert cockpit.app.screen.query_one(Input).value == ""
+
+
+async def _lose(*_: object, **__: object) -> None:
+    raise Unavailable("the connection was lost")

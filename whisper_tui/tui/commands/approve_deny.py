@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, FileEdits
+from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
@@ -227,6 +227,8 @@ class DecisionCommands:
         self._card = card
         self._read_past: tuple[str, str, str] | None = None
         """The call, its fingerprint and the deed that the person was warned about: the next key does it unread."""
+        self._entered: dict[str, CommandSpec] = {}
+        """What calls were edited to, until that is sent: after a failure or an undo, the editor starts from it."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -346,7 +348,7 @@ class DecisionCommands:
     def _open_editor(self, result: EditedResult | None = None) -> None:
         from whisper_tui.tui.dialogs.edit_dialog import EditScreen
 
-        self._ask(lambda record: EditScreen(self._cockpit, record, result))
+        self._ask(lambda record: EditScreen(self._cockpit, record, result, self._entered.get(record.id)))
 
     def _deny(self, *, stop_session: bool) -> None:
         """Ask for a reason and deny the call, or every waiting call of its session."""
@@ -409,6 +411,8 @@ class DecisionCommands:
     def decide(self, record: CallRecord, decision: Decision) -> None:
         """Send a decision about a call as it was on the screen; an approval when its undo window has passed."""
         if isinstance(decision, Approve):
+            if decision.edited is not None:
+                self._entered[record.id] = decision.edited
             self.last_approved = record.id
             if self.undoing.delay(record, decision):
                 self._approved_by_letter = record.id
@@ -432,6 +436,7 @@ class DecisionCommands:
         except WhisperError as error:
             cockpit.tell(error_text(error), severity="error")
         else:
+            self._entered.pop(record.id, None)
             cockpit.tell(_done(record, decision))
             # Only now: after a failure the call still waits, and stays selected for another try.
             cockpit.select_after(record.id)

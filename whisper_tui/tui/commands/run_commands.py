@@ -72,12 +72,17 @@ LAST_LINE_BYTES = 4096
 """Bytes at the end of the output that are searched for the last line."""
 
 
+NOTHING_UNSENT = ("", "")
+
+
 class InputCommands:
     """Carries out the commands that type into a run."""
 
     def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
         self._cockpit = cockpit
         self._decisions = decisions
+        self._unsent = NOTHING_UNSENT
+        """The call and the line that could not be sent to it last: the next dialog about that call begins with it."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -142,7 +147,9 @@ class InputCommands:
         async def hidden() -> bool:
             return is_secret(await self._echo(record), question)
 
-        screen = SendInputScreen(record.id, question, hidden, starts_hidden=await hidden())
+        call_id, text = self._unsent
+        text = text if call_id == record.id else ""
+        screen = SendInputScreen(record.id, question, hidden, starts_hidden=await hidden(), text=text)
         self._cockpit.screen.app.push_screen(screen, given)
 
     async def _last_line(self, record: CallRecord) -> str:
@@ -164,8 +171,10 @@ class InputCommands:
         try:
             await self._cockpit.supervision.write_stdin(record.id, data, eof=eof)
         except WhisperError as error:
+            self._unsent = (record.id, line.text)
             self._cockpit.tell(error_text(error), severity="warning")
         else:
+            self._unsent = NOTHING_UNSENT
             self._cockpit.tell(f"Sent {'the end of input' if line.ends else 'a line'} to call {record.id}.")
 
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Static, TextArea
 from textual.widgets.text_area import TextAreaTheme
 
-from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Shell
+from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Shell, paths_of
 from whisper_tui.model.decision import Approve, Scope
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.state import CallRecord
@@ -254,8 +254,16 @@ class EditScreen(Dialog[Approve]):
         ("Ctrl+O", "More", "approve_scope"),
     )
 
-    def __init__(self, cockpit: CockpitContext, record: CallRecord, result: EditedResult | None = None) -> None:
-        """`result`: the file of an edit whose content is edited. None: the call is not an edit of files."""
+    def __init__(
+        self,
+        cockpit: CockpitContext,
+        record: CallRecord,
+        result: EditedResult | None = None,
+        entered: CommandSpec | None = None,
+    ) -> None:
+        """`result`: the file of an edit whose content is edited. None: the call is not an edit of files. `entered`:
+        what a person has made of the call before, without that it was sent.
+        """
         super().__init__()
         self._cockpit = cockpit
         self._record = record
@@ -268,7 +276,11 @@ class EditScreen(Dialog[Approve]):
         preview = record.preview
         previewed = preview.edited if preview is not None and not preview.dropped else None
         returned = previewed or getattr(record.state, "edited_before", None)
-        self._start: CommandSpec = self._asked if result is not None else returned or self._asked
+        if entered is not None and _files(entered) == _files(self._asked):
+            returned = entered
+        elif result is not None:
+            returned = None
+        self._start: CommandSpec = returned or self._asked
         self._file = 0 if result is None else result.file
         self._at = self._start.place
         self._places = self._places_of(record)
@@ -466,6 +478,12 @@ class EditScreen(Dialog[Approve]):
             self.query_one("#edit-problems", Static).update(Content(words))
             return None
         return spec
+
+
+def _files(spec: CommandSpec) -> tuple[str, ...]:
+    """Return the files that an edit leaves; of other commands none."""
+    changes = spec.command.changes if isinstance(spec.command, FileEdits) else ()
+    return tuple(path for change in changes for path in paths_of(change))
 
 
 _ROLE_OF: dict[bool, Role] = {True: "label", False: "edited"}

@@ -74,7 +74,7 @@ class InputRequest:
 
 
 class SendInputScreen(Dialog[InputRequest]):
-    """Asks for one line of input, which may be empty and is kept nowhere."""
+    """Asks for one line of input, which may be empty and is written nowhere."""
 
     # An Input takes Ctrl+D for itself (delete right), hence the priority.
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,10 +88,19 @@ class SendInputScreen(Dialog[InputRequest]):
     )
 
     def __init__(
-        self, call_id: str, last_line: str, hidden: Callable[[], Awaitable[bool]], *, starts_hidden: bool = False
+        self,
+        call_id: str,
+        last_line: str,
+        hidden: Callable[[], Awaitable[bool]],
+        *,
+        starts_hidden: bool = False,
+        text: str = "",
     ) -> None:
-        """`hidden` returns True while the command has switched off echo; `starts_hidden`: its first answer."""
+        """`hidden` returns True while the command has switched off echo; `starts_hidden`: its first answer. `text`: a
+        line that could not be sent before.
+        """
         super().__init__()
+        self._text = text
         self._hidden = hidden
         self._starts_hidden = starts_hidden
         self._loading = False
@@ -107,7 +116,7 @@ class SendInputScreen(Dialog[InputRequest]):
             if self._last_line:
                 yield Static(Content(self._last_line), classes="dialog-text")
             yield Static(Content(NOTE), classes="dialog-note", id="line-note")
-            yield Input(id="line")
+            yield Input(self._text, id="line")
             yield from self.buttons()
 
     def on_mount(self) -> None:
