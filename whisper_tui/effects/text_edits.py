@@ -30,7 +30,7 @@ def _in_place(
             continue
         is_link = not follow and not found.made and host_files.is_link(found.real)
         behind = changes.view.find(found.path, None) if is_link else None
-        if behind is not None and behind.kind == "absent":
+        if behind is not None and behind.kind in {"absent", "directory"}:
             continue
         if suffix:
             directory, name = os.path.split(found.real if follow else found.path)
@@ -485,6 +485,6 @@ EDITORS: Mapping[str, Program] = {
         "strip input directory output reject-file fuzz suffix",
         known="p F l c n u N R i o r E Z T s f t b d z strip fuzz ignore-whitespace forward reverse input output "
         "reject-file batch force quiet silent verbose backup directory suffix binary backup-if-mismatch "
-        "no-backup-if-mismatch remove-empty-files",
+        "no-backup-if-mismatch remove-empty-files dry-run",
     ),
 }
