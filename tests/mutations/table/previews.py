@@ -209,9 +209,26 @@ PREVIEWS = (
     Mutation(
         "FIFOs outside of a view are refused and named",
         "whisper_tui.supervisor.preview.watched_calls.CallWatcher._opened",
-        'self._targets.note("socket", real)',
+        "self.note_service(path)",
         "return None",
         (SERVICES + "test_no_service_outside_of_a_view_is_reached_and_each_try_is_named",),
+    ),
+    Mutation(
+        "who waits for a FIFO outside of a view is refused",
+        "whisper_tui.supervisor.preview.waiting_opens.WaitingOpens.look",
+        "_refuse(process, thread, (number, *arguments))",
+        "pass",
+        (SERVICES + "test_a_fifo_outside_of_a_view_for_which_a_command_waits_is_named_and_ends_the_wait[read-root]",),
+    ),
+    Mutation(
+        "who still waits for a FIFO outside of a view at the end is named",
+        "whisper_tui.supervisor.preview.preview_process.Init._report",
+        "opens.look()",
+        "pass",
+        (
+            SERVICES
+            + "test_a_fifo_outside_of_a_view_for_which_a_command_waits_is_named_and_ends_the_wait[left behind-root]",
+        ),
     ),
     Mutation(
         "parents of real files are opened without links",

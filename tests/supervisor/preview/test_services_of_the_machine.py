@@ -82,7 +82,7 @@ def services(directory: Path) -> Iterator[Services]:
 
 
 TRIES = r"""
-import array, ctypes, os, socket, sys
+import concurrent.futures, ctypes, os, socket, sys
 fifo, stream, datagrams = sys.argv[1:]
 os.chdir(os.path.dirname(stream))
 
@@ -114,8 +114,19 @@ def sent_many(path):
         if libc.sendmmsg(each.fileno(), ctypes.byref(head), 1, 0) < 0:
             raise OSError(ctypes.get_errno(), "sendmmsg")
 
+def created(path):
+    if ctypes.CDLL(None, use_errno=True).creat(os.fsencode(path), 0o600) < 0:
+        raise OSError(ctypes.get_errno(), "creat")
+
+def in_thread(work):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(work).result()
+
 datagram = lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 tried(lambda: os.open(fifo, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+tried(lambda: open(fifo).read())
+tried(lambda: created(fifo))
+tried(lambda: in_thread(lambda: os.open("fifo", os.O_WRONLY)))
 tried(lambda: os.write(os.open(fifo, os.O_RDWR), b"x"))
 tried(lambda: os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
 tried(lambda: os.open("fifo", os.O_RDWR))
@@ -138,7 +149,7 @@ def nothing_is_reached(bench: Bench, directory: Path, way: str) -> None:
         report = bench.preview(f"/usr/bin/python3 -I tries.py {paths}", way)
         assert living.reached() == []
     assert report["code"] == 0, bench.output
-    assert "reached" not in bench.output and len(bench.output.split()) == 12, bench.output
+    assert "reached" not in bench.output and len(bench.output.split()) == 15, bench.output
     named = {path.rpartition("/")[2] for path, _ in report["sockets"]}
     assert named == {"fifo", "stream", "datagrams"}, report["sockets"]
     assert bench.paths() == {}
@@ -236,6 +247,36 @@ def test_a_message_to_a_socket_outside_of_a_view_is_named(user: str) -> None:
             report = bench.preview(f"/usr/bin/python3 -I message.py '{living.datagrams}'", OVERLAY)
             assert living.reached() == []
         assert report["sockets"] == [[str(living.datagrams), 1]] and "ConnectionRefusedError" in bench.output
+
+    as_user(user, work)
+
+
+LEFT_WAITING = """echo x > FIFO &
+while read -r call _ < /proc/$!/syscall && [ "$call" != 257 ] && [ "$call" != 56 ]; do :; done 2> /dev/null
+disown"""
+"""Ends as soon as the process that it leaves behind is in openat(2)."""
+
+
+@needs_overlays
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo x > FIFO",
+        "cat FIFO",
+        "timeout 5 sh -c 'exec 3> FIFO'",
+        LEFT_WAITING,
+        "trap : TERM; (sleep 0.03; kill $$) & echo x > FIFO",
+    ],
+    ids=["write", "read", "child", "left behind", "signalled"],
+)
+def test_a_fifo_outside_of_a_view_for_which_a_command_waits_is_named_and_ends_the_wait(user: str, text: str) -> None:
+    def work(bench: Bench) -> None:
+        with services(outside(bench)) as living:
+            report = bench.preview(f"{text.replace('FIFO', str(living.fifo))}; echo goes on", OVERLAY, timeout=20)
+            assert living.reached() == []
+        assert [path for path, _ in report["sockets"]] == [str(living.fifo)], bench.output
+        assert "goes on\n" in bench.output and not report["over"] and report["seconds"] < 10, bench.output
 
     as_user(user, work)
 

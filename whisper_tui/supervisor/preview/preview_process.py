@@ -39,6 +39,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     write_layers,
     write_report,
 )
+from whisper_tui.supervisor.preview.waiting_opens import WaitingOpens
 from whisper_tui.supervisor.preview.watched_calls import (
     BlockedTargets,
     CallWatcher,
@@ -365,13 +366,15 @@ class Init:
         for fd in (wake, watcher.listener, *sockets):
             poll.register(fd, select.POLLIN)
         until: float | None = None
+        opens = WaitingOpens(watcher)
         while self._ended is None:
+            opens.look_if_due()
             if until is None and self._targets.outside and not self._options.get("network"):
                 until = time.monotonic() + PATIENCE_S
             if until is not None and time.monotonic() > until:
                 self._over, until = "network", float("inf")
                 _end_all()
-            for fd, event in poll.poll(None if until is None else 100):
+            for fd, event in poll.poll(opens.milliseconds_left()):
                 if fd == wake:
                     self._reap(wake, pid)
                 elif fd in sockets and server is not None:
@@ -380,7 +383,7 @@ class Init:
                     watcher.answer()
                 else:
                     poll.unregister(fd)
-        return self._report()
+        return self._report(opens)
 
     def _reap(self, wake: int, pid: int) -> None:
         with suppress(BlockingIOError):
@@ -398,10 +401,11 @@ class Init:
             if ended == pid:
                 self._ended = status
 
-    def _report(self) -> dict[str, Any]:
+    def _report(self, opens: WaitingOpens) -> dict[str, Any]:
         status = self._ended or 0
         # What was ended together with its parent was not left behind.
         left = _command_lines() if not self._over else []
+        opens.look()
         _end_all()
         with suppress(ChildProcessError):
             while True:

@@ -14,7 +14,7 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from whisper_tui.supervisor.keeper.sandbox import PASSING
@@ -47,12 +47,14 @@ _FOREIGN_SOCKETS = {"x86_64": (102, 359), "aarch64": (281,)}.get(syscalls.MACHIN
 _LONGEST_ADDRESS, _LONGEST_PATH = 128, 4096
 _MOST_LINKS = 40
 _PAGE = 4096
-WATCHED = ("connect", "sendmmsg", "rename", "renameat", "renameat2", "creat", "openat2")
+WATCHED = ("connect", "sendmmsg", "rename", "renameat", "renameat2", "openat2")
 _OPENING_FLAGS = {"open": 1, "openat": 2}
-"""Calls that open a file, with the index of their flags. They are watched if they could open a FIFO to write."""
-_FILE_NAMES = {"open": (None, 0), "creat": (None, 0), "openat": (0, 1), "openat2": (0, 1)}
+"""Calls that open a file, with the index of their flags. Only opens of a FIFO to write that do not wait are watched."""
+FILE_NAMES = {"open": (None, 0), "creat": (None, 0), "openat": (0, 1), "openat2": (0, 1)}
 """The indexes of the directory and of the path among their arguments."""
 _WRITES = os.O_WRONLY | os.O_RDWR
+_GOES_ON = os.O_RDWR | os.O_NONBLOCK
+"""A FIFO that is opened with one of these, to write, does not wait for its other side."""
 _MAKES = os.O_CREAT | os.O_EXCL
 """Both together: the file does not exist, so it is no FIFO."""
 _MESSAGE, _MESSAGES = struct.Struct("=QI"), 64
@@ -90,7 +92,8 @@ def watching_filter(*, closed: bool) -> Filter:
         found += if_call(name, [answered(syscalls.RET_USER_NOTIF)])
     for name, index in _OPENING_FLAGS.items():
         made = unless_equal(index, _MAKES, syscalls.RET_USER_NOTIF, bits=_MAKES)
-        found += if_call(name, [*unless_bits(index, _WRITES, syscalls.RET_ALLOW), *made])
+        waits = unless_bits(index, _GOES_ON, syscalls.RET_ALLOW)
+        found += if_call(name, [*waits, *unless_bits(index, _WRITES, syscalls.RET_ALLOW), *made])
     # Only with an address: a message on a connected socket goes where `connect` led.
     found += if_call("sendto", unless_equal(4, 0, syscalls.RET_USER_NOTIF))
     found += if_call("sendmsg", unless_equal(2, PASSING, syscalls.RET_USER_NOTIF))
@@ -223,7 +226,7 @@ class CallWatcher:
                 heads = (_MESSAGE.unpack(_memory(pid, place, _MESSAGE.size)) for place in places)
                 # The call ends at the first message that is refused.
                 return next((answer for head in heads if (answer := self._addressed(pid, *head))), None)
-            case "open" | "openat" | "openat2" | "creat":
+            case "open" | "openat" | "openat2":
                 return self._opened(pid, name, arguments)
             case "rename":
                 return _renamed(pid, (AT_FDCWD, arguments[0]), (AT_FDCWD, arguments[1]), 0)
@@ -253,29 +256,47 @@ class CallWatcher:
         return -problem if problem else None
 
     def _opened(self, pid: int, name: str, arguments: list[int]) -> int | None:
-        """Refuse to open a FIFO for writing that the command has not made. Its reader would be outside of the view."""
-        directory, path = _FILE_NAMES[name]
-        if name == "openat2" and not struct.unpack("=Q", _memory(pid, arguments[2], 8))[0] & _WRITES:
+        """Refuse to open a FIFO of the machine for writing. Its reader would be outside of the view."""
+        if not opening_flags(pid, name, arguments) & _WRITES or not (path := self.dead_fifo(pid, name, arguments)):
             return None
+        self.note_service(path)
+        return -errno.EACCES
+
+    def note_service(self, path: str) -> None:
+        """Note that the command tried to reach a local service."""
+        self._targets.note("socket", path)
+
+    def dead_fifo(self, pid: int, name: str, arguments: Sequence[int]) -> str:
+        """Return the path of the FIFO that a call opens. Empty: it opens none, or one that the command has made.
+
+        Raises `OSError`, `ValueError`.
+        """
+        directory, path = FILE_NAMES[name]
         text = os.fsdecode(_text(pid, arguments[path]))
         start = _start(pid, AT_FDCWD if directory is None else arguments[directory])
-        # Nearly all calls end here, and a build opens thousands of files. Names of descriptors are not the same for us.
+        # Nearly all calls end here. Names of descriptors are not the same for us.
         if not text.startswith(("/proc/", "/dev/")) and not stat.S_ISFIFO(os.stat(os.path.join(start, text)).st_mode):
-            return None
+            return ""
         named = text if text.startswith("/") else os.path.join(os.readlink(start), text)
         if not stat.S_ISFIFO(os.stat(real := _resolved(pid, named)).st_mode):
-            return None
+            return ""
         if real.startswith("/proc/"):
             real = os.readlink(real)  # A descriptor of the command; a pipe has no path.
-        if not real.startswith("/") or real.startswith("/dev/") or self._is_own(real):
-            return None
-        self._targets.note("socket", real)
-        return -errno.EACCES
+        return "" if not real.startswith("/") or real.startswith("/dev/") or self._is_own(real) else real
 
     def _is_own(self, path: str) -> bool:
         """True if the command has made this file, or changed it, so that it is not that of the machine."""
         covered = max((each for each in self._uppers if path.startswith(f"{each}/")), key=len, default="")
         return bool(covered) and os.path.lexists(f"{self._uppers[covered]}/{path[len(covered) + 1 :]}")
+
+
+def opening_flags(pid: int, name: str, arguments: Sequence[int]) -> int:
+    """Return the flags with which a call opens a file. Raises `OSError`, `struct.error`."""
+    if name == "creat":
+        return os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    if name == "openat2":
+        return int(struct.unpack("=Q", _memory(pid, arguments[2], 8))[0])
+    return arguments[_OPENING_FLAGS[name]]
 
 
 def _unserved(name: bytes) -> int:
