@@ -32,6 +32,7 @@ MISSES = {
 
 _VARIABLE = "the variable means nothing to the program, nor to any other"
 LOOSER = {
+    "safe-0088-d80c22": "without a terminal, a pager prints",
     "safe-0262-2b380b": "every part of a sed script is read",
     "safe-0267-63e3a0": "sort takes no more memory than its input needs",
     "safe-0269-d63ccc": _VARIABLE,

@@ -88,6 +88,8 @@ def judged(
         "! ls *.py",
         'for f in *.py; do if [ -s "$f" ]; then wc -l < "$f"; fi; done',
         "ls $(pwd)",
+        "bash -c 'for f in *.py; do wc -l $f; done'",
+        "bash -c 'ls *.py; echo $(pwd)'",
         'echo "today is $(date)" `whoami`',
         "cat $(git ls-files)",
         'n=$(wc -l < data.txt); [ "$n" -gt 3 ] && echo "$n lines"',
@@ -164,7 +166,10 @@ ASKED = {
         "tee >(cat) < data.txt", "rm $(ls)", "ls `touch x`", "x=$(rm a.py); echo $x", "echo $(ls > out)",
     ),
     "the directory is not certain": ("cd src && ls *.py", "cd src; cat *", 'for d in */; do cd "$d"; ls; done'),
-    "it is behind another program": ("timeout 5 ls *.py", "env ls *", "bash -c 'ls *'", "nice cat src/*"),
+    "it is behind another program": (
+        "timeout 5 ls *.py", "env ls *", "bash -c 'ls *' x", "bash -c 'sort *'", "bash -ic 'ls *'", "sh -c 'ls *'",
+        "nice cat src/*", "bash -c 'rm $(ls)'", "bash -c 'cat ~/.ssh/*'", "bash -c 'cat .env*'",
+    ),
 }  # fmt: skip
 
 

@@ -290,8 +290,10 @@ def _read_only_with_expansions(
     """
     if literal is None or _mentioned(question, rules, whole):
         return None
+    if _from_workspace(question, whole):
+        return None
     # it is run with the `PATH` that it names, and must find the same programs as without
-    if "PATH" in question.resolved.variables and _from_workspace(question, whole) | _not_of_system(question):
+    if "PATH" in question.resolved.variables and _not_of_system(question):
         return None
     seen = view(literal.spec.command)
     # an agent's own shell has no sandbox, and settings that nobody knows; nor is there a sandbox at a place

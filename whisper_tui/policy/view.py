@@ -168,6 +168,8 @@ def _view_of_text(command: Shell) -> CommandView:
         plain, doubt = None, f"{name} has a syntax of its own, which is not supported"
     reads = any(redirection.operator == "<" for command in plain or () for redirection in command.redirections)
     steps, inside = _steps_of(text, script) if name == "bash" and (plain is None or reads) else ((), ())
+    if name == "bash" and plain is not None and (given := _given_to_bash(plain)):
+        steps, inside = _steps_of(given, read_script(given))
     return CommandView(
         text=text,
         plain=plain,
@@ -240,6 +242,13 @@ def agreed_steps(text: str, script: Script) -> tuple[ShellStep, ...]:
     if script.problem or steps_of(script) != steps or (is_available() and second_steps(text) != steps):
         return ()
     return steps
+
+
+def _given_to_bash(plain: tuple[PlainCommand, ...]) -> str:
+    """Return the text of a call that is nothing but `bash -c TEXT`. Empty: it is another one."""
+    (command, *more) = plain
+    alone = not (more or command.assignments or command.redirections or command.background or command.timed)
+    return command.argv[2] if alone and command.argv[:2] == ("bash", "-c") and len(command.argv) == 3 else ""
 
 
 def _steps_of(text: str, script: Script) -> tuple[tuple[ShellStep, ...], tuple[tuple[ShellStep, ...], ...]]:

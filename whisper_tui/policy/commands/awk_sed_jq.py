@@ -53,7 +53,24 @@ def awk_has_effects(script: str) -> bool:
     except _Unreadable:
         return True
     acts = any(token.text in _ACTING for token in tokens if token.kind == "name")
-    return acts or _calls(tokens) or _writes(tokens) or _opens(tokens)
+    return acts or _calls(tokens) or _writes(list(_without_outputs(tokens))) or _opens(tokens)
+
+
+_OUTPUTS = frozenset({'"/dev/null"', '"/dev/stdout"', '"/dev/stderr"'})
+
+
+def _without_outputs(tokens: list[_Token]) -> Iterator[_Token]:
+    """Yield the tokens without redirections that open no file."""
+    ended = [*tokens, _Token("line", "\n"), _Token("line", "\n")]
+    skipped = 0
+    for at, token in enumerate(tokens):
+        ends = ended[at + 2].kind == "line" or ended[at + 2].text in {";", "}"}
+        if token == _Token("sign", ">") and ended[at + 1].text in _OUTPUTS and ends:
+            skipped = 2
+        if skipped:
+            skipped -= 1
+        else:
+            yield token
 
 
 def _opens(tokens: list[_Token]) -> bool:

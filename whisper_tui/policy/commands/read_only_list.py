@@ -99,7 +99,7 @@ helm: list, ls, status *, history *, version, search repo *, repo list
     | an:o: | all all-namespaces namespace= output= revision= max= short date filter= | most=3
 pip pip3: list, show *, freeze, check, cache dir, cache info, help, help *
     | lv | local user format= exclude= not-required include-editable files all verbose disable-pip-version-check
-conda mamba: list, env list | e | json name= export no-pip
+conda mamba: list, info, env list | e | json name= export no-pip
 gcloud: projects list, compute instances list, compute zones list, compute regions list, compute disks list,
     compute networks list, container clusters list, services list, config list, config get *, config get-value *, info,
     version, auth list
@@ -138,6 +138,9 @@ rabbitmqctl: status, list_queues, list_exchanges, list_bindings, list_users, lis
 redis-cli: info, dbsize, ping
 nmcli: device status, device show, connection show, general status, radio, device wifi list | tf: | terse fields=
 resolvectl: status, statistics
+7z 7za 7zr 7zz: l *, t *, h *, b, i | p | -slt -ba -bb? -bd -r -scrcSHA256 -scrcSHA1 -scrcCRC32 -scrcCRC64 -scrcXXH64 -scrc*
+    -mmt? -mm?
+ar: t *, tv *, tO *, tvO *
 """
 
 
@@ -339,6 +342,11 @@ def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
         return git_is_neutral and git_only_reads(words)
     if len(words) == 1 and words[0] in {"--version", "--help"} and _tells_about_itself(name):
         return True
+    if " ".join(words) in _VERSION_LETTERS.get(name, ()):
+        return True
+    if name in _GREPS:
+        # to grep, such a pattern is an option that it does not know, so it only fails
+        words = [word for word in words if not re.fullmatch(r"-{2,}[^A-Za-z-].*|-{3,}", word, re.DOTALL)]
     if name in _READS_ARGUMENTS_FROM_FILES and any(word.startswith("@") for word in words):
         return False
     if (started := starter(argv)) is not None:
@@ -369,7 +377,19 @@ def _program(word: str) -> str | None:
     return name if directory + "/" in SYSTEM_DIRECTORIES else None
 
 
-_READS_ARGUMENTS_FROM_FILES = frozenset({"strings", "nm", "objdump", "readelf", "size"})
+_GREPS = frozenset({"grep", "egrep", "fgrep"})
+
+_VERSION_LETTERS = {
+    "perl": ("-v", "-V"),
+    **dict.fromkeys(("python", "python3"), ("-V", "-VV")),
+    **dict.fromkeys(("node", "ruby", "make"), ("-v",)),
+    **dict.fromkeys(("gawk", "jq"), ("-V",)),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), ("", "-h")),
+    "unzip": ("-h", "-hh"),
+}
+"""By program: its arguments, or none, with which it only tells about itself."""
+
+_READS_ARGUMENTS_FROM_FILES = frozenset("strings nm objdump readelf size ar 7z 7za 7zr 7zz".split())
 """Programs that replace `@file` by the arguments in that file."""
 
 

@@ -154,6 +154,12 @@ def ps(words: Sequence[str]) -> bool:
     return len(everything) == 1 and not given.operands and all(name in beside for name, _ in given.options)
 
 
+def pager(words: Sequence[str]) -> bool:
+    """True if a pager prints: without a terminal it does what cat does. `+COMMAND` would be run where there is one."""
+    given = parse_arguments(words, allowed_options("eEfFgiIJKmMnNqQrRsSuUwWX", "", ""))
+    return given is not None and bool(given.operands) and not any(word.startswith("+") for word in given.operands)
+
+
 def tput(words: Sequence[str]) -> bool:
     """True for the capabilities that only print a number."""
     # other capabilities may run a program that the description of the terminal names
@@ -325,6 +331,7 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "[": bracket,
     "command": command,
     "set": options_of_shell,
+    **dict.fromkeys(("less", "more"), pager),
     "ps": ps,
     "tput": tput,
     "diff": diff,
@@ -338,7 +345,7 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
 """By program: the check whether its arguments are harmless."""
 
 VERSIONS = frozenset(
-    "bash python python2 python3 node ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
+    "bash sh dash 7z 7za 7zr 7zz python python2 python3 node ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
     "kubectl helm pip pip3 uv gh aws psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip env printenv jq "
     "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl apt apt-get dpkg rpm "
     "R Rscript julia zig nim deno bun ffmpeg convert magick pandoc latex xelatex shellcheck shfmt ruff mypy rsync git "
@@ -480,10 +487,12 @@ def git_only_reads(words: Sequence[str]) -> bool:
     while rest and (rest[0] in _GIT_FIRST or (rest[0] == "-c" and _sets_nothing(rest[1:2]))):
         del rest[: 2 if rest[0] == "-c" else 1]
     if not rest:
-        return False
+        return not words  # its usage
     if rest[0] in {"--version", "--help", "help"}:
         return len(rest) == 1
     subcommand, behind = rest[0], rest[1:]
+    if behind == ["-h"] and subcommand in _GIT.keys() | {"worktree", "stash", "config", "commit", "rebase", "remote"}:
+        return True
     # `gpg.program` of the repository would run
     if any(_ASKS_GPG.search(word) or (subcommand in _SHOWS_REFS and "signature" in word) for word in behind):
         return False  # it checks signatures, by running gpg
@@ -509,6 +518,8 @@ def git_only_reads(words: Sequence[str]) -> bool:
 def _git_shows_setting(words: Sequence[str]) -> bool:
     """True if `git config` prints a setting, and the same one as without the pins of an unasked git."""
     # To git config, options end at the first operand: behind it, `--get` would be a pattern, and the rest is set.
+    if sorted(words) in (["--list", "--local", "--name-only"], ["--local", "--name-only", "-l"]):
+        return True
     name, options = (words[-1], list(words[:-1])) if words else ("", [])
     known = _LOCAL_SETTING
     if options[:1] == ["--local"]:

@@ -68,7 +68,7 @@ shasum | bt0a: | algorithm= binary text
 md5 | pqrtxs:
 cksum | a:l: | algorithm= length= untagged tag zero raw base64 debug
 sum | rs | sysv
-base64 base32 | diw: | decode ignore-garbage wrap=
+base64 base32 | diDenuhw: | decode encode ignore-garbage noerrcheck copyright wrap= | most=1
 seq | wf:s: | equal-width format= separator= | numbers
 stat | fLtxc: | dereference file-system format= printf= terse cached=
 file | bikLhNnr0e:F:P: | brief mime mime-type mime-encoding keep-going dereference no-dereference no-buffer raw
@@ -104,9 +104,9 @@ size | ABdox | format= radix= total
 look | abdft:
 iconv | f:t:clsV | from-code= to-code= list silent
 numfmt | d:z | from= to= suffix= padding= field= format= grouping header? invalid= round= delimiter= debug
-sort | bcCdfghiMmnRrsuVzk:t:S: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
+sort | bcCdfghiMmnRrsuVzk:t:S:T: | ignore-leading-blanks dictionary-order ignore-case general-numeric-sort
     ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort random-source= reverse sort= version-sort
-    check? debug key= merge stable field-separator= parallel= buffer-size= unique zero-terminated
+    check? debug key= merge stable field-separator= parallel= buffer-size= temporary-directory= unique zero-terminated
 pr | adFfmrtTvD:h:l:n?o:w:W: | double-space form-feed header= length= merge omit-header omit-pagination width= | numbers
 """
 

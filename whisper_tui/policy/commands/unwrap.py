@@ -49,7 +49,7 @@ def unwrap(argv: Argv, given: StandardInput) -> Unwrapped | None:
 
 
 def _shell(argv: Argv, given: StandardInput) -> Unwrapped | None:
-    if argv[1:] in {("--version",), ("--help",)} and program_name(argv[0] or "") == "bash":
+    if argv[1:] in {("--version",), ("--help",)} and program_name(argv[0] or "") in {"bash", "sh", "dash"}:
         return None
     text, why = shell_text(argv, given)
     return Unwrapped(opaque=why) if text is None else Unwrapped(texts=(text,))

@@ -525,14 +525,22 @@ class Permissions:
     def _with_variables(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         """Return the read-only list if `env NAME=value … PROGRAM` only reads, whatever its variables."""
         words = command.argv[1:]
-        while words[:1] == ("-u",) and len(words) > 1 and is_harmless_setting(words[1] + "="):
-            words = words[2:]
+        # an unasked git is held to its repository by its environment
+        keeps = _runs_git((command,))
+        while words and (words[0] in _UNSETS or (words[0] in {"-i", "--ignore-environment"} and not keeps)):
+            one = len(words) > 1 and words[0] in _UNSETS
+            if one and keeps and not is_harmless_setting(words[1] + "="):
+                return None
+            words = words[2:] if one else words[1:]
         assignments = tuple(takewhile(_ASSIGNMENT.match, words))
         argv = words[len(assignments) :]
         if command.argv[0] in self.unsure or not argv or argv[0].startswith("-"):
             return None
         found = self._one(replace(command, argv=argv, assignments=assignments, redirections=()), depth + 1)
         return (READ_ONLY,) if found and all(rule.name == READ_ONLY.name for rule in found) else None
+
+
+_UNSETS = frozenset({"-u", "--unset"})
 
 
 def _may_change(command: PlainCommand, rule: Rule) -> bool:

@@ -30,7 +30,7 @@ _DOUBLE = re.compile(rf'"((?:[^"\\$`\x00-\x08\x0b-\x1f\x7f]|\\[ -~]|{_DOLLAR})*)
 _ESCAPED = re.compile(r"\\([ -~])")
 _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
-_REDIRECTION = re.compile(r"&>>|&>|<<-|<<(?!<)|>>|>\||<&|>&|<(?![<>(&])|>(?![>(&|])")
+_REDIRECTION = re.compile(r"&>>|&>|<<-|<<<|<<|>>|>\||<&|>&|<(?![<>(&])|>(?![>(&|])")
 _OPERATOR = re.compile(r"&&|\|\||\|&|[;&|\n]")
 # a joined line counts where a blank stands before it: `a\` and `b` on the next line are the word `ab`
 _BLANK = re.compile(r"[ \t]+(?:\\\n[ \t]*)*")
@@ -491,8 +491,6 @@ def _inputs_of(made: _Unfinished) -> list[ShellStep]:
 
 
 def _reason(text: str, at: int) -> str:
-    if text.startswith("<<<", at):
-        return "it contains a here-string (<<<)"
     if (keyword := text[at : at + 2]) in KEYWORDS and not text[at + 2 : at + 3].strip():
         return f"it contains the shell keyword {keyword!r}"
     match character := text[at]:

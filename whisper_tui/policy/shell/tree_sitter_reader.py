@@ -256,13 +256,19 @@ class _Collector:
     def _behind(self, node: "Node", later: "list[Node]") -> list[ShellWord]:
         """Return the words under a redirection that are not its target; `later` gets the statements behind it."""
         if node.type == "herestring_redirect":
-            raise _Disagrees
+            self._check_literal_input(node)
+            return []
         if node.type == "heredoc_redirect":
             return self._document(node, later)
         if node.type != "file_redirect":
             raise _Disagrees
         targets = node.children_by_field_name("destination")
         return [self._value(target) for target in targets[1:]]
+
+    def _check_literal_input(self, node: "Node") -> None:
+        """Raise `_Disagrees` unless `<<< TEXT` has one literal word."""
+        if len(node.named_children) != 1 or literal_value(self._value(node.named_children[0])) is None:
+            raise _Disagrees
 
     def _document(self, node: "Node", later: "list[Node]") -> list[ShellWord]:
         """Return the words of the command that follow `<<END` on its line."""
@@ -288,6 +294,8 @@ class _Collector:
             match child.type:
                 case "variable_assignment":
                     pass
+                case "herestring_redirect":
+                    self._check_literal_input(child)
                 case "command_name":
                     words.append(self._value(child.children[0]))
                 case "file_redirect":
