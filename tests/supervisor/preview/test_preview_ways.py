@@ -23,6 +23,7 @@ from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways, transition
 from whisper_tui.supervisor.preview.change_records import Plan
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
+from whisper_tui.supervisor.preview.machine_places import MOST_SHOWN
 from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, command_line
@@ -587,6 +588,25 @@ def test_a_mount_beside_a_workspace_in_var_keeps_no_ordinary_user_from_previews(
                     assert (report["code"], there.output.split()) == (0, sorted(os.listdir("/var")))
                     assert there.paths() == {"new": "add"}
             assert status.code == 0
+
+    with_mounts(work)
+
+
+@needs_overlays
+def test_very_many_files_beside_the_store_keep_no_ordinary_user_from_previews() -> None:
+    """The directory is made anew, because of the mount below it, and not all of its entries are."""
+
+    def work(bench: Bench) -> None:
+        for number in range(MOST_SHOWN):
+            (bench.directory / f"{number:04}").touch()
+        for each in (bench.directory, bench.workspace):
+            os.chown(each, NOBODY, NOBODY)
+        with as_user_nobody() as status:
+            if status.child:
+                report = bench.preview("find .. -mindepth 1 -maxdepth 1 -printf x; echo x > new", OVERLAY)
+                assert (report["code"], bench.output) == (0, "x" * MOST_SHOWN)
+                assert bench.paths() == {"new": "add"}
+        assert status.code == 0
 
     with_mounts(work)
 

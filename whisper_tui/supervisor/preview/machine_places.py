@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 APART = ("/dev", "/proc", "/sys")
 """Directories of the kernel, which a view has in other ways. Nobody can make a socket or a FIFO in the last two."""
 MOST_SHOWN = 1000
-"""Entries of one directory that is made anew; further ones are not in the view."""
+"""Entries of one directory that is made anew; further ones are not in the view, unless one leads to what it needs."""
 
 
 class ShownPlace(NamedTuple):
@@ -45,13 +45,14 @@ def mounted_places(mounts: Collection[str], layers: Collection[str]) -> Iterator
                 yield ShownPlace(path, "file", is_mount=True)
 
 
-def places_made_anew(mounts: Collection[str], layers: Collection[str]) -> Iterator[ShownPlace]:
+def places_made_anew(mounts: Collection[str], layers: Collection[str], store: str) -> Iterator[ShownPlace]:
     """Yield the entries of a root that is made anew, each directory before what is in it."""
-    pending = ["/"]
+    pending, needed = ["/"], (*layers, store, *mounts)
     while pending:
         top = pending.pop()
         with suppress(OSError):
-            for entry in sorted(os.scandir(top), key=lambda entry: entry.name)[:MOST_SHOWN]:
+            entries = sorted(os.scandir(top), key=lambda entry: (not _leads_to(entry.path, needed), entry.name))
+            for entry in entries[:MOST_SHOWN]:
                 with suppress(FileNotFoundError):
                     place = _made_anew(entry, mounts, layers)
                     yield place
@@ -71,6 +72,10 @@ def _made_anew(entry: "os.DirEntry[str]", mounts: Collection[str], layers: Colle
     if is_above or _is_in(path, (*layers, *APART)):
         return ShownPlace(path, "directory", stat.S_IMODE(mode))
     return ShownPlace(path, "overlay", is_mount=path in mounts)
+
+
+def _leads_to(path: str, places: Collection[str]) -> bool:
+    return any(f"{place}/".startswith(f"{path}/") for place in places)
 
 
 def _is_in(path: str, directories: Collection[str]) -> bool:

@@ -283,7 +283,7 @@ def _machine(store: str, mounts: Collection[str], layers: Sequence[str], marks: 
         places = mounted_places(mounts, layers)
     except NoPreview:
         mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "mode=755")
-        places = places_made_anew(mounts, layers)
+        places = places_made_anew(mounts, layers, store)
     for place in places:
         try:
             _show(place, root, empty, marks)
@@ -527,7 +527,7 @@ def bwrap_arguments(
         yield "--unshare-net"
     covered = [layer["path"] for layer in layers]
     # The layers of an overlay may not lie in each other, so none is made of what holds the store.
-    for place in places_made_anew({*mount_points(), store}, (*covered, store)):
+    for place in places_made_anew({*mount_points(), store}, (*covered, store), store):
         yield from _shown_by_bwrap(store, place)
     yield from (each for path in covered for each in ("--dir", path))
     yield from ("--ro-bind", "/sys", "/sys", "--dev", "/dev", "--proc", "/proc")
