@@ -27,6 +27,7 @@ from whisper_tui.model.decision import (
     Decision,
     Deny,
     Grant,
+    RuleScope,
     Scope,
     SessionDenial,
     ToolScope,
@@ -81,7 +82,7 @@ from whisper_tui.model.run import (
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, ShellReport, Starting, Waiting
-from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage
+from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage, with_approved
 
 BATCH = 1000
 """Events in one batch."""
@@ -559,7 +560,14 @@ class InMemorySupervisor(PlayedWorld, Supervision):
                 else other.call.spec.identity() == (edited or record.call.spec).identity()
             )
         ]
-        return Coverage(looked_at=len(self.board.calls), calls=tuple(same))
+        found = Coverage(looked_at=len(self.board.calls), calls=tuple(same))
+        if not isinstance(scope, RuleScope):
+            return found
+        root, newest = (
+            self.board.sessions[record.call.session_id].root,
+            await self.history(HistoryQuery(limit=LOOKED_AT)),
+        )
+        return with_approved(found, scope, edited or record.call.spec, root, newest)
 
     async def effects(self, call_id: str) -> Effects:
         """State the effects with nothing but the directory of the call to look at."""

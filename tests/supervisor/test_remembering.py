@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.call import Argv
+from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import Refused
@@ -186,6 +186,33 @@ async def test_an_approval_can_be_saved_as_a_rule_of_the_project(programs: Bench
         (("npm", "test"), ("--silent",), str(programs.workspace))
     ]
     assert await kind(programs, await programs.submit(session, text="npm test x --silent")) == "allow"
+
+
+async def test_the_rule_on_offer_counts_what_was_approved_before_and_covers_it(programs: Bench) -> None:
+    session = await programs.session()
+    for text in ("npm test a --silent", "npm test b", "npm test c; rm -rf x", "NODE_ENV=x npm test", "npm run build"):
+        await programs.approve(await programs.submit(session, text=text))
+    await programs.deny(await programs.submit(session, text="npm test --denied"), "no")
+    elsewhere = CommandSpec(command=Shell(text="npm test --elsewhere"), cwd="/")
+    await programs.approve(await programs.submit(session, text="npm test e"), edited=elsewhere)
+    call_id = await programs.submit(session, text="npm test --ci")
+    scope = RuleScope(words=("npm", "test"))
+    found = await programs.supervisor.would_cover(call_id, scope)
+    assert (found.approved, found.options) == (2, ("--silent",))
+    wider = await programs.supervisor.would_cover(call_id, scope.model_copy(update={"options": ("--silent",)}))
+    assert (wider.approved, wider.options) == (2, ())
+    assert len(set(wider.calls) - set(found.calls)) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [(("git", "diff"), "--output=x"), (("git", "diff"), "--ext-diff"), (("npm", "test"), "x")]
+)
+async def test_a_rule_lists_no_dangerous_options_of_others(
+    programs: Bench, words: tuple[str, ...], option: str
+) -> None:
+    call_id = await programs.submit(await programs.session(), text=f"{' '.join(words)} zz")
+    with pytest.raises(Refused, match="is dangerous, or no option"):
+        await programs.supervisor.would_cover(call_id, RuleScope(words=words, options=(option,)))
 
 
 async def test_commands_allowed_by_rules_start_without_a_shell_and_a_minimal_environment(programs: Bench) -> None:

@@ -322,6 +322,31 @@ async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path
         assert decision.remember == RuleScope(words=("npm", "run", "build"), where="project")
 
 
+async def test_after_two_approvals_the_rule_that_covers_both_comes_first() -> None:
+    scenario = in_directory(Path(ROOT), "npm test third --ci", ("npm", "test"))
+    for text in ("npm test first --silent", "npm test second -w"):
+        spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
+        request = CallRequest(session_id="s1", tool="run_shell_command", arguments={}, spec=spec)
+        call_id = scenario.supervisor.ask(request, Verdict(kind="ask", reason="no rule", prefixes=(("npm", "test"),)))
+        async with open_cockpit(scenario) as cockpit:
+            await cockpit.select("1")
+            await cockpit.sees("Always allow npm test …")
+            assert "Approved" not in cockpit.text()
+            assert not cockpit.screen.query_one("#do-approve-always").display
+        seen = scenario.supervisor.board.calls[call_id].seen_digest()
+        await scenario.supervisor.decide(call_id, Approve(), Decider(surface="cockpit", who="ada"), seen)
+    async with open_cockpit(scenario, size=(140, 40)) as cockpit:
+        await cockpit.select("1")
+        await cockpit.sees("Approved 2 times already. Always allow npm test … with", "-w", "--silent")
+        assert cockpit.text().index("Approved 2 times") < cockpit.text().rindex("third --ci")
+        assert cockpit.screen.query_one("#do-approve-always").display
+        await cockpit.press("l")
+        await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
+        decision = cockpit.record("1").decision
+        assert isinstance(decision, Approve) and isinstance(decision.remember, RuleScope)
+        assert set(decision.remember.options) == {"-w", "--silent"}
+
+
 async def test_l_approves_nothing_where_no_rule_is_offered(tmp_path: Path) -> None:
     async with open_cockpit(in_directory(tmp_path, "make", ("make",))) as cockpit:
         await cockpit.select("1")

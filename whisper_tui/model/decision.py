@@ -13,6 +13,9 @@ from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import Resolved, Verdict
 
+MOST_OPTIONS = 16
+"""Options of other commands that one approval can have its rule list."""
+
 
 class ExactScope(Value):
     """The same command in the same directory, for this session, with a limit of uses or of time.
@@ -43,6 +46,8 @@ class RuleScope(Value):
 
     kind: Literal["rule"] = "rule"
     words: tuple[str, ...] = Field(min_length=1)
+    options: tuple[str, ...] = Field(default=(), max_length=MOST_OPTIONS)
+    """Options that the rule lists beside those of the approved command: those of others that a human has approved."""
     where: Literal["project", "user"] = "project"
     """Scope of the saved rule: this workspace, or everywhere."""
     minutes: float | None = Field(default=None, gt=0)
@@ -99,6 +104,10 @@ class Coverage(Value):
     """Number of past calls that were tried, newest first."""
     calls: tuple[str, ...] = ()
     """Ids of those that it covers, newest first."""
+    approved: int = 0
+    """Number of those that begin as a rule says, and that a human has approved: it would cover them with `options`."""
+    options: tuple[str, ...] = ()
+    """Options of those that the approved command does not have."""
 
 
 class Decider(Value):

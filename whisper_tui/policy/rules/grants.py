@@ -176,7 +176,7 @@ def saved_rule(
     return Rule(
         name=" ".join(scope.words),
         prefix=scope.words,
-        options=options_behind(spec, scope.words),
+        options=tuple(dict.fromkeys((*options_behind(spec, scope.words), *scope.options))),
         directory=root,
         place=spec.place or None,
         until=None if scope.minutes is None else now + 60 * scope.minutes,
@@ -230,6 +230,15 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
         for danger in dangers_of_argv(command.argv, has_input=command.piped)
     ):
         return f"{shown!r} does not name its dangerous option or argument"
+    return _options_problem(scope) if isinstance(scope, RuleScope) else None
+
+
+def _options_problem(scope: RuleScope) -> str | None:
+    """Why a rule may not list the further options of a scope: it would excuse what they run or write."""
+    for option in scope.options:
+        dangers = dangers_of_argv((*scope.words, option, "x"), has_input=False)
+        if not option.startswith("-") or any(danger.word >= len(scope.words) for danger in dangers):
+            return f"{option!r} is dangerous, or no option"
     return None
 
 

@@ -1,16 +1,32 @@
 """Standing approvals: an index by the commands that they cover, and a preview on past calls."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CarriedOut, CommandSpec, Session
-from whisper_tui.model.decision import Coverage, Decider, Grant, RuleScope, Scope, ToolScope
+from whisper_tui.model.decision import (
+    MOST_OPTIONS,
+    Approve,
+    Coverage,
+    Decider,
+    Grant,
+    RuleScope,
+    Scope,
+    ToolScope,
+)
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import SUBAGENT_RULE, Resolved
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules, scope_problem
+from whisper_tui.policy.rules.grants import (
+    grant_is_over,
+    is_exact,
+    options_behind,
+    saved_rule,
+    saved_tool_rules,
+    scope_problem,
+)
 from whisper_tui.policy.rules.matching import applies, reaches
 from whisper_tui.policy.rules.rule import NO_RULES, Effect, Rule, Rules
 from whisper_tui.policy.tool_calls import evaluate_carried_out, tool_rule_matches
@@ -107,7 +123,7 @@ def check_scope(scope: Scope, spec: CommandSpec) -> None:
         raise Refused(f"this cannot be remembered like that: {problem}", hint=hint)
 
 
-def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallRecord], home: str = "") -> Coverage:
+def coverage(scope: Scope, spec: CommandSpec, root: str, records: Sequence[CallRecord], home: str = "") -> Coverage:
     """Try a scope for `spec` in the workspace `root` on past calls, newest first, as if there were no other rule.
 
     `home`: the user's home directory, for patterns of files.
@@ -129,7 +145,29 @@ def coverage(scope: Scope, spec: CommandSpec, root: str, records: Iterable[CallR
             allowed = evaluate(question, rules, memory).kind == "allow"
         if allowed:
             covered.append(record.id)
-    return Coverage(looked_at=looked_at, calls=tuple(covered))
+    found = Coverage(looked_at=looked_at, calls=tuple(covered))
+    return with_approved(found, scope, spec, root, records) if isinstance(scope, RuleScope) else found
+
+
+def with_approved(
+    found: Coverage, scope: RuleScope, spec: CommandSpec, root: str, records: Iterable[CallRecord]
+) -> Coverage:
+    """Add the past calls that begin as a rule says, that a human has approved, and that their options let it cover."""
+    alike = [
+        record
+        for record in records
+        if record.decided_by_human and isinstance(record.decision, Approve) and record.spec.place == spec.place
+        if not isinstance(record.spec.command, CarriedOut) and scope_problem(scope, record.spec) is None
+    ]
+    own = (*options_behind(spec, scope.words), *scope.options)
+
+    def further(past: Iterable[CallRecord]) -> tuple[str, ...]:
+        options = dict.fromkeys(option for record in past for option in options_behind(record.spec, scope.words))
+        return tuple(option for option in options if option not in own)[: MOST_OPTIONS - len(scope.options)]
+
+    memory, rules = _given(scope.model_copy(update={"options": (*scope.options, *further(alike))}), spec, root)
+    covered = [r for r in alike if evaluate(_question(r, root, r.spec), rules, memory).kind == "allow"]
+    return found.model_copy(update={"approved": len(covered), "options": further(covered)})
 
 
 PastCall = tuple[CallRecord, Session | None]
@@ -174,11 +212,12 @@ def _given(scope: Scope, spec: CommandSpec, root: str) -> tuple[tuple[Grant, ...
     return (grant,), NO_RULES
 
 
-def _question(record: CallRecord, root: str) -> Question:
+def _question(record: CallRecord, root: str, spec: CommandSpec | None = None) -> Question:
+    """Return the question about a past call; `spec`: about what a human has approved in the place of the request."""
     return Question(
         session_id="",
         session_root=root,
-        spec=record.call.spec,
+        spec=spec or record.call.spec,
         description=record.call.description,
         resolved=record.resolved or Resolved(),
         tool=record.call.tool,

@@ -13,6 +13,7 @@ from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_abo
 from whisper_tui.model.effects import CodeEffect, Effects
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waiting
+from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
@@ -32,6 +33,8 @@ REVEALED_S = 10.0
 
 FRESH_S = 2.0
 """Seconds after which the effects are asked for again: files change while a call waits."""
+OFTEN = 2
+"""Approvals of similar commands after which the rule that covers them is the first thing on the card."""
 MOST_DIFF_LINES, MOST_CODE_LINES = 60, 80
 """Lines of one diff, and of one script, on the card."""
 _ROLES: dict[str, Role] = {"removal": "risk", "host": "strong", "unknown": "muted", "code": "text"}
@@ -70,14 +73,26 @@ class CardFacts:
             return ()
         scope, coverage = self._offer
         dots = "" if isinstance(scope, ToolScope) else " …"
+        also = f" with {visible(' '.join(scope.options))}" if isinstance(scope, RuleScope) and scope.options else ""
         past = (
-            f"{dots} in this workspace: would allow {len(coverage.calls):,} of your last "
+            f"{dots}{also} in this workspace: would allow {len(coverage.calls):,} of your last "
             f"{count(coverage.looked_at, 'call')}"
         )
         # The rule gives later commands what this approval gives its own.
         unconfined = () if isinstance(scope, ToolScope) else (Span("; runs without a sandbox", "risk"),)
-        line = (Span("Always allow ", "muted"), Span(rule_words(scope), "command"), Span(past, "muted"), *unconfined)
+        often = (Span(f"Approved {coverage.approved:,} times already. ", "strong"),) if self.repeats(record) else ()
+        line = (
+            *often,
+            Span("Always allow ", "muted"),
+            Span(rule_words(scope), "command"),
+            Span(past, "muted"),
+            *unconfined,
+        )
         return (Paragraph(line, margin=(Span(f" {key} ", "strong"),)),)
+
+    def repeats(self, record: CallRecord) -> bool:
+        """True if the rule on offer would answer what the person has answered several times."""
+        return self._offer is not None and self._offer[1].approved >= OFTEN and self._is_about(record)
 
     def offered(self, record: CallRecord) -> RuleScope | ToolScope | None:
         """Return the rule whose offer is on the screen."""
@@ -132,9 +147,14 @@ class CardFacts:
         if (scope := _rule_for(record)) is None:
             return None
         try:
-            return scope, await self._cockpit.supervision.would_cover(record.id, scope)
+            found = await self._cockpit.supervision.would_cover(record.id, scope)
+            if isinstance(scope, RuleScope) and found.approved >= OFTEN and found.options:
+                # What was approved before had other options: the rule is to cover all of it.
+                scope = scope.model_copy(update={"options": found.options})
+                found = await self._cockpit.supervision.would_cover(record.id, scope)
         except Refused:
             return None
+        return scope, found
 
 
 Offer = tuple[RuleScope | ToolScope, Coverage]
@@ -346,6 +366,7 @@ class CallCard:
         panel.resized = self._changed
         drawn = self.revealed.shown(record)
         preview, changes = self.previews.paragraphs(record, panel.columns, self._keys(), mask=drawn is not record)
+        offer, repeats = self.facts.offer(record, self._key_of("approve-always")), self.facts.repeats(record)
         panel.show(
             record,
             session,
@@ -353,15 +374,16 @@ class CallCard:
             recent,
             drawn=drawn,
             parts=CardParts(
-                note=self.revealed.note(record, self._key_of("reveal")),
+                note=(*(offer if repeats else ()), *self.revealed.note(record, self._key_of("reveal"))),
                 effects=self.facts.effects(record),
                 nothing_there=self.facts.nothing_there(record),
-                offer=self.facts.offer(record, self._key_of("approve-always")),
+                offer=() if repeats else offer,
                 told=self._answers.paragraphs(record) if panel.details else (),
                 diff=self.edits.paragraphs(record, drawn, panel.columns),
                 preview=preview,
                 changes=changes,
                 is_outdated=bool(self.previews.conflicts(record)),
+                repeats=repeats,
             ),
             still=still,
             silent_since=silent,

@@ -19,7 +19,17 @@ from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 from whisper_tui.tui.screens.command_screen import ButtonBar, label
 
 BUTTONS = (
-    *("approve", "apply-preview", "approve-session", "edit", "preview", "deny", "deny-session", "approve-scope"),
+    *(
+        "approve",
+        "approve-always",
+        "apply-preview",
+        "approve-session",
+        "edit",
+        "preview",
+        "deny",
+        "deny-session",
+        "approve-scope",
+    ),
     *("mark", "mark-alike", "deny-class", "approve-undoable", "rerun-unconfined"),
     *("start-anyway", "type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
     *("talk", "details", "background", "history", "rules", "export", "copy-command"),
@@ -38,18 +48,20 @@ class ActionBar(ButtonBar):
         self._can_preview = True
         """False if nothing can be previewed on this machine. The key still works: the card says why."""
         self._still = False
-        self._shown: tuple[CallRecord | None, bool, bool] = None, False, False
+        self._shown: tuple[CallRecord | None, bool, bool, bool] = None, False, False, False
 
     def on_mount(self) -> None:
         """Nothing is selected yet."""
         self.show(None)
 
-    def show(self, record: CallRecord | None, *, still: bool = False, is_outdated: bool = False) -> None:
+    def show(
+        self, record: CallRecord | None, *, still: bool = False, is_outdated: bool = False, repeats: bool = False
+    ) -> None:
         """Show the buttons that are available for a call; `still`: its run is paused.
 
-        `is_outdated`: its preview cannot be applied any more.
+        `is_outdated`: its preview cannot be applied any more. `repeats`: the rule on offer would have answered others.
         """
-        self._shown = record, still, is_outdated
+        self._shown = record, still, is_outdated, repeats
         waits = record is not None and record.state.kind == "waiting"
         keys = in_force(self.app)
         for button in self.buttons:
@@ -61,6 +73,8 @@ class ActionBar(ButtonBar):
                 means = means and not is_outdated
             elif id_ == "preview":
                 means = means and self._can_preview
+            elif id_ == "approve-always":
+                means = means and repeats
             button.set_class(not means, "-meaningless")
             if id_ == "pause" and still is not self._still:
                 self._still = still
@@ -73,8 +87,8 @@ class ActionBar(ButtonBar):
         """Have a button for previews, or have none because they are not possible on this machine."""
         if possible is not self._can_preview:
             self._can_preview = possible
-            record, still, is_outdated = self._shown
-            self.show(record, still=still, is_outdated=is_outdated)
+            record, still, is_outdated, repeats = self._shown
+            self.show(record, still=still, is_outdated=is_outdated, repeats=repeats)
 
 
 HEADING_AND_BUTTONS = 2
@@ -123,6 +137,8 @@ class CardParts(NamedTuple):
     """True if files have changed since its preview, which cannot be applied then."""
     nothing_there: bool = False
     """True if nothing exists of what the call deletes."""
+    repeats: bool = False
+    """True if commands like it were approved several times, and a rule for them is offered above the call."""
 
     @property
     def aside(self) -> tuple[Paragraph, ...]:
@@ -232,7 +248,7 @@ class CallPanel(Vertical):
         if away:
             self._heading = (*self._heading, *said(f"  ○ {away}", "bad"))
         self.query_one(ParagraphsView).show(paragraphs, from_top=another, aside=parts.aside, spare=spare)
-        self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated)
+        self.query_one(ActionBar).show(record, still=still, is_outdated=parts.is_outdated, repeats=parts.repeats)
         self._draw_heading()
 
     def _without_call(self, nothing: Nothing) -> tuple[Paragraph, ...]:
