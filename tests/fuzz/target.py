@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import psutil
 from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.light_client import LightClient
+from whisper_tui.wire.protocol import SOCKET
 from whisper_tui.wire.rendezvous import connect
 
 ANSWER_S = 60.0
@@ -70,6 +71,15 @@ class Target:
             raise ConnectionRefusedError
         connection.settimeout(ANSWER_S)
         return connection
+
+    def descriptors(self) -> int:
+        """How many files it has open. Root alone may look: others count its connections at least."""
+        pid = self.process.pid
+        if sys.platform != "linux":
+            return psutil.Process(pid).num_fds()
+        with suppress(PermissionError):
+            return len(os.listdir(f"/proc/{pid}/fd"))
+        return Path("/proc/net/unix").read_text().count(f" {self.home.runtime / SOCKET}\n")
 
     @contextmanager
     def asking(self) -> Iterator[LightClient]:
@@ -191,8 +201,3 @@ def until(holds: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return found
-
-
-def descriptors(pid: int) -> int:
-    """How many files a process has open."""
-    return len(os.listdir(f"/proc/{pid}/fd")) if sys.platform == "linux" else psutil.Process(pid).num_fds()

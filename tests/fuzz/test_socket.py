@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fuzz.profile import ATTEMPTS, fuzzed
-from tests.fuzz.target import PORT, Target, descriptors, exchanged, lines, until
+from tests.fuzz.target import PORT, Target, exchanged, lines, until
 from tests.fuzz.values import anything, of_schema, spoilt
 from whisper_tui.wire.operations import OPERATIONS
 
@@ -98,7 +98,7 @@ def test_another_version_is_reported_and_disconnected(target: Target, version: o
 
 def test_connections_without_end_leave_room_for_a_client_that_behaves(own_target: Target):
     """All from one process: those that say nothing, half a hello, or nothing after it; and then many more."""
-    before = descriptors(own_target.process.pid)
+    before = own_target.descriptors()
     held: list[socket.socket] = []
     try:
         for number in range(200):
@@ -109,11 +109,11 @@ def test_connections_without_end_leave_room_for_a_client_that_behaves(own_target
         for _ in range(ATTEMPTS):
             (answer,) = lines(own_target.exchange(b"no hello\n"))
             assert "half of the limit" in answer["error"]["message"] and answer["error"]["hint"]
-        assert descriptors(own_target.process.pid) < 400
+        assert 200 <= own_target.descriptors() < 400
     finally:
         for connection in held:
             connection.close()
-    until(lambda: descriptors(own_target.process.pid) <= before + 10)
+    until(lambda: own_target.descriptors() <= before + 10)
 
 
 def greeting(held: list[socket.socket], target: Target) -> bytes:

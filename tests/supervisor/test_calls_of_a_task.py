@@ -31,8 +31,11 @@ ASKS = {"harmless": "needless", "ordinary work": "needless", "should ask": "need
 
 
 @pytest.fixture
-async def live(tmp_path: Path) -> AsyncIterator[LiveBench]:
+async def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveBench]:
     made = LiveBench(tmp_path)
+    # No program has been in this home before: npm would look for a newer version of itself at its first command.
+    (tmp_path / "home").mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     await made_by(WORKSPACE, made.workspace)
     yield made
     await made.supervisor.close()

@@ -46,6 +46,15 @@ PREVIEW_TIMEOUT_S = 300.0
 MOST_PREVIEWED_BYTES = 8 << 30
 """Bytes that the changes of one run in a view of the files may take of the disk."""
 
+_HELD_BACK = {
+    # A look at the state of a work tree is no change of it.
+    "GIT_OPTIONAL_LOCKS": "0",
+    # npm and many of its packages ask now and then for a newer version of themselves, and a human would be asked why.
+    "NO_UPDATE_NOTIFIER": "1",
+    "npm_config_update_notifier": "false",
+}
+"""Variables of a command that is held back: what it does beside its work is no reason to ask about it."""
+
 EFFECTS_BUDGET_S = 1.0
 """Seconds within which the files are found that are kept before a command starts."""
 
@@ -122,8 +131,7 @@ class StartOrders:
                 **spec.environment,
                 "WHISPER_TUI": "1",
                 "WHISPER_TUI_CALL_ID": record.id,
-                # A look at the state of a work tree is no change of it.
-                **({"GIT_OPTIONAL_LOCKS": "0"} if held_back else {}),
+                **(_HELD_BACK if held_back else {}),
             },
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
