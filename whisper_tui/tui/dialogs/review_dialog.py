@@ -1,16 +1,14 @@
 """The page of what was changed unasked: the calls, the differences of each, and which of them are undone."""
 
-import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Static
 
 from whisper_tui.model.call import FileEdits, FileVersions
 from whisper_tui.model.errors import WhisperError
@@ -20,10 +18,8 @@ from whisper_tui.present.preview_text import changed_text, without_renamed
 from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label_of
-from whisper_tui.tui.cockpit.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.dialogs.choice_list import ChoiceListScreen, differences
 
 MOST_SHOWN = 20
 """Files of one call whose differences are shown."""
@@ -39,16 +35,12 @@ class ReviewAnswer:
     """The end of the newest call, if all of them are marked as seen."""
 
 
-class ReviewScreen(Dialog[ReviewAnswer]):
+class ReviewScreen(ChoiceListScreen[ReviewAnswer]):
     """Shows what was changed unasked since the last review, by call."""
 
-    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "take_back", "Undo", priority=True),
         Binding("enter", "looks_good", "Looks good", priority=True),
-        Binding("space", "choose", "Choose"),
-        Binding("a", "choose_all", "Choose all or none"),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Enter", "Looks good", "looks_good"),
@@ -60,47 +52,34 @@ class ReviewScreen(Dialog[ReviewAnswer]):
 
     def __init__(self, cockpit: CockpitContext, records: tuple[CallRecord, ...]) -> None:
         """`records`: the newest first."""
-        super().__init__()
+        super().__init__(record.id for record in records)
         self._cockpit = cockpit
         self._records = records
-        self._chosen = set[str]()
 
     def compose(self) -> ComposeResult:
         """Build the list of calls beside the differences of the highlighted one."""
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content("Changed unasked since you have looked")
             yield Static("", id="take-back-note", classes="dialog-note")
-            with Horizontal(id="take-back-body"):
-                yield OptionList(*(Option(self._row(record)) for record in self._records), id="take-back-files")
-                yield ParagraphsView(id="take-back-diff")
+            yield from self.body()
             yield from self.buttons()
 
-    def on_mount(self) -> None:
-        """Highlight the newest call."""
-        calls = self.query_one(OptionList)
-        calls.focus()
-        calls.highlighted = 0
-        self._note()
-
-    def _note(self) -> None:
+    def note(self) -> None:
+        """Say how many calls there are, and how many are chosen."""
         calls = count(len(self._records), "call")
-        chosen = f"{count(len(self._chosen), 'call')} chosen to be undone." if self._chosen else "Space chooses."
+        chosen = f"{count(len(self.chosen), 'call')} chosen to be undone." if self.chosen else "Space chooses."
         sessions = len({record.call.session_id for record in self._records})
         words = f"{calls} of {count(sessions, 'session')} changed files, and nobody was asked. {chosen}"
         self.query_one("#take-back-note", Static).update(Content(words))
 
-    def _row(self, record: CallRecord) -> Content:
-        mark = "[x] " if record.id in self._chosen else "[ ] "
-        return Content(f"{mark}{record.id} " + "".join(span.text for span in call_line(record)))
+    def words(self, at: int) -> str:
+        """Return the number of a call, and what it did."""
+        return f"{self._records[at].id} " + "".join(span.text for span in call_line(self._records[at]))
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self.run_worker(self._show(self._records[event.option_index]), name="review-diff", exclusive=True)
-
-    async def _show(self, record: CallRecord) -> None:
-        """Show what a call has changed."""
-        view = self.query_one(ParagraphsView)
-        width, state = view.columns, record.state
+    async def show(self, at: int, width: int) -> Sequence[Paragraph]:
+        """Return what a call has changed."""
+        record = self._records[at]
+        state = record.state
         when = clock_time(state.at) if isinstance(state, Ended) else ""
         head = [Paragraph((*said(session_label_of(record, self._cockpit.board), "strong"), Span(f"  {when}", "muted")))]
         head.append(Paragraph(call_line(record), at_words=False))
@@ -109,16 +88,10 @@ class ReviewScreen(Dialog[ReviewAnswer]):
         try:
             versions, more = await self._versions(record)
         except WhisperError as error:
-            view.show((*head, BLANK, Paragraph(said(error_text(error), "risk"))), from_top=True)
-            return
-
-        def rows() -> tuple[Paragraph, ...]:
-            return laid_out(coloured_diffs(versions, record.spec.cwd, mask=True), width)
-
-        shown = await asyncio.to_thread(rows)
+            return (*head, BLANK, Paragraph(said(error_text(error), "risk")))
+        shown = await differences(versions, record.spec.cwd, width)
         rest = (Paragraph((Span(f"{more:,} more files: whisper-tui undo {record.id} --dry-run", "muted"),)),)
-        for each in self.query(ParagraphsView):
-            each.show((*head, BLANK, *shown, *(rest if more else ())), from_top=True)
+        return (*head, BLANK, *shown, *(rest if more else ()))
 
     async def _versions(self, record: CallRecord) -> tuple[tuple[FileVersions, ...], int]:
         """Return the contents of the changed files of a call, and how many more there are."""
@@ -132,26 +105,9 @@ class ReviewScreen(Dialog[ReviewAnswer]):
         found = [await supervision.preview_versions(record.id, each.number) for each in compared]
         return tuple(found), max(0, page.total - len(page.changes))
 
-    def action_choose(self) -> None:
-        """Choose the highlighted call, or leave it as it is."""
-        if (at := self.query_one(OptionList).highlighted) is not None:
-            self._chosen ^= {self._records[at].id}
-            self._redraw(at)
-
-    def action_choose_all(self) -> None:
-        """Choose all calls, or none if all are chosen."""
-        every = {record.id for record in self._records}
-        self._chosen = set() if self._chosen == every else every
-        for at in range(len(self._records)):
-            self._redraw(at)
-
-    def _redraw(self, at: int) -> None:
-        self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(self._records[at]))
-        self._note()
-
     def action_looks_good(self) -> None:
         """Mark all as seen."""
-        if self._chosen:
+        if self.chosen:
             self.notify("Calls are chosen: Ctrl+S undoes them, Space leaves them as they are.", markup=False)
             return
         ends = [record.state.at for record in self._records if isinstance(record.state, Ended)]
@@ -159,7 +115,7 @@ class ReviewScreen(Dialog[ReviewAnswer]):
 
     def action_take_back(self) -> None:
         """Take the chosen calls back."""
-        if not self._chosen:
+        if not self.chosen:
             self.notify("Nothing is chosen: Space chooses a call.", markup=False)
             return
-        self.dismiss(ReviewAnswer(take_back=tuple(each.id for each in self._records if each.id in self._chosen)))
+        self.dismiss(ReviewAnswer(take_back=tuple(each.id for each in self._records if each.id in self.chosen)))

@@ -1,16 +1,13 @@
 """The dialog that undoes what a call changed, or makes it again: its files, and the difference of each."""
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Static
 
 from whisper_tui.model.call import EditAction, FileVersions
 from whisper_tui.model.errors import WhisperError
@@ -22,10 +19,8 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Paragraph, Span, said
 from whisper_tui.present.tool_text import short_path
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.cockpit.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
-from whisper_tui.tui.paragraphs_view import ParagraphsView
+from whisper_tui.tui.dialogs.choice_list import ChoiceListScreen, differences
 
 MOST_LISTED = 1000
 """Changes that can be chosen one by one; with more of them, all are undone."""
@@ -73,15 +68,11 @@ def reversed_change(change: PreviewChange) -> PreviewChange:
     return change.model_copy(update=swapped)
 
 
-class TakeBackScreen(Dialog[UndoChoice]):
+class TakeBackScreen(ChoiceListScreen[UndoChoice]):
     """Asks which of the changes of an ended call are undone; a redo makes all of them again."""
 
-    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "take_back", "Undo", priority=True),
-        Binding("space", "choose", "Choose"),
-        Binding("a", "choose_all", "Choose all or none"),
         Binding("t", "tell", "Tell the agent, or not"),
     ]
 
@@ -95,7 +86,6 @@ class TakeBackScreen(Dialog[UndoChoice]):
         hears: bool = False,
     ) -> None:
         """`page` has the changes of the call; `hears`: its agent can be told, and is unless the person says no."""
-        super().__init__()
         self._hears = self._tells = hears
         self._cockpit = cockpit
         self._record = record
@@ -106,10 +96,10 @@ class TakeBackScreen(Dialog[UndoChoice]):
         # What a directory was created or deleted with goes with it.
         undo = direction == "undo"
         self._changes = [change for change in page.changes if change.taken_back != undo and not self._is_below(change)]
-        self._chosen = {change.number for change in self._changes if not (self._can_choose and self._is_other(change))}
-        self._shown: PreviewChange | None = None
-        self._fitted_to = 0
-        """The columns for which its difference is laid out."""
+        super().__init__(
+            [change.number for change in self._changes],
+            [change.number for change in self._changes if not (self.can_choose and self._is_other(change))],
+        )
 
     def _is_below(self, change: PreviewChange) -> bool:
         return any(self._is_in(change, tree) for tree in self._page.changes if tree.below)
@@ -123,7 +113,8 @@ class TakeBackScreen(Dialog[UndoChoice]):
         return any(path == change.path or path.startswith(f"{change.path}/") for path in self._page.conflicts)
 
     @property
-    def _can_choose(self) -> bool:
+    def can_choose(self) -> bool:
+        """False for a redo, and if not all changes are listed: then all are undone."""
         return self._direction == "undo" and self._page.total <= len(self._page.changes)
 
     def compose(self) -> ComposeResult:
@@ -133,9 +124,7 @@ class TakeBackScreen(Dialog[UndoChoice]):
             word = "Undo" if undo else "Redo"
             dialog.border_title = Content(f"{word} the changes of call {self._record.id}")
             yield Static("", id="take-back-note", classes="dialog-note")
-            with Horizontal(id="take-back-body"):
-                yield OptionList(*(Option(self._row(change)) for change in self._changes), id="take-back-files")
-                yield ParagraphsView(id="take-back-diff")
+            yield from self.body()
             yield Static("", id="take-back-told", classes="dialog-note")
             yield Static(Content(self._conflict_text()), id="take-back-problem", classes="dialog-problem")
             yield from self.buttons()
@@ -148,26 +137,22 @@ class TakeBackScreen(Dialog[UndoChoice]):
     )
 
     def on_mount(self) -> None:
-        """Highlight the first file."""
-        self.query_one(ParagraphsView).resized = self._refit
-        files = self.query_one(OptionList)
-        files.focus()
-        if self._changes:
-            files.highlighted = 0
+        """Highlight the first file, and leave out what cannot be chosen."""
+        super().on_mount()
         for id_ in ("#choose-choose", "#choose-choose_all"):
-            self.query_one(id_).display = self._can_choose
+            self.query_one(id_).display = self.can_choose
         self.query_one("#choose-tell").display = self._hears
         self.query_one("#take-back-problem").display = bool(self._conflict_text())
-        self._note()
 
     def _conflict_text(self) -> str:
         conflicts = self._page.conflicts
-        left_out = ", and left out" if self._can_choose else ""
+        left_out = ", and left out" if self.can_choose else ""
         return f"Changed since{left_out}: {', '.join(map(visible, conflicts[:3]))}." if conflicts else ""
 
-    def _note(self) -> None:
+    def note(self) -> None:
+        """Say how many changes will be undone, and whether the agent is told."""
         undo = self._direction == "undo"
-        number = len(self._chosen) if self._can_choose or self._page.total <= MOST_LISTED else self._page.total
+        number = len(self.chosen) if self.can_choose or self._page.total <= MOST_LISTED else self._page.total
         what = count(number, "change")
         words = f"{what} will be {'undone' if undo else 'redone'}. "
         words += (
@@ -180,13 +165,14 @@ class TakeBackScreen(Dialog[UndoChoice]):
         told.display = self._hears
         told.update(Content("The agent is told with its next call." if self._tells else "The agent is not told."))
 
-    def _row(self, change: PreviewChange) -> Content:
+    def words(self, at: int) -> str:
+        """Return what would become of a file."""
+        change = self._changes[at]
         letter, _ = SIGNS[self._turned(change).action]
-        mark = ("[x] " if change.number in self._chosen else "[ ] ") if self._can_choose else ""
         name = visible(short_path(change.path, self._root)) + ("/" if change.kind == "directory" else "")
         entries = f" with {count(change.below, 'entry', 'entries')}" if change.below else ""
         since = "  ! changed since" if self._is_other(change) else ""
-        return Content(f"{mark}{letter} {name}{entries}{since}")
+        return f"{letter} {name}{entries}{since}"
 
     def _turned(self, change: PreviewChange) -> PreviewChange:
         return reversed_change(change) if self._direction == "undo" else change
@@ -199,74 +185,32 @@ class TakeBackScreen(Dialog[UndoChoice]):
             line = (Span(f"{letter} ", role), *change_line(self._turned(each), self._root))
             yield Paragraph(line, margin=(Span(" "),), hanging=(Span("   "),), at_words=False)
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._shown = self._changes[event.option_index]
-        self._begin_to_show(self._shown)
-
-    def _refit(self) -> None:
-        """Lay the difference out anew if there are more or fewer columns."""
-        if self._shown is not None and self.query_one(ParagraphsView).columns != self._fitted_to:
-            self._begin_to_show(self._shown)
-
-    def _begin_to_show(self, change: PreviewChange) -> None:
-        self.run_worker(self._show(change), name="take-back-diff", exclusive=True)
-
-    async def _show(self, change: PreviewChange) -> None:
-        """Show what would become of a file."""
-        view = self.query_one(ParagraphsView)
-        width = self._fitted_to = view.columns
+    async def show(self, at: int, width: int) -> Sequence[Paragraph]:
+        """Return what would become of a file, with its difference."""
+        change = self._changes[at]
         if change.kind == "directory" or change.action == "attributes":
-            view.show(tuple(self._listed(change)), from_top=True)
-            return
+            return tuple(self._listed(change))
         try:
             versions = await self._cockpit.supervision.preview_versions(self._record.id, change.number)
         except WhisperError as error:
-            view.show((Paragraph(said(error_text(error), "risk")),), from_top=True)
-            return
+            return (Paragraph(said(error_text(error), "risk")),)
         turned = reversed_versions(versions) if self._direction == "undo" else versions
-
-        def rows() -> tuple[Paragraph, ...]:
-            return laid_out(coloured_diffs((turned,), self._root, mask=True), width)
-
-        shown = await asyncio.to_thread(rows)
+        shown = await differences((turned,), self._root, width)
         flags = tuple(Paragraph((Span(visible(flag), "risk"),), margin=(Span(" ! ", "risk"),)) for flag in change.flags)
-        # An answer can arrive when the dialog has been left and has no widgets any more.
-        for each in self.query(ParagraphsView):
-            each.show((*flags, *shown), from_top=True)
-
-    @on(OptionList.OptionSelected)
-    def action_choose(self) -> None:
-        """Choose the highlighted file, or leave it as it is."""
-        at = self.query_one(OptionList).highlighted
-        if at is not None and self._can_choose:
-            self._chosen ^= {self._changes[at].number}
-            self._redraw(at)
-
-    def action_choose_all(self) -> None:
-        """Choose all files, or none if all are chosen."""
-        if self._can_choose:
-            every = {change.number for change in self._changes}
-            self._chosen = set() if self._chosen == every else every
-            for at in range(len(self._changes)):
-                self._redraw(at)
+        return (*flags, *shown)
 
     def action_tell(self) -> None:
         """Tell the agent about it, or do not."""
         if self._hears:
             self._tells = not self._tells
-            self._note()
-
-    def _redraw(self, at: int) -> None:
-        self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(self._changes[at]))
-        self._note()
+            self.note()
 
     def action_take_back(self) -> None:
         """Take the chosen changes back."""
-        if not self._chosen:
+        if not self.chosen:
             self.notify("Nothing is chosen: Space chooses a file.", markup=False)
             self.app.bell()
             return
-        every = len(self._chosen) == len(self._changes)
-        chosen = () if every else tuple(each.path for each in self._changes if each.number in self._chosen)
+        every = len(self.chosen) == len(self._changes)
+        chosen = () if every else tuple(each.path for each in self._changes if each.number in self.chosen)
         self.dismiss(UndoChoice(chosen, self._tells))
