@@ -21,7 +21,6 @@ MISSES = {
     "safe-0356-d5e4f0": _SHOWS_SECRETS,
     "safe-0429-27068e": "text for zsh is not judged by the grammar of bash",
     "safe-0527-044494": "`fd --list-details` runs ls",
-    "safe-0536-fcff42": "npm sends what the project's .npmrc says to the server that it names",
     "safe-0556-ef00d0": "gh asks another machine, which no sandbox permits",
     "safe-0619-d1a13a": "uv reads the settings of the project",
     "safe-0630-a906e4": "aws asks another machine, which no sandbox permits",

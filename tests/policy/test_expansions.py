@@ -288,13 +288,23 @@ def test_readers_that_differ_about_a_substitution_expand_nothing(monkeypatch: py
         assert taken_apart(text, read_script(text)) is None
 
 
-@pytest.mark.parametrize("text", ["ls ~", "ls $HOME/x", "stat ~/.ssh", "x=/home/me; ls $x", "ls /home/m{e,y}"])
+@pytest.mark.parametrize("text", ["find ~", "ls ~/*", "cat ~/x", "ls ~ | wc -l", "for f in ~/*; do stat $f; done"])
 def test_a_home_that_the_sandbox_closes_is_asked_about_at_once(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(host_files, "home_of_user", lambda: "/home/me")
     assert judged(home, text).kind == "ask"
     assert judged(home, "echo ~").kind == "allow"
+
+
+@pytest.mark.parametrize("text", ["ls ~", "ls $HOME/x", "stat ~/.ssh", "x=/home/me; ls $x", "ls /home/m{e,y}"])
+def test_names_alone_need_no_sandbox_if_every_word_is_certain(
+    home: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(host_files, "home_of_user", lambda: "/home/me")
+    verdict = judged(home, text)
+    assert verdict.kind == "allow"
+    assert verdict.sandbox is None
 
 
 def test_no_variable_that_an_unasked_command_gets_may_be_set(home: Path) -> None:

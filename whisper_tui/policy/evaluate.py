@@ -34,7 +34,13 @@ from whisper_tui.policy.commands.read_only_list import (
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import BUILTINS, is_own_variable
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
-from whisper_tui.policy.risks.sensitive_paths import contains_home, names_closed_place, shows_private
+from whisper_tui.policy.risks.sensitive_paths import (
+    contains_home,
+    lies_outside,
+    names_closed_place,
+    shows_names,
+    shows_private,
+)
 from whisper_tui.policy.rules.grants import (
     PREFIX_OF_GRANT,
     grant_holds,
@@ -241,6 +247,7 @@ def _permissions(question: Question, rules: Rules, seen: CommandView, holding: t
         git_modules=question.resolved.repository is not None and question.resolved.repository.modules,
         git_stays=question.resolved.repository is not None,
         unsure=_from_workspace(question, seen),
+        shows_names=shows_names([inner.argv for inner in seen.commands]),
         elsewhere=_not_of_system(question),
     )
 
@@ -302,13 +309,20 @@ def _read_only_with_expansions(
     if not _harmless_whatever_matches(whole):
         return None
     cwd = literal.resolved.cwd or literal.spec.cwd
+    needs_none = _is_certain(whole) and _looks_at_names_outside(literal)
     # it would fail, and be asked the second time
-    if names_closed_place([command.argv for command in seen.plain], cwd, literal.session_root):
+    if not needs_none and names_closed_place([command.argv for command in seen.plain], cwd, literal.session_root):
         return None
     # a rule approves words, and these are not written anywhere
     without_permissions = rules.model_copy(update={"allow": (), "otherwise": "ask"})
     found = _allowed(literal, without_permissions, seen, (), risks)
-    return found and found.model_copy(update={"sandbox": Sandbox()})
+    return found if needs_none else found and found.model_copy(update={"sandbox": Sandbox()})
+
+
+def _is_certain(seen: CommandView) -> bool:
+    """True if no word of a text with expansions depends on files, or on what a program prints."""
+    commands = all_commands(seen, "/", lambda _: ("x",))
+    return all(word.beginning is None for command in commands for word in command)
 
 
 def _harmless_whatever_matches(seen: CommandView) -> bool:
@@ -425,7 +439,7 @@ def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandb
     """
     default = "read-only" if rules.sandbox is None else rules.sandbox
     if all(rule is READ_ONLY_WITHOUT_SANDBOX for rule in found):
-        return None if question.sandbox_problem else Sandbox()
+        return None if question.sandbox_problem or _looks_at_names_outside(question) else Sandbox()
     said = [rule.model_copy(update={"sandbox": default}) if rule.sandbox is None else rule for rule in found]
     kinds = {rule.sandbox for rule in said}
     kind: SandboxKind = "read-only" if "read-only" in kinds else "workspace"
@@ -437,6 +451,13 @@ def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandb
         network=all(rule.network for rule in confined),
         execute=tuple(dict.fromkeys(path for rule in confined for path in rule.execute)),
     )
+
+
+def _looks_at_names_outside(question: Question) -> bool:
+    """True if a call shows nothing but names, and some that its sandbox would not show."""
+    commands = [inner.argv for inner in view(question.spec.command).commands]
+    cwd = question.resolved.cwd or question.spec.cwd
+    return shows_names(commands) and lies_outside(commands, cwd, question.session_root)
 
 
 def _by_rules(

@@ -527,6 +527,20 @@ EXPANDED = (
         (EXPANSIONS + "test_readers_that_differ_about_a_substitution_expand_nothing",),
     ),
     Mutation(
+        "names alone: only if every word is certain",
+        "whisper_tui.policy.evaluate._read_only_with_expansions",
+        "_is_certain(whole)",
+        "True",
+        (EXPANSIONS + "test_a_home_that_the_sandbox_closes_is_asked_about_at_once",),
+    ),
+    Mutation(
+        "names alone: nothing beside them shows contents",
+        "whisper_tui.policy.risks.sensitive_paths.shows_names",
+        "all(argv and argv[0] in _SHOWS_NAMES_ALONE for argv in commands)",
+        "any(argv and argv[0] in _SHOWS_NAMES_ALONE for argv in commands)",
+        ("tests/policy/test_reading_forms.py::test_what_acts_runs_only_held_back",),
+    ),
+    Mutation(
         "words of input: they may be options",
         "whisper_tui.policy.commands.read_only_list._starts_only_readers",
         "harmless_with_any(given.argv, given.beginnings)",

@@ -224,6 +224,34 @@ async def test_what_runs_unasked_prints_what_bash_prints(place: Place, text: str
     assert plain.stdout
 
 
+@pytest.mark.skipif(shutil.which("npm", path="/usr/bin") is None, reason="npm is not installed with the system")
+@pytest.mark.parametrize("text", ["npm ls --depth=0", "npm ls --json", "npm --version"])
+async def test_npm_lists_what_is_installed_and_asks_no_server(place: Place, text: str) -> None:
+    (place.workspace / "package.json").write_text('{"name": "x", "version": "1.0.0", "dependencies": {"y": "1"}}')
+    (place.workspace / ".npmrc").write_text("registry=http://127.0.0.1:9/\nonload-script=./x.js\nlogs-dir=logs\n")
+    (place.workspace / "x.js").write_text("console.log('loaded')")
+    installed = place.workspace / "node_modules" / "y"
+    installed.mkdir(parents=True)
+    (installed / "package.json").write_text('{"name": "y", "version": "1.2.3", "scripts": {"install": "echo loaded"}}')
+    before = place.tree()
+    record = await place.unasked(text)
+    said = (await place.said(record)).decode()
+    assert "1.2.3" in said or text == "npm --version"
+    assert "loaded" not in said
+    assert record.blocked is None
+    assert record.state.ending == Exited(code=0)
+    assert place.tree() == before
+
+
+async def test_names_of_secret_files_are_shown_and_nothing_in_them(place: Place) -> None:
+    record = await place.unasked(f"ls -la {place.home}/.ssh {place.top}/elsewhere 2>/dev/null; test -f .env; pwd")
+    assert record.blocked is None
+    said = await place.said(record)
+    assert b"id_rsa" in said
+    assert b"mine" in said
+    assert b"PRIVATE" not in said
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,9 +75,9 @@ hostnamectl timedatectl localectl loginctl | | | most=0
 
 # Programs with subcommands: those that only show something. A line: `programs: subcommands | letters | names | notes`;
 # a subcommand is a pattern for the first words, and commas separate them. Not listed, on purpose:
-# - npm, go, terraform, rustup, hg, composer, and the shims of asdf and pyenv: they read programs, plug-ins or settings of
+# - go, terraform, rustup, hg, composer, and the shims of asdf and pyenv: they read programs, plug-ins or settings of
 #   the project before they answer;
-# - `npm ls`, `svn log`, pulumi: they send words or a secret to a server that the project names;
+# - `npm view`, `svn log`, pulumi: they send words or a secret to a server that the project names;
 # - `tmux display-message`: it runs what its format says;
 # - `docker inspect`, `helm get`, `heroku config`, `az … keys list`: they show what is usually secret.
 SUBCOMMANDS = """
@@ -99,6 +99,8 @@ helm: list, ls, status *, history *, version, search repo *, repo list
     | an:o: | all all-namespaces namespace= output= revision= max= short date filter= | most=3
 pip pip3: list, show *, freeze, check, cache dir, cache info, help, help *
     | lv | local user format= exclude= not-required include-editable files all verbose disable-pip-version-check
+npm: ls, ls *, list, list *, root, prefix, pkg get, pkg get *
+    | aglp | all global json long parseable depth= omit= include= production dev link
 conda mamba: list, info, env list | e | json name= export no-pip
 gcloud: projects list, compute instances list, compute zones list, compute regions list, compute disks list,
     compute networks list, container clusters list, services list, config list, config get *, config get-value *, info,
@@ -156,6 +158,7 @@ _HELPERS = {
     "shasum": ("perl",),
     "gh": ("git",),
     "git": ("sh", "ssh", "gpg", "less"),
+    "npm": ("node",),
     "pip": ("python3",),
     "pip3": ("python3",),
     "gem": ("ruby",),
@@ -330,10 +333,13 @@ def listed_commands() -> tuple[str, ...]:
     return tuple(sorted(each for each in found if not fails_in_sandbox(each.split())))
 
 
-def only_reads(argv: Sequence[str], *, git_is_neutral: bool) -> bool:
-    """True if a literal command is known to only read and show."""
+def only_reads(argv: Sequence[str], *, git_is_neutral: bool, shows_names: bool = False) -> bool:
+    """True if a literal command is known to only read and show.
+
+    `shows_names`: nothing in its whole text shows more of a file than its name, so that secret ones may be named.
+    """
     name = _program(argv[0])
-    if name is None or any(names_secret(word) for word in named_words(tuple(argv))):
+    if name is None or (not shows_names and any(names_secret(word) for word in named_words(tuple(argv)))):
         return False
     words = argv[1:]
     if name == "lsof" and any("@" in word for word in words):
@@ -382,7 +388,7 @@ _GREPS = frozenset({"grep", "egrep", "fgrep"})
 _VERSION_LETTERS = {
     "perl": ("-v", "-V"),
     **dict.fromkeys(("python", "python3"), ("-V", "-VV")),
-    **dict.fromkeys(("node", "ruby", "make"), ("-v",)),
+    **dict.fromkeys(("node", "npm", "ruby", "make"), ("-v",)),
     **dict.fromkeys(("gawk", "jq"), ("-V",)),
     **dict.fromkeys(("7z", "7za", "7zr", "7zz"), ("", "-h")),
     "unzip": ("-h", "-hh"),

@@ -345,7 +345,7 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
 """By program: the check whether its arguments are harmless."""
 
 VERSIONS = frozenset(
-    "bash sh dash 7z 7za 7zr 7zz python python2 python3 node ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
+    "bash sh dash npm 7z 7za 7zr 7zz python python2 python3 node ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
     "kubectl helm pip pip3 uv gh aws psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip env printenv jq "
     "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl apt apt-get dpkg rpm "
     "R Rscript julia zig nim deno bun ffmpeg convert magick pandoc latex xelatex shellcheck shfmt ruff mypy rsync git "

@@ -199,6 +199,11 @@ _OPENS_NOTHING = frozenset(
 )
 """Programs of these to which a path is only a word."""
 
+_SHOWS_NAMES_ALONE = frozenset(
+    "[ basename cd command dirname echo false ls printf pwd readlink realpath stat test true".split()
+)
+"""Programs of these that need no sandbox, because no option of theirs does anything else."""
+
 _LOOKS_THROUGH_TREES = frozenset({"rg", "ag", "tokei"})
 
 _HOME_DIRECTORY = re.compile(r"/(?:home|Users|export/home)/[^/]+|/root|/var/root")
@@ -224,6 +229,10 @@ _PUBLIC_TREES = re.compile(r"/(?:usr|opt|lib\w*|bin|sbin|nix|Library|System|Appl
 """Trees of installed packages, which may be searched as a whole."""
 
 
+_OF_SYSTEM = re.compile(r"/(?:etc|proc|sys|dev|run|var/run)(?:/.*)?", re.DOTALL)
+"""Places of the system of which the sandbox shows what is for everybody."""
+
+
 def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequence[Place] = ()) -> bool:
     """True if a command that shows the content of files may reach private places outside the workspace.
 
@@ -237,7 +246,7 @@ def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequenc
     for at, argv in enumerate(commands):
         here = [place for place in places if place.command == at]
         if argv[:1] and program_name(argv[0] or "") in {"cd", "pushd", "popd"}:
-            moved = _moved(argv, directories, here, root)
+            moved = _moved(argv, directories, here, root, only_names=shows_names(commands))
             if moved is None and at + 1 < len(commands):
                 return True
             directories += moved or []
@@ -254,6 +263,19 @@ def names_closed_place(commands: Sequence[Argv], cwd: str, root: str) -> bool:
         if argv and program_name(argv[0] or "") not in _OPENS_NOTHING
         for path in _named(named_words(argv), [cwd])
     )
+
+
+def shows_names(commands: Sequence[Argv]) -> bool:
+    """True if commands show names, sizes and times of files, and whatever options they have, nothing else."""
+    return bool(commands) and all(argv and argv[0] in _SHOWS_NAMES_ALONE for argv in commands)
+
+
+def lies_outside(commands: Sequence[Argv], cwd: str, root: str) -> bool:
+    """True if commands name a file or a directory at which the sandbox of a command that reads may not look."""
+    paths = [
+        path for argv in commands if argv and argv[0] not in _OPENS_NOTHING for path in _named(named_words(argv), [cwd])
+    ]
+    return any(path is not None and not (_is_searchable(path, root) or _OF_SYSTEM.fullmatch(path)) for path in paths)
 
 
 def possible_paths(word: str) -> tuple[str, ...]:
@@ -282,7 +304,9 @@ def _reads(argv: Argv) -> bool:
     return bool(argv) and (argv[0] is None or program_name(argv[0]) not in _SHOWS_NAMES or looks_into_files(argv))
 
 
-def _moved(argv: Argv, directories: Sequence[str], places: Sequence[Place], root: str) -> list[str] | None:
+def _moved(
+    argv: Argv, directories: Sequence[str], places: Sequence[Place], root: str, *, only_names: bool
+) -> list[str] | None:
     """Return the new directories in which later commands may be after a `cd`, or None if not certain or outside."""
     target = argv[1] if len(argv) == 2 and argv[0] == "cd" else None
     # behind a link, the shell resolves `..` by the path that it remembers, other programs by the real one
@@ -297,8 +321,9 @@ def _moved(argv: Argv, directories: Sequence[str], places: Sequence[Place], root
         for directory in directories
         if not places or len(directories) > 1
     ]
-    # what is anybody's to read by its whole path may be read from inside as well: `cd /tmp && ls`
-    open_to_all = target.startswith("/") and not any(_is_private(path, root) for path in real)
+    # the sandbox shows packages, and for names alone, none is needed: `cd /tmp && ls`
+    is_public = only_names or all(_PUBLIC_TREES.fullmatch(path) for path in real)
+    open_to_all = target.startswith("/") and is_public and not any(_is_private(path, root) for path in real)
     if not open_to_all and not all(_is_inside(path, root) for path in real):
         return None
     if any(place.kind != "directory" for place in places):

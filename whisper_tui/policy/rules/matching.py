@@ -424,6 +424,8 @@ class Permissions:
     """True if git finds this repository wherever the text moves, so that a `cd` before it changes nothing."""
     unsure: frozenset[str] = frozenset()
     """Names of programs that may come from the workspace: the read-only list does not hold for them."""
+    shows_names: bool = False
+    """True if nothing in the text shows more of a file than its name, its size and its times."""
     elsewhere: frozenset[str] = frozenset()
     """Names of programs that are not those of the system, and so always need a sandbox."""
 
@@ -475,7 +477,7 @@ class Permissions:
             return None
         neutral = self.git_is_neutral and not (self.git_modules and reads_submodules(command.argv))
         argv = without_directory(command.argv) if self.git_stays else command.argv
-        if not only_reads(argv, git_is_neutral=neutral):
+        if not only_reads(argv, git_is_neutral=neutral, shows_names=self.shows_names):
             return None
         is_harmless = needs_no_sandbox(command.argv) and command.argv[0] not in self.elsewhere
         return READ_ONLY_WITHOUT_SANDBOX if is_harmless else READ_ONLY

@@ -343,12 +343,22 @@ def _runs_unseen(name: str, value: str, workspaces: Sequence[str]) -> bool:
     )
 
 
+_QUIET_NPM = {
+    "npm_config_update_notifier": "false", "npm_config_logs_max": "0", "npm_config_offline": "true",
+    "npm_config_cache": "/dev/null",
+}  # fmt: skip
+"""Settings that beat those of a project: npm asks no server, and writes no log."""
+
+
 def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone: bool = True) -> dict[str, str]:
     """Return variables for a read-only command that runs without approval. `alone`: no rule allows a part of it."""
     # These variables could break another git command beside it that a rule allows.
     if not alone:
         return NO_PAGER
-    if "git" not in view(spec.command).names:
+    names = view(spec.command).names
+    if "npm" in names:
+        return NEUTRAL | _QUIET_NPM
+    if "git" not in names:
         return NEUTRAL
     cwd = resolved.cwd if resolved and resolved.cwd else spec.cwd
     return NEUTRAL | pin_repository(resolved.repository if resolved else None, cwd)
