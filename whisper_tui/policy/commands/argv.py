@@ -242,7 +242,11 @@ def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
 
 
 HARMLESS_SETTING = re.compile(
-    r"(?:color|advice|column|log|blame|status|grep|tag|branch|versionsort|i18n)\.[A-Za-z.-]+=[\w:/%., -]*"
+    r"(?:color|advice|column|versionsort|i18n)\.[A-Za-z.-]+=[\w:/%., -]*"
+    r"|(?:log\.(?:date|decorate|abbrevcommit|follow|graphcolors|mailmap|showroot)"
+    r"|blame\.(?:date|coloring|showroot|showemail|blankboundary|markunblamablelines|markignoredlines)"
+    r"|status\.(?:short|branch|relativepaths|showuntrackedfiles|renames|renamelimit|showstash|aheadbehind)"
+    r"|grep\.(?:linenumber|column|patterntype|extendedregexp|fullname|threads)|(?:tag|branch)\.sort)=[\w:/%., -]*"
     r"|diff\.(?:renames|context|algorithm|noprefix|mnemonicprefix|interhunkcontext|colormoved|renamelimit)=[\w-]*"
     r"|core\.(?:quotepath|abbrev|preloadindex|ignorecase|precomposeunicode|autocrlf|eol)=\w*"
     r"|core\.pager=(?:cat)?|user\.(?:name|email)=[^\n]*",

@@ -205,8 +205,12 @@ _COMPRESSORS = allowed_options(
 def compressor(words: Sequence[str]) -> bool:
     """True if a program that packs or unpacks files prints or tests instead."""
     given = parse_arguments(words, _COMPRESSORS)
-    prints = {"-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test"}
-    return given is not None and any(name in prints for name, _ in given.options)
+    names = {name for name, _ in given.options} if given is not None else set[str]()
+    # xz, zstd and bzip2 do the last of the things that they are told to do
+    unpacks = bool(names & {"-d", "--decompress", "--uncompress"})
+    return bool(names & {"-c", "--stdout", "--to-stdout"}) or (
+        bool(names & {"-l", "--list", "-t", "--test"}) and not unpacks
+    )
 
 
 def tar(words: Sequence[str]) -> bool:
