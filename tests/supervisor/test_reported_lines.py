@@ -3,6 +3,7 @@
 Every report is a row of a table. Beside each form that runs without asking stand texts that look alike and do not.
 """
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +43,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     for path in ("README.md", "f", "a.txt", "src/a.py", "src/b.py", "config/a.yaml", "web/x.js", "sub/x"):
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (workspace / path).write_text("foo\n")
-    for program in (*(top / "bin" / name for name in STUBS), workspace / ".venv/bin/pytest", workspace / "gradlew"):
+    (top / "bin").mkdir()
+    for name in STUBS:
+        # A script there would be asked about, because no sandbox executes it.
+        shutil.copy("/bin/true", top / "bin" / name)
+    for program in (workspace / ".venv/bin/pytest", workspace / "gradlew"):
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)

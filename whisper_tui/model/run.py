@@ -1,6 +1,7 @@
 """One execution: how it is confined, its processes, its output and what it used."""
 
 from collections.abc import Sequence
+from operator import not_
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -19,6 +20,8 @@ class Sandbox(Value):
     """True if it may reach other machines. Local sockets stay closed."""
     execute: tuple[str, ...] = ()
     """Directories whose programs it may run, beside those of the system. Absolute."""
+    programs: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Single programs outside of all of these that it may run as well, as they were found."""
 
     def words(self) -> str:
         """The sandbox in a few words, for people."""

@@ -241,6 +241,17 @@ class OwnShell(Value):
     """Those of them that are no programs, so that the command needs the profile."""
 
 
+class OutsideProgram(Value):
+    """A program that lies outside of the directories from which the sandbox executes, and of the workspace."""
+
+    path: str
+    """As it was found."""
+    real: str
+    """With links resolved."""
+    runs_alone: bool = False
+    """True if it is a binary that only root and the user can change, so that opening its file is enough."""
+
+
 class Resolved(Value):
     """Programs, files and values that the words of a command mean on this machine at this moment."""
 
@@ -285,6 +296,8 @@ class Resolved(Value):
     """The shell in which it runs if a human approves it. None: the shell that it was read as, without a profile."""
     literal: str | None = None
     """Its commands in literal words, with its expansions as they are now. None: it has none, or one is uncertain."""
+    outside: tuple[OutsideProgram, ...] = ()
+    """Programs of its commands that the sandbox does not execute because of their directory."""
     literal_places: tuple[Place, ...] = ()
     """Paths in `literal` that lead elsewhere than they say."""
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -201,6 +202,16 @@ async def test_a_sandboxed_command_executes_only_programs_of_the_system(box: Box
     await box.run('./program; cp /bin/true "$TMPDIR/t" && "$TMPDIR/t" || echo refused')
     assert box.out == b"refused\n"
     await box.run("./program", execute=(str(program.parent),))
+    assert box.out == b"ran\n"
+
+
+async def test_a_single_binary_is_opened_and_nothing_beside_it(box: Box, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("opened", "beside"):
+        shutil.copy("/bin/echo", tools / name)
+    text = f"{tools}/opened ran; {tools}/beside ran; cat {tools}/beside >&2; ls {tools}"
+    await box.run(text, execute=(str(tools / "opened"),))
     assert box.out == b"ran\n"
 
 

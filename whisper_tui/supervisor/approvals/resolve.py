@@ -27,6 +27,7 @@ from whisper_tui.supervisor.approvals.command_files import (
     sensitive_files,
 )
 from whisper_tui.supervisor.approvals.expand import expand_command, find_program, literal_text
+from whisper_tui.supervisor.approvals.outside_programs import outside_programs
 from whisper_tui.system import host_files, process_names
 
 MOST_DIRECTORIES = 8
@@ -174,7 +175,7 @@ def resolve(
         return Resolved(program=program, cwd=cwd, problem=problem)
     resolved = Resolved(program=program, cwd=cwd, own_shell=own_shell_of(spec, shell, cwd, path))
     try:
-        meant = _with_meaning(resolved, spec, environment, own)
+        meant = _with_meaning(resolved, spec, environment, own, root)
         literal = literal_text(view(spec.command), cwd)
         return meant if literal is None else _written_out(meant, literal, spec, environment, own)
     except OSError as error:
@@ -187,7 +188,7 @@ def _not_looked_up(error: OSError) -> str:
 
 
 def _with_meaning(
-    resolved: Resolved, spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str]
+    resolved: Resolved, spec: CommandSpec, environment: Mapping[str, str], own: Sequence[str], root: str
 ) -> Resolved:
     """Look up everything that the words of a command mean, whose program, directory and shell are known."""
     program, cwd = resolved.program or "", resolved.cwd or spec.cwd
@@ -198,6 +199,8 @@ def _with_meaning(
     profile = resolved.own_shell.profile if resolved.own_shell is not None else ""
     scripts = (*find_scripts(spec, cwd, environment), *filter(None, (profile,)))
     variables, commands, more = expand_command(spec, cwd, environment, {word: program})
+    found = () if spec.place else filter(None, (program, *(meaning.program for meaning in commands)))
+    workspaces = tuple(host_files.realpath(path) for path in (root or cwd, cwd))
     return Resolved(
         program=resolved.program,
         cwd=resolved.cwd,
@@ -207,6 +210,7 @@ def _with_meaning(
         places=find_places(seen, cwd, own),
         helpers=tuple(filter(None, (find_program(name, cwd, path) for name in helpers_of(seen.names)))),
         shell=os.path.basename(host_files.realpath(program)) if isinstance(spec.command, Shell) else None,  # noqa: PTH119
+        outside=outside_programs(found, workspaces),
         variables=variables,
         commands=commands,
         more=more,

@@ -64,6 +64,7 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
         return None
     resolved = record.resolved
     top = os.path.realpath(root or (resolved.cwd if resolved else None) or record.spec.cwd)
+    private = tuple(map(os.path.realpath, private))
     closed = closed_paths(private)
     inside = opened_paths((top,), closed)
     repository = resolved.repository if resolved is not None else None
@@ -71,7 +72,11 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
     writes = sandbox.kind == "workspace"
     return SandboxProfile(
         read=(*inside, *around, *git),
-        execute=(*opened_paths(map(os.path.realpath, sandbox.execute), closed), *(inside if writes else ())),
+        execute=(
+            *opened_paths(map(os.path.realpath, sandbox.execute), closed),
+            *(path for path in map(os.path.realpath, sandbox.programs) if not lies_below(path, private)),
+            *(inside if writes else ()),
+        ),
         write=(*inside, *git) if writes else (),
         network=sandbox.network,
         processes=writes or _runs(record, _VIEWERS),
@@ -87,9 +92,11 @@ def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None)
     """Return the environment of an unasked command."""
     # An allow list, because no list of dangerous variables is complete.
     kept = {name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")}
-    named = ":".join(sandbox.execute) if sandbox is not None else ""
+    named = sandbox.execute if sandbox is not None else ()
+    # Last: no other program that lies beside one of these takes the place of a program of the system.
+    beside = dict.fromkeys(os.path.dirname(path) for path in sandbox.programs) if sandbox is not None else ()
     return kept | {
-        "PATH": f"{named}:{SYSTEM_PATH}" if named else SYSTEM_PATH,
+        "PATH": ":".join((*named, SYSTEM_PATH, *beside)),
         "HOME": home_of_user(),
         "SHELL": "/bin/sh",
     }
