@@ -78,6 +78,24 @@ def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "remove", "git push").returncode == 1
 
 
+def test_the_starter_set_of_a_project_is_listed_and_what_is_picked_is_added(instance: Instance) -> None:
+    (instance.workspace / "package.json").write_text('{"scripts": {"build": "tsc", "lint": "eslint", "deploy": "x"}}')
+    project = str(instance.workspace)
+    listed = instance.run("rules", "starter", project)
+    assert "1       npm run build …  writes only in the workspace, no network  named by package.json" in listed.stdout
+    assert "deploy" not in listed.stdout and "None added" in listed.stdout
+    wrong = instance.run("rules", "starter", project, "--add", "3")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "whisper-tui: There is no rule 3 in this list. Name numbers from 1 to 2.\n",
+    )
+    assert "Added 1 to" in instance.run("rules", "starter", project, "--add", "2").stdout
+    (row,) = instance.rows("rules", "list")
+    assert (row["prefix"], row["directory"], row["sandbox"]) == (["npm", "run", "lint"], project, "workspace")
+    assert "Added 1 to" in instance.run("rules", "starter", project, "--all").stdout
+    assert "No rules to offer" in instance.run("rules", "starter", project).stdout
+
+
 @pytest.mark.slow
 def test_a_disabled_rule_is_listed_as_such_and_decides_nothing(instance: Instance) -> None:
     instance.run("rules", "add", "deny", "git", "push")

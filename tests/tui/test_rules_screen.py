@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Input, OptionList
@@ -23,13 +24,17 @@ from whisper_tui.model.shown_rules import (
     RuleProblem,
     RuleTrial,
     ShownRule,
+    StarterSet,
 )
 from whisper_tui.model.state import PlaceState
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
 from whisper_tui.tui.cockpit.call_list import places_of
+from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.dialogs.dialog import ChoiceField
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
+from whisper_tui.tui.dialogs.starter_dialog import StarterScreen
 from whisper_tui.tui.screens.rule_dialogs import RuleForm, WhyScreen
 from whisper_tui.tui.screens.rule_list import why_paragraphs
 from whisper_tui.tui.screens.rules_screen import RULES, RulesScreen
@@ -181,6 +186,50 @@ async def test_capital_l_lists_approvals_and_rules_with_how_often_they_decided()
         )
         await cockpit.press("down")
         await cockpit.sees("This rule allows", "1 of the last 7 calls", "Defined in rules.toml.")
+
+
+def proposing() -> Book:
+    book = Book()
+    fields: dict[str, Any] = {"effect": "allow", "where": ROOT, "sandbox": "no network", "because": "named by Makefile"}
+    proposed = tuple(
+        ShownRule(name=name, subject=f"{name} …", definition={"name": name, "prefix": name.split()}, **fields)
+        for name in ("make test", "make [b]lint\x1b")
+    )
+    book.now = RuleList(rules=(FORCE,), starters=(StarterSet(root=ROOT, rules=proposed),))
+    return book
+
+
+async def test_s_offers_the_starter_set_of_the_project_as_a_list_to_tick():
+    book = proposing()
+    async with rules(a_day(), book) as cockpit:
+        await cockpit.press("s")
+        await cockpit.sees("Rules for this project's own commands", "[ ] make test …", "no network, named by")
+        # the words are the project's, and no markup
+        await cockpit.sees("[ ] make [b]lint")
+        await cockpit.press("space")
+        await cockpit.sees("[x] make test …")
+        await cockpit.press("ctrl+a")
+        await cockpit.sees("[x] make [b]lint")
+        await cockpit.press("ctrl+a", "down", "space", "enter")
+        await cockpit.sees("1 rule saved for")
+        assert [rule.name for rule in book.now.rules] == [FORCE.name, "make [b]lint\x1b"]
+        book.now = RuleList()
+        await cockpit.press("n", "s")
+        await cockpit.sees("name no tests, builds or checks that have no rule yet")
+
+
+async def test_the_starter_set_is_offered_once_by_itself():
+    kept: list[str] = []
+    known: tuple[str, ...] = ()
+    for offered in (True, False):
+        hints = FirstHints(known, kept.append)
+        async with open_cockpit(a_day(), rule_book=proposing(), guidance=Guidance(hints=hints)) as cockpit:
+            await cockpit.press("L")
+            await cockpit.until(lambda: not isinstance(cockpit.app.screen, CockpitScreen))
+            await cockpit.sees("Rules for this project's own commands" if offered else "Standing approvals")
+            assert isinstance(cockpit.app.screen, StarterScreen) is offered
+        known = tuple(kept)
+    assert known == (f"starter:{ROOT}",)
 
 
 @pytest.mark.slow

@@ -15,12 +15,13 @@ from whisper_tui.config.project_rules import (
     rules_of_content,
     trusted_here,
 )
+from whisper_tui.config.starter_rules import starter_rules
 from whisper_tui.model.call import Unasked
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, Refused, WhisperError
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule
+from whisper_tui.model.shown_rules import ProjectRules, RuleList, ShownRule, StarterSet
 from whisper_tui.policy.commands.read_only_list import listed_commands
 from whisper_tui.policy.rules.rule import EFFECTS, UNASKED, Effect, Rule, Rules, as_asks, by_effect
 from whisper_tui.policy.rules.rules_toml import failed_examples, read_rules, rule_text, shape_problem
@@ -193,6 +194,8 @@ class RuleFiles:
             *(rule.model_copy(update={"removable": True}) for rule in self._shown(self.path, saved)),
         ]
         projects = (shown_project(root, self.project, self.trusted) for root in roots)
+        proposed = ((root, Rules(allow=starter_rules(root, saved.allow))) for root in roots)
+        starters = (StarterSet(root=root, rules=tuple(shown_rules(self.path, rules))) for root, rules in proposed)
         return RuleList(
             rules=tuple(sorted(shown, key=lambda rule: EFFECTS.index(rule.effect))),
             read_only_runs=bool(current.read_only),
@@ -200,6 +203,7 @@ class RuleFiles:
             projects=tuple(project for project in projects if project is not None),
             path=str(self.path),
             read_only=listed_commands(),
+            starters=tuple(each for each in starters if each.rules),
         )
 
     def _shown(self, path: Path, rules: Rules) -> list[ShownRule]:

@@ -43,6 +43,14 @@ class ShownRule(Value):
     """All fields of the rule, as `add_rule` takes them."""
 
 
+class StarterSet(Value):
+    """The rules that the files of a workspace propose for its tests, builds and checks, and that are not saved."""
+
+    root: str
+    rules: tuple[ShownRule, ...] = ()
+    """None of them is in force."""
+
+
 class ProjectRules(Value):
     """The rules file of a workspace."""
 
@@ -74,6 +82,8 @@ class RuleList(Value):
     """The rules file, which a human may edit."""
     read_only: tuple[str, ...] = ()
     """The built-in list of commands that only read: programs, and subcommands of others."""
+    starters: tuple[StarterSet, ...] = ()
+    """What the listed workspaces propose, where there is any."""
 
     def project_of(self, rule: ShownRule) -> ProjectRules | None:
         """Return the project of a rule; None for a rule of the user."""

@@ -257,6 +257,12 @@ def add_rules(verbs: Subcommands) -> None:
     describe_trust(trusting)
     doubting = _action(actions, "untrust", "stop trusting a project's rules", untrust)
     doubting.add_argument("directory", metavar="DIR", help="the workspace")
+    sentence = "offer rules for the project's own commands to test, build and lint it, and add those that you pick"
+    starting = _action(actions, "starter", sentence, _starter)
+    starting.add_argument("directory", nargs="?", default=os.curdir, metavar="DIR", help="the workspace")
+    picking = starting.add_mutually_exclusive_group()
+    picking.add_argument("--add", nargs="+", type=int, metavar="NUMBER", help="add these without asking")
+    picking.add_argument("--all", action="store_true", help="add all of them without asking")
     _action(actions, "export", "print all rules in force as TOML", _export)
 
 
@@ -392,6 +398,54 @@ def _add(options: Options) -> int:
 
 def _ask_to_add(asked: "LightClient | RuleFilesAlone", effect: str, rule: "Rule") -> None:
     asked.ask("add_rule", effect=effect, definition=rule.model_dump(mode="json", exclude_defaults=True), by=decider())
+
+
+def _starter(options: Options) -> int:
+    from whisper_tui.model.errors import InvalidRequest
+    from whisper_tui.policy.rules.rule import Rule
+
+    root = os.path.realpath(options.directory)
+    with reading_rules(options) as asked:
+        offered = [rule for each in _listed(asked, root).starters for rule in each.rules]
+    if not offered:
+        sys.stdout.write(
+            f"No rules to offer for {visible(root)}: package.json, Makefile, pyproject.toml and Cargo.toml there name "
+            "no tests, builds or checks without a rule\n"
+        )
+        return DONE
+    found = [Rule.model_validate(each.definition) for each in offered]
+    lines = [
+        (str(at), visible(each.subject), each.sandbox, visible(each.because)) for at, each in enumerate(offered, 1)
+    ]
+    print_table(("NUMBER", "COMMANDS", "SANDBOX", "BECAUSE"), lines)
+    sys.stdout.flush()
+    picked = list(range(1, len(offered) + 1)) if options.all else options.add
+    picked = _picked() if picked is None else picked
+    if wrong := [number for number in picked if not 0 < number <= len(offered)]:
+        raise InvalidRequest(f"there is no rule {wrong[0]} in this list", hint=f"Name numbers from 1 to {len(offered)}")
+    if not picked:
+        sys.stdout.write("None added. Add some with --add NUMBER…, or --all\n")
+        return DONE
+    with changing_rules("rules starter", options) as asked:
+        for number in dict.fromkeys(picked):
+            _ask_to_add(asked, "allow", found[number - 1])
+        path = _listed(asked).path
+    sys.stdout.write(f"Added {len(set(picked))} to {path}\n")
+    return DONE
+
+
+def _picked() -> list[int]:
+    """Return the numbers that the user types; none where nobody can be asked."""
+    from whisper_tui.model.errors import InvalidRequest
+
+    if not sys.stdin.isatty():
+        return []
+    sys.stdout.write("Add which? Numbers with blanks between, or Enter for none: ")
+    sys.stdout.flush()
+    words = sys.stdin.readline().replace(",", " ").split()
+    if not all(word.isdecimal() for word in words):
+        raise InvalidRequest(f"{' '.join(words)!r} are no numbers", hint="Type those in the first column, like 1 3")
+    return [int(word) for word in words]
 
 
 def _try(options: Options) -> int:

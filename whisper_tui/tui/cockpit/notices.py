@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal, get_args
+from urllib.parse import quote
 
 from textual.widget import Widget
 
@@ -36,15 +37,25 @@ def hint_text(hint: Hint, keys: Keymap) -> str:
 class FirstHints:
     """Shows each hint the first time that it is about what is on the screen."""
 
-    def __init__(self, known: Collection[str] = HINTS, remember: Callable[[str], object] = lambda _hint: None) -> None:
+    def __init__(self, known: Collection[str] = HINTS, remember: Callable[[str], object] | None = None) -> None:
         """`known` were shown before; `remember` keeps a hint among them."""
         self._known = set(known)
-        self._remember = remember
+        self._keeps = remember is not None
+        self._remember = remember or (lambda _hint: None)
         self._next_at = 0.0
 
     def has(self, hint: Hint) -> bool:
         """True if a hint was not shown yet."""
         return hint not in self._known
+
+    def first(self, name: str) -> bool:
+        """True the first time that something is offered once; never where that cannot be remembered."""
+        word = quote(name, safe="/:")
+        if word in self._known or not self._keeps:
+            return False
+        self._known.add(word)
+        self._remember(word)
+        return True
 
     def about(self, widget: Widget, record: CallRecord, *, offers_rule: bool) -> None:
         """Show a hint about the selected call, if there is one that was not shown."""

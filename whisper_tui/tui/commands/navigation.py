@@ -214,7 +214,8 @@ class ScreenCommands:
         from whisper_tui.tui.screens.rules_screen import RulesScreen
 
         screen = self._cockpit.screen
-        screen.app.push_screen(RulesScreen(self._cockpit, screen.query_one(CallList).hosts))
+        hints = screen.query_one(CallPanel).guidance.hints
+        screen.app.push_screen(RulesScreen(self._cockpit, screen.query_one(CallList).hosts, hints))
 
     def why(self) -> None:
         """Show why the selected call was allowed, asked or denied."""

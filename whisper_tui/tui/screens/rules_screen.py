@@ -29,6 +29,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Span, said
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.help_dialog import screen_help
 from whisper_tui.tui.lines import LineView
@@ -50,7 +51,7 @@ from whisper_tui.tui.screens.rule_list import (
     why_paragraphs,
 )
 
-ON_RULES = frozenset(f"rules-{name}" for name in ("test", "add", "change", "switch", "trust", "why", "edit"))
+ON_RULES = frozenset(f"rules-{name}" for name in ("test", "add", "change", "switch", "starter", "trust", "why", "edit"))
 """The commands that are about the rules of one machine."""
 VARIABLES = ("VISUAL", "EDITOR")
 DEFAULT_EDITOR = "vi"
@@ -90,9 +91,10 @@ class TestBox(Input):
 class RuleChanges:
     """Adds, changes, disables and removes rules of the user, for the rules screen."""
 
-    def __init__(self, cockpit: CockpitContext, screen: "RulesScreen") -> None:
+    def __init__(self, cockpit: CockpitContext, screen: "RulesScreen", hints: FirstHints) -> None:
         self._cockpit = cockpit
         self._screen = screen
+        self._hints = hints
 
     def own_rule(self) -> ShownRule | None:
         """The highlighted rule, if it may be changed here; else say why not."""
@@ -129,6 +131,36 @@ class RuleChanges:
                 self._screen.run_worker(saved(name), name="saved rule")
 
         self._screen.app.push_screen(RuleForm(self._cockpit, replaced, self._screen.directory()), answered)
+
+    def offer_starters(self) -> None:
+        """Offer the rules that the files of the project propose, and save those that the person ticks."""
+        root = self._screen.directory()
+        offered = next((each for each in self._screen.rules.starters if each.root == root), None)
+        if offered is None:
+            self._cockpit.tell(f"The files of {root} name no tests, builds or checks that have no rule yet.")
+            return
+        from whisper_tui.tui.dialogs.starter_dialog import StarterScreen
+
+        async def save(rules: tuple[ShownRule, ...]) -> None:
+            try:
+                for rule in rules:
+                    await self._cockpit.supervision.add_rule("allow", rule.definition, self._cockpit.me)
+                self._cockpit.tell(f"{count(len(rules), 'rule')} saved for {root}; they apply at once.")
+            except WhisperError as error:
+                self._cockpit.tell(error_text(error), severity="error")
+            await self._screen.reload()
+
+        def answered(rules: tuple[ShownRule, ...] | None) -> None:
+            if rules:
+                self._screen.run_worker(save(rules), name="save starter set")
+
+        self._screen.app.push_screen(StarterScreen(offered), answered)
+
+    def offer_once(self) -> None:
+        """Offer them the first time that the rules are looked at in a project that has any."""
+        root = self._screen.directory()
+        if any(each.root == root for each in self._screen.rules.starters) and self._hints.first(f"starter:{root}"):
+            self.offer_starters()
 
     async def switch(self) -> None:
         """Disable the highlighted rule, or enable it again."""
@@ -177,8 +209,10 @@ class RulesScreen(CommandScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012
     AUTO_FOCUS = "#remembered"
 
-    def __init__(self, cockpit: CockpitContext, machines: Collection[str] = ()) -> None:
-        """`machines`: those of a cockpit over several, each of which has its own rules."""
+    def __init__(
+        self, cockpit: CockpitContext, machines: Collection[str] = (), hints: FirstHints | None = None
+    ) -> None:
+        """`machines`: those of a cockpit over several, each of which has its own rules; `hints`: what was offered."""
         super().__init__()
         self._cockpit = cockpit
         self._machines = machines
@@ -188,13 +222,14 @@ class RulesScreen(CommandScreen):
         self._denials: tuple[SessionDenial, ...] = ()
         self._entries: list[Entry] = []
         self._hits = Hits(0, Counter())
-        changes = self.changes = RuleChanges(cockpit, self)
+        changes = self.changes = RuleChanges(cockpit, self, hints or FirstHints())
         self.does: dict[str, Callable[[], object]] = {
             "rules-test": lambda: self.set_focus(self.query_one(TestBox)),
             "rules-add": changes.open_form,
             "rules-change": changes.change,
             "rules-switch": changes.switch,
             "rules-revoke": self._revoke,
+            "rules-starter": changes.offer_starters,
             "rules-trust": self._trust,
             "rules-why": self._why,
             "rules-edit": self._edit,
@@ -218,6 +253,7 @@ class RulesScreen(CommandScreen):
         self.query_one(TestBox).display = not self._machines
         await self.reload()
         if not self._machines:
+            self.changes.offer_once()
             # Reading 5,000 calls takes a while; the list is there before their counts.
             self.run_worker(self._count_hits(), name="hits")
 
@@ -240,9 +276,10 @@ class RulesScreen(CommandScreen):
     def _roots(self) -> tuple[str, ...]:
         """The workspaces of the sessions that are open."""
         sessions = self._cockpit.board.sessions.values()
-        return tuple(
-            sorted({session.root for session in sessions if session.closed_at is None and not session.relayed})
-        )[:MOST_ROOTS]
+        found = {session.root for session in sessions if session.closed_at is None and not session.relayed}
+        # The project that the cockpit is about comes first, also where no session is open.
+        here = self.directory()
+        return (here, *sorted(found - {here}))[:MOST_ROOTS]
 
     async def _count_hits(self) -> None:
         try:
