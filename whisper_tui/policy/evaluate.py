@@ -63,6 +63,7 @@ from whisper_tui.policy.rules.matching import (
 )
 from whisper_tui.policy.rules.rule import MOST_DELETED, Effect, Rule, Rules, UndoneBy
 from whisper_tui.policy.shell.strict_reader import NotPlain
+from whisper_tui.policy.shell.syntax import DECLARING
 from whisper_tui.policy.view import CommandView, Question, all_commands, view
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
@@ -394,7 +395,11 @@ def _reads_too_far(question: Question, seen: CommandView) -> bool:
     """True if the built-in read-only list must not allow this call (decision 8)."""
     cwd = question.resolved.cwd or question.spec.cwd
     private = shows_private(
-        [inner.argv for inner in seen.commands], cwd, question.session_root, question.resolved.places
+        [inner.argv for inner in seen.commands],
+        cwd,
+        question.session_root,
+        question.resolved.places,
+        seen.returns,
     )
     shell = question.resolved.program if isinstance(question.spec.command, Shell) else None
     started = (*question.resolved.helpers, *filter(None, (shell,)))
@@ -533,7 +538,7 @@ def _nothing_known(seen: CommandView) -> str:
     if seen.plain is None and seen.doubt:
         return f"no rule can match: {seen.doubt}"
     for command in seen.plain or ():
-        exported = command.argv[1:] if command.argv[0] == "export" else ()
+        exported = command.argv[1:] if command.argv[0] in DECLARING else ()
         for name, sign, _ in (word.partition("=") for word in (*command.assignments, *exported)):
             if sign:
                 return f"it sets {visible(name)} first, which no rule names"

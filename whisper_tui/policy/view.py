@@ -93,6 +93,29 @@ class CommandView:
         return frozenset(command.name for command in self.commands if command.name is not None)
 
     @cached_property
+    def returns(self) -> frozenset[int]:
+        """The numbers of the `cd ..` that go back to a directory in which the text has been, if it comes to them.
+
+        The shell remembers the path, links included, and one `&&` after the other leaves nothing else that could be.
+        """
+        if self.plain is None or len(self.plain) != len(self.commands):
+            return frozenset()
+        found, depth, end = set(), 0, 0
+        for at, command in enumerate(self.plain):
+            between = self.text[end : command.start].strip(" \t\n")
+            depth, end = depth if between == "&&" else 0, command.end
+            names = command.argv[1].split("/") if len(command.argv) == 2 and command.argv[0] == "cd" else []
+            if names and set(names) == {".."} and len(names) <= depth:
+                found.add(at)
+                depth -= len(names)
+            elif names and {"", ".", "..", "-"}.isdisjoint(names) and not names[0].startswith("~"):
+                # behind `!`, `|` or `||`, what follows may run though it has not moved
+                depth = depth + len(names) if between in {"", ";", "&&"} else 0
+            elif names or not _MOVERS.isdisjoint(command.argv):
+                depth = 0
+        return frozenset(found)
+
+    @cached_property
     def fragments(self) -> tuple[str, ...]:
         """The parts between blanks, quotes and operators, without directories: for texts that cannot be parsed."""
         return tuple(part.rsplit("/", 1)[-1] for part in _SEPARATORS.split(self.text) if part)

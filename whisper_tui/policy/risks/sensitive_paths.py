@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -233,10 +233,17 @@ _OF_SYSTEM = re.compile(r"/(?:etc|proc|sys|dev|run|var/run)(?:/.*)?", re.DOTALL)
 """Places of the system of which the sandbox shows what is for everybody."""
 
 
-def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequence[Place] = ()) -> bool:
+def shows_private(
+    commands: Sequence[Argv],
+    cwd: str,
+    root: str,
+    places: Sequence[Place] = (),
+    returns: Container[int] = (),
+) -> bool:
     """True if a command that shows the content of files may reach private places outside the workspace.
 
-    `places` are the resolved paths of words that are links, if the file system has been examined (decision 8).
+    `places` are the resolved paths of words that are links, if the file system has been examined (decision 8);
+    `returns` are the numbers of the commands that go back to a directory in which the text has been.
     """
     # a workspace that is a home, or above one, contains the private places itself
     if any(_reads(argv) for argv in commands) and (contains_home(root) or _is_private(cwd, root)):
@@ -246,6 +253,8 @@ def shows_private(commands: Sequence[Argv], cwd: str, root: str, places: Sequenc
     for at, argv in enumerate(commands):
         here = [place for place in places if place.command == at]
         if argv[:1] and program_name(argv[0] or "") in {"cd", "pushd", "popd"}:
+            if at in returns:
+                continue
             moved = _moved(argv, directories, here, root, only_names=shows_names(commands))
             if moved is None and at + 1 < len(commands):
                 return True

@@ -35,6 +35,7 @@ from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_bel
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.static_expansion import is_harmless_setting, is_only_a_name
 from whisper_tui.policy.shell.strict_reader import PlainCommand
+from whisper_tui.policy.shell.syntax import DECLARING, ONLY_MARKS
 from whisper_tui.policy.view import CommandView, Question, agreed, view
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -408,7 +409,7 @@ READ_ONLY_WITHOUT_SANDBOX = READ_ONLY.model_copy(update={"sandbox": False})
 
 
 _SETS_VARIABLES = READ_ONLY.model_copy(update={"justification": "it only reads, with variables that it sets"})
-"""The list for `export` before commands that only read."""
+"""The list for `export` and its like before commands that only read."""
 
 
 @dataclass(frozen=True)
@@ -554,9 +555,9 @@ def _may_change(command: PlainCommand, rule: Rule) -> bool:
 
 def _only_exports(command: PlainCommand) -> bool:
     """True if a command only sets variables that no reader is known to obey."""
-    words = [word.partition("=") for word in command.argv[1:]]
+    words = [word.partition("=") for word in command.argv[1:] if not ONLY_MARKS.fullmatch(word)]
     return (
-        command.argv[0] == "export"
+        command.argv[0] in DECLARING
         and bool(words)
         and all(sign and name.isidentifier() and name.isascii() for name, sign, _ in words)
         and not any(changes_what_runs(name) or not is_only_a_name(name) for name, _, _ in words)

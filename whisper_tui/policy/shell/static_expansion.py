@@ -13,7 +13,7 @@ from typing import NamedTuple
 from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.wrappers import changes_what_runs, is_withheld
 from whisper_tui.policy.shell.strict_reader import MOST_COMMANDS, MOST_WORDS, NotPlain
-from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellWord, literal_value
+from whisper_tui.policy.shell.syntax import ONLY_MARKS, Part, ShellStep, ShellWord, declared, literal_value
 
 Pattern = tuple[tuple[str, bool], ...]
 """A file name pattern: literal text, and the signs `*`, `?` and `[…]`, which are marked True."""
@@ -111,6 +111,15 @@ class _Expansion:
                 self.commands.append((ExpandedWord("cat"), *self._all(step.words, known)))
             elif step.kind == "run" and literal_value(step.words[0]) == "read":
                 known |= dict.fromkeys(self._read_names(step), UNKNOWN)
+            elif assigned := declared(step):
+                self._command(step, known)
+                options = [word for word in map(literal_value, step.words[1:]) if word and word.startswith("-")]
+                if not all(map(ONLY_MARKS.fullmatch, options)):
+                    raise NotPlain("it declares a variable with an option that changes its value")
+                # bash expands all words before it sets the first variable
+                known |= {name: self._assigned(value, known) for name, value in map(_assignment, assigned)}
+                for name in _names_of(step):
+                    _check_name(name, self._steps)
             elif step.kind == "loop":
                 done = self._end_of_loop(at)
                 self._unroll(at, done, known)
@@ -245,8 +254,8 @@ def _is_move(step: ShellStep) -> bool:
 
 def _names_of(step: ShellStep) -> list[str]:
     """Return the variables that a step sets."""
-    if step.kind == "set":
-        return [word[0][1].partition("=")[0] for word in step.words]
+    if step.kind == "set" or declared(step):
+        return [word[0][1].partition("=")[0] for word in declared(step) or step.words]
     if step.kind == "run" and literal_value(step.words[0]) == "read":
         return [literal_value(word) or "" for word in step.words[1:]]
     return [literal_value(step.words[0]) or ""] if step.kind == "loop" else []
@@ -281,7 +290,7 @@ def _check_name(name: str, steps: Sequence[ShellStep], *, loop: bool = False) ->
     """Raise `NotPlain` if a variable means something to bash or to other programs, or is set twice."""
     if not is_only_a_name(name):
         raise NotPlain(f"it sets {name}, which changes how commands run")
-    kinds = [step.kind for step in steps for each in _names_of(step) if each == name]
+    kinds = ["set" if declared(step) else step.kind for step in steps for each in _names_of(step) if each == name]
     if "set" in kinds and (loop or len(kinds) > 1):
         raise NotPlain(f"it sets {name} more than once")
 

@@ -13,6 +13,7 @@ from whisper_tui.policy.shell.syntax import (
     ShellStep,
     ShellWord,
     access_of,
+    declared,
     is_descriptor,
     literal_value,
     shell_word,
@@ -201,7 +202,8 @@ class _PlainReader:
             before, operator, is_empty = operator, self._operator(), False
             if operator == "&":
                 raise NotPlain("it contains a background command")
-            if found and found[-1].kind == "set" and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE):
+            sets = found and (found[-1].kind == "set" or declared(found[-1]))
+            if sets and not (before in _SURELY_AFTER and operator in _SURELY_BEFORE):
                 raise NotPlain("it sets a variable in a pipeline or on a condition")
             if operator == "" and self._at >= len(self._text):
                 break
@@ -264,8 +266,12 @@ class _PlainReader:
         inputs = _inputs_of(made)
         if made.words:
             before = [ShellStep("with", tuple(made.assignments))] if made.assignments else []
-            return [*before, ShellStep("run", tuple(made.words)), *inputs]
-        if not made.assignments or made.redirections or is_nested:
+            command = ShellStep("run", tuple(made.words))
+            if not declared(command):
+                return [*before, command, *inputs]
+        if made.words and not (made.assignments or made.redirections or is_nested):
+            return [command]
+        if made.words or not made.assignments or made.redirections or is_nested:
             raise NotPlain("it sets a variable in a loop, on a condition or beside a redirection")
         return [ShellStep("set", tuple(made.assignments))]
 

@@ -1,5 +1,6 @@
 """The values that a reading of shell text consists of: words, redirections and simple commands."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -12,6 +13,12 @@ Access = Literal["none", "read", "null", "write", "net"]
 """The access that a redirection opens, from the most harmless to the least."""
 
 ACCESS_RANKS: tuple[Access, ...] = ("none", "null", "read", "write", "net")
+
+
+DECLARING = frozenset({"export", "declare", "typeset", "readonly"})
+"""Builtins that set variables of the shell by their words."""
+ONLY_MARKS = re.compile(r"-[rx]+")
+"""Their options that leave values as they are."""
 
 
 class Unreadable(Exception):
@@ -68,6 +75,13 @@ class ShellStep(NamedTuple):
     """Of a command; of assignments, `NAME=value` each, on their own ("set") or for the next command ("with"); the file
     that is read by `<`, behind its command, or behind everything if a group or a loop reads it; of a loop, its variable
     and then its words."""
+
+
+def declared(step: ShellStep) -> tuple[ShellWord, ...]:
+    """Return the assignments of an `export` or a `declare`; there are none in any other command."""
+    if step.kind != "run" or literal_value(step.words[0]) not in DECLARING:
+        return ()
+    return tuple(word for word in step.words[1:] if "=" in word[0][1])
 
 
 def shell_word(parts: Iterable[Part]) -> ShellWord:

@@ -5,7 +5,15 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from whisper_tui.policy.shell.syntax import Part, ShellStep, ShellStepKind, ShellWord, literal_value, shell_word
+from whisper_tui.policy.shell.syntax import (
+    DECLARING,
+    Part,
+    ShellStep,
+    ShellStepKind,
+    ShellWord,
+    literal_value,
+    shell_word,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -148,8 +156,8 @@ class _Collector:
             self.found.append(("run", list(self._leaves(node))))
         elif node.type == "test_command" and node.children[0].type == "[[":
             _check_only_looks(node)
-        elif node.type == "declaration_command" and node.children[0].type == "export":
-            self.found.append(("run", list(self._exported(node))))
+        elif node.type == "declaration_command" and node.children[0].type in DECLARING:
+            self.found.append(("run", list(self._declared(node))))
         elif self._expands and node.type == "variable_assignment":
             self.found.append(("set", [self._assignment(node)]))
         elif self._expands and node.type == "variable_assignments":
@@ -192,10 +200,10 @@ class _Collector:
             else:
                 yield shell_word([("bare", _source(child))])
 
-    def _exported(self, node: "Node") -> Iterator[ShellWord]:
-        """Yield the words of `export`, which the tree takes for a keyword."""
+    def _declared(self, node: "Node") -> Iterator[ShellWord]:
+        """Yield the words of `export` and its like, which the tree takes for a keyword."""
         for child in node.children:
-            if child.type in {"export", "variable_name"}:
+            if child.type in DECLARING | {"variable_name"}:
                 yield shell_word([("bare", _source(child))])
             else:
                 yield self._assignment(child) if child.type == "variable_assignment" else self._value(child)

@@ -95,8 +95,8 @@ def _stays(seen: CommandView, cwd: str, repository: Repository) -> bool:
     if seen.plain is None:
         return False
     directories = [cwd]
-    for command in seen.commands:
-        targets = _targets(command)
+    for at, command in enumerate(seen.commands):
+        targets = [] if at in seen.returns else _targets(command)
         if targets is None:
             return False
         where = directories

@@ -228,7 +228,7 @@ class DecisionCommands:
         self._read_past: tuple[str, str, str] | None = None
         """The call, its fingerprint and the deed that the person was warned about: the next key does it unread."""
         self._entered: dict[str, CommandSpec] = {}
-        """What calls were edited to, until that is sent: after a failure or an undo, the editor starts from it."""
+        """The edits of calls, until they are sent: after a failure or an undo, the editor starts from them."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
