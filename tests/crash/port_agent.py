@@ -6,7 +6,7 @@ import signal
 from contextlib import suppress
 
 from tests.crash.field import AGAIN_S, Field
-from tests.crash.work import OF_THE_PORT, Work
+from tests.crash.work import OF_KEYS, OF_THE_PORT, Kind, Work
 from whisper_tui.model.call import CallRequest, SessionHello
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Exited
@@ -38,15 +38,16 @@ class PortAgent:
         self._door = await self._field.door()
         async with asyncio.TaskGroup() as lanes:
             for number in range(LANES):
-                lanes.create_task(self._lane(bursts=number == 0))
+                lanes.create_task(self._lane(OF_THE_PORT, bursts=number == 0))
+            lanes.create_task(self._lane(OF_KEYS))
         await self._door.close()
 
-    async def _lane(self, *, bursts: bool) -> None:
+    async def _lane(self, kinds: tuple[Kind, ...], *, bursts: bool = False) -> None:
         rounds = 0
         while not self._field.over.is_set():
             rounds += 1
             size = BURST if bursts and rounds % BURST_EVERY == 0 else 1
-            await asyncio.gather(*(self._ask(self._field.numbers.next_of(OF_THE_PORT)) for _ in range(size)))
+            await asyncio.gather(*(self._ask(self._field.numbers.next_of(kinds)) for _ in range(size)))
 
     async def _ask(self, work: Work) -> None:
         await self._carry_out(work, f"{work.number}")

@@ -41,8 +41,10 @@ OF_ANY_SHELL: tuple[Kind, ...] = ("plain", "behind", "plain", "long", "denied", 
 """What agents ask for that can say nothing but a text."""
 OF_THE_PORT: tuple[Kind, ...] = (
     *OF_ANY_SHELL,
-    *(kind for kind in get_args(Kind)[4:] if kind not in {"edited", "task"}),
+    *(kind for kind in get_args(Kind)[4:] if kind not in {"edited", "keyed", "task"}),
 )
+OF_KEYS: tuple[Kind, ...] = ("keyed",)
+"""What waits for a human at a cockpit, who is slow and may be killed."""
 OF_MCP: tuple[Kind, ...] = ("task", "plain", "task", "behind", "task", "long", "denied")
 IN_A_TERMINAL: tuple[Kind, ...] = ("terminal", "typed", "keyed", "task")
 
