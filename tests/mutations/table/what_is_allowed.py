@@ -480,9 +480,23 @@ EXPANDED = (
     Mutation(
         "expansions: a variable that may not be set",
         "whisper_tui.policy.shell.strict_reader._PlainReader.steps",
-        'found and found[-1].kind == "set" and (not (before in _SURELY_AFTER and operator in _SURELY_BEFORE))',
+        "sets and (not (before in _SURELY_AFTER and operator in _SURELY_BEFORE))",
         "False",
         ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "expansions: a variable that an `export` may not set",
+        "whisper_tui.policy.shell.strict_reader._PlainReader.steps",
+        "declared(found[-1])",
+        "False",
+        ASKED_EXPANSIONS,
+    ),
+    Mutation(
+        "read-only: a way back that may not have been gone",
+        "whisper_tui.policy.view.CommandView.returns",
+        'between in {"", ";", "&&"}',
+        "True",
+        (READ_ONLY_TESTS + "test_contents_of_private_files_elsewhere_are_asked",),
     ),
     Mutation(
         "expansions: files that redirections write",
