@@ -8,7 +8,7 @@ from tests.policy.build import FOUND, a_question
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.verdict import Meaning
 from whisper_tui.policy.evaluate import evaluate
-from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.policy.rules.rule import Rule, Rules
 
 LOOKING = Rules(read_only=True)
 CWD = "/home/me/project"
@@ -86,6 +86,8 @@ def test_read_only_commands_run_without_approval(text: str) -> None:
         "xargs sed -n 1p",
         "xargs sh -c ls",
         "xargs -a list cat",
+        "xargs -P 0 -n 1 cat",
+        "xargs --max-procs=1000 cat",
         "xargs -I{} {} x",
         "xargs -I{} awk '{}' x",
         "find . -exec rm {} +",
@@ -164,6 +166,14 @@ def test_a_program_that_the_agent_could_have_put_there_is_not_on_the_list(progra
     )
     question = a_question(CommandSpec(command=Shell(text="ls"), cwd=CWD), resolved=found, session_root=CWD)
     assert evaluate(question, LOOKING, ()).kind == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "text"), [("find", "find / -exec cat {} +"), ("xargs", "xargs cat"), ("find .", "find . -exec cat {} +")]
+)
+def test_a_rule_for_a_program_that_gives_words_to_others_is_not_about_what_they_show(words: str, text: str) -> None:
+    rule = Rule(name="r", prefix=tuple(words.split()), sandbox=False)
+    assert kind(text, rules=Rules(allow=(rule,))) == "ask"
 
 
 @pytest.mark.parametrize("text", ["ls | xargs wc", "find . -exec wc {} +", "fd x -x wc"])

@@ -55,7 +55,8 @@ def looks_into_files(argv: Sequence[str | None]) -> bool:
 
 def _xargs(argv: tuple[str, ...]) -> Starter | None:
     parsed = parse_options(argv, 1, _XARGS)
-    if parsed is None:
+    # as many at a time as there are words could fill the machine
+    if parsed is None or not re.fullmatch(r"[1-9]|[1-5][0-9]", parsed.value("-P", "--max-procs") or "1"):
         return None
     own, words = argv[: parsed.rest], argv[parsed.rest :] or ("echo",)
     place = parsed.value("-I")

@@ -217,8 +217,15 @@ def evaluates(command: InnerCommand) -> bool:
 
 def dangers_of_command(command: InnerCommand) -> list[Danger]:
     """Return the dangers of one command of a call."""
-    if not command.argv or _gives_words_to_readers(command):
-        return []
+    found = _dangers_of(command) if command.argv else []
+    words = tuple(word for word in command.argv if word is not None)
+    if found and words == command.argv and gives_words_to_readers(words):
+        # a rule for `find` does not say that contents may be shown
+        return [danger._replace(sentence="") for danger in found]
+    return found
+
+
+def _dangers_of(command: InnerCommand) -> list[Danger]:
     name = command.name
     if name is None:
         return [Danger("runs-other-code", "Runs a program whose name is in a variable, or comes from a command", 0)]
@@ -257,11 +264,10 @@ def dangers_of_command(command: InnerCommand) -> list[Danger]:
     return found
 
 
-def _gives_words_to_readers(command: InnerCommand) -> bool:
+def gives_words_to_readers(argv: tuple[str, ...]) -> bool:
     """True for `xargs wc -l`, `find … -exec grep x {} +` and the like: whatever the words are, they are only read."""
-    words = tuple(word for word in command.argv if word is not None)
-    started = starter(words) if words and words == command.argv else None
-    if started is None or not only_reads(words, git_is_neutral=False):
+    started = starter(argv)
+    if started is None or not only_reads(argv, git_is_neutral=False):
         return False
     return not any(dangers_of_argv(each.argv, has_input=True) for each in started.commands)
 
@@ -303,8 +309,6 @@ def dangers_of_argv(argv: tuple[str, ...], *, has_input: bool) -> list[Danger]:
         )
     runs = bool(unwrapped.commands or unwrapped.texts)
     has_own_effect = not runs or unwrapped.has_own_effect
-    if _gives_words_to_readers(InnerCommand(argv=argv, span=(0, 0))):
-        return []
     found = dangers_of_command(
         InnerCommand(
             argv=argv,

@@ -28,7 +28,13 @@ from whisper_tui.policy.commands.spellings import (
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.words_of_input import starter
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
-from whisper_tui.policy.risks.command_dangers import EVALUATING, WORDS_ARE_DATA, dangers_of_argv, dangers_of_command
+from whisper_tui.policy.risks.command_dangers import (
+    EVALUATING,
+    WORDS_ARE_DATA,
+    dangers_of_argv,
+    dangers_of_command,
+    gives_words_to_readers,
+)
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.policy.rules.known_programs import says_too_little
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
@@ -460,7 +466,8 @@ class Permissions:
         if opens or depth >= DEEPEST or not all(map(is_harmless_setting, command.assignments)):
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
-        if self.read_only and not command.background and not dangers and (listed := self._listed(command)):
+        harmless = not dangers or gives_words_to_readers(command.argv)
+        if self.read_only and not command.background and harmless and (listed := self._listed(command)):
             return (READ_ONLY if command.assignments else listed,)
         return None if command.assignments else self._behind(command, depth)
 
