@@ -68,7 +68,7 @@ _SPECIAL = {
     "tar": allowed_options("tvzjJaf:", "list verbose gzip file= exclude= wildcards"),
     "echo": allowed_options("neE"),
     "test": allowed_options(),
-    "find": AllowedOptions(long=special_programs._FIND_FLAGS, long_valued=special_programs._FIND_TESTS),
+    "find": AllowedOptions(long=special_programs._FIND_FLAGS, long_valued=special_programs.FIND_TESTS),
     "sysctl": allowed_options("anNe", "all names"),
     "fd": allowed_options("HIuUsigFapL1q0d:e:", "hidden no-ignore follow max-depth="),
     "ip": allowed_options("046sdjpoN", "-br -json"),
