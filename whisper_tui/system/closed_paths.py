@@ -18,7 +18,7 @@ MOST_ENTRIES = 2000
 
 def closed_paths(private: Iterable[str]) -> frozenset[str]:
     """Return the real paths that stay closed: these, and the private ones in the homes of the user."""
-    beneath = (f"{home.rstrip('/')}/{name}" for home in _homes() for name in _PRIVATE_IN_HOME)
+    beneath = (f"{home.rstrip('/')}/{name}" for home in homes() for name in _PRIVATE_IN_HOME)
     return frozenset(real_paths((*private, *beneath)))
 
 
@@ -38,7 +38,7 @@ def lies_below(path: str, directories: Iterable[str]) -> bool:
 
 def contains_a_home(directory: str) -> bool:
     """True if a real directory is a home of the user, or lies above one."""
-    return any(lies_below(os.path.realpath(home), (directory,)) for home in _homes())
+    return any(lies_below(os.path.realpath(home), (directory,)) for home in homes())
 
 
 def real_paths(paths: Iterable[str]) -> set[str]:
@@ -57,7 +57,8 @@ def real_paths(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _homes() -> set[str]:
+def homes() -> set[str]:
+    """Return the homes of the user who runs this."""
     # An agent can set HOME, and a human may have moved it.
     return {home_of_user(), os.environ.get("HOME") or home_of_user()}
 

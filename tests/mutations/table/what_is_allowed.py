@@ -217,13 +217,20 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "the configuration of git in a home, which a sandbox does not open",
-        "whisper_tui.supervisor.runs.git_identity.git_variables",
-        "all(lies_below(path, opened) for path in present)",
+        "whisper_tui.supervisor.runs.sandboxed_git.git_in_sandbox",
+        "all(lies_below(path, opened) for path in filter(None, (*present, ignored)))",
         "True",
         (
             "tests/supervisor/engine/test_workspace_repository.py"
             "::test_a_commit_names_the_user_though_the_configuration_of_the_home_stays_closed",
         ),
+    ),
+    Mutation(
+        "the files that a home ignores, of which an agent's HOME names none",
+        "whisper_tui.supervisor.runs.sandboxed_git.git_in_sandbox",
+        "os.path.realpath(home) in map(os.path.realpath, homes())",
+        "True",
+        ("tests/supervisor/engine/test_workspace_repository.py::test_a_home_that_an_agent_has_set_opens_no_file",),
     ),
     Mutation(
         "no access control lists in a sandbox",

@@ -13,12 +13,14 @@ from tests.supervisor.engine.test_unasked import Place
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs.sandboxed_git import GitInSandbox, git_in_sandbox
 
 pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 
 RULES = Rules(
     allow=(
         Rule(name="commit", prefix=("git", "commit"), options=None, sandbox="workspace"),
+        Rule(name="add", prefix=("git", "add"), options=None, sandbox="workspace"),
         Rule(name="tests", prefix=("/bin/sh", "t.sh"), sandbox="workspace"),
     )
 )
@@ -162,6 +164,55 @@ async def test_a_commit_names_the_user_though_the_configuration_of_the_home_stay
     told = ["git", "log", "--format=%an %ae %cn %ce"]
     log = subprocess.run(told, cwd=place.workspace, check=True, capture_output=True, text=True).stdout
     assert log == "Me Myself me@here Me Myself me@here\n"
+
+
+async def test_the_configuration_of_a_repository_says_who_commits_in_it(place: Place) -> None:
+    (place.home / ".gitconfig").write_text("[user]\n\tname = Me\n\temail = me@home\n")
+    repository(place.workspace)
+    await committed(place, place.workspace)
+    assert author(place.workspace) == "n@e n@e"
+
+
+@pytest.mark.parametrize("condition", ["", 'If "gitdir:{workspace}/"'])
+async def test_a_configuration_that_is_included_says_who_commits(condition: str, place: Place) -> None:
+    included = f"[include{condition.format(workspace=place.workspace)}]\n\tpath = work.inc\n"
+    (place.home / ".gitconfig").write_text("[user]\n\tname = Me\n\temail = me@home\n" + included)
+    (place.home / "work.inc").write_text("[user]\n\temail = me@work\n")
+    git(place.workspace, "init", "-q")
+    await committed(place, place.workspace)
+    assert author(place.workspace) == "Me me@work"
+
+
+def author(repository: Path) -> str:
+    told = ["git", "log", "--format=%an %ae"]
+    return subprocess.run(told, cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("named", ["~/ignored", ""])
+async def test_what_the_user_ignores_everywhere_is_not_added(named: str, place: Place) -> None:
+    repository(place.workspace)
+    list_of_files = place.home / ".config" / "git" / "ignore"
+    if named:
+        (place.home / ".gitconfig").write_text(f"[core]\n\texcludesFile = {named}\n")
+        list_of_files = place.home / "ignored"
+    list_of_files.parent.mkdir(parents=True, exist_ok=True)
+    list_of_files.write_text("*.bak\n")
+    for name in ("a.txt", "a.bak"):
+        (place.workspace / name).write_text("x\n")
+    record = await place.unasked("git add -A")
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0), await place.said(record)
+    listed = subprocess.run(["git", "ls-files"], cwd=place.workspace, check=True, capture_output=True, text=True)
+    assert "a.txt\n" in listed.stdout and ".bak" not in listed.stdout
+
+
+def test_a_home_that_an_agent_has_set_opens_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".gitconfig").write_text("[core]\n\texcludesFile = ~/secret\n[include]\n\tpath = secret\n")
+    (tmp_path / "secret").write_text("[user]\n\tname = PRIVATE\n")
+    session = {"HOME": str(tmp_path)}
+    assert git_in_sandbox(session, (), None, commits=True) == GitInSandbox({"GIT_CONFIG_GLOBAL": "/dev/null"})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    opened = git_in_sandbox(session, (), None, commits=True)
+    assert opened.read == (f"{tmp_path}/secret",) and opened.variables["GIT_AUTHOR_NAME"] == "PRIVATE"
 
 
 async def test_a_repository_whose_settings_run_programs_is_still_that_of_its_workspace(place: Place) -> None:

@@ -42,7 +42,7 @@ def test_killed_as_an_ordinary_user(first, every):
     assert [int(line.split()[-1]) >= 2 for line in done.stdout.splitlines()] == [True] * 4
 
 
-@pytest.mark.parametrize("runs", [8, pytest.param(100 if EXHAUSTIVE else 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [8, pytest.param(100 if EXHAUSTIVE else 20, marks=pytest.mark.slow)])
 def test_random_sequences_killed_at_random_calls(runs):
     assert kills.failures_of_random_kills(runs) == []
 

@@ -12,7 +12,7 @@ from whisper_tui.supervisor.preview import transition
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
-FEW, MANY = 12, 1000 if EXHAUSTIVE else 60
+FEW, MANY = 12, 1000 if EXHAUSTIVE else 30
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.outside import needs_overlays
+from tests.outside import EXHAUSTIVE, needs_overlays
 from tests.supervisor.preview import kills, random_runs
 from tests.supervisor.preview.kills import Scene, change_all_kinds, make_all_kinds
 from tests.supervisor.preview.shared import everything_shared
@@ -102,11 +102,10 @@ def test_changes_of_all_kinds_are_made_in_their_order():
             scene.expect("undone", scene.before, applied=False)
 
 
-@pytest.mark.parametrize("runs", [6, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.slow
-@pytest.mark.slow
-def test_random_sequences_are_applied_and_undone_exactly(runs):
-    assert random_runs.failures(runs) == []
+@pytest.mark.timeout(900)
+def test_random_sequences_are_applied_and_undone_exactly():
+    assert random_runs.failures(200 if EXHAUSTIVE else 20) == []
 
 
 def test_what_others_changed_is_found_in_any_part(scene):

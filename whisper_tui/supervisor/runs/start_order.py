@@ -28,7 +28,6 @@ from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.keeper.spawn import report_of_zsh
 from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
-from whisper_tui.supervisor.runs.git_identity import git_variables
 from whisper_tui.supervisor.runs.held_back import personal_places, secret_files
 from whisper_tui.supervisor.runs.sandbox_profile import (
     minimal_environment,
@@ -36,6 +35,7 @@ from whisper_tui.supervisor.runs.sandbox_profile import (
     sandbox_profile_of,
     secret_paths,
 )
+from whisper_tui.supervisor.runs.sandboxed_git import git_in_sandbox
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system import host_files
@@ -219,7 +219,10 @@ def start_order(
     sandbox = sandbox_profile_of(record, root, private)
     inherited = _inherited(record, environment, root)
     if sandbox is not None:
-        inherited = git_variables(inherited, sandbox.read, commits=bool(sandbox.write)) | inherited
+        repository = resolved.repository if resolved is not None else None
+        git = git_in_sandbox(inherited, sandbox.read, repository, commits=bool(sandbox.write))
+        inherited = {**git.variables, **inherited}
+        sandbox = replace(sandbox, read=(*sandbox.read, *git.read))
     return StartOrder(
         key=RunKey(record.id, record.attempt or 1),
         spec=spec,
