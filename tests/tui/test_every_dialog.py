@@ -1,7 +1,8 @@
 """Every dialog can be finished with the mouse: its buttons are whole in the smallest terminal and do what they say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from textual.widgets import Button
@@ -15,8 +16,13 @@ from tests.tui.test_settings_screen import supervisor as with_settings
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.dialogs.dialog import Dialog
+from whisper_tui.tui.dialogs.edit_dialog import EditScreen
+from whisper_tui.tui.dialogs.review_dialog import ReviewScreen
+from whisper_tui.tui.dialogs.take_back_dialog import TakeBackScreen
 
 SMALLEST = (80, 24)
+INNER_COLUMNS = 72
+"""Of a dialog in the smallest terminal."""
 WAITS, RUNS = "8", "6"
 
 
@@ -48,6 +54,22 @@ async def buttons_do_what_they_say(cockpit: Cockpit, *keys: str) -> set[str]:
     dialog.dismiss(None)
     await cockpit.until(lambda: cockpit.app.screen is below)
     return names
+
+
+def all_dialogs(base: type[Dialog[Any]] = Dialog) -> Iterator[type[Dialog[Any]]]:
+    for each in base.__subclasses__():
+        yield each
+        yield from all_dialogs(each)
+
+
+def test_the_buttons_of_every_dialog_fit_into_one_row_but_those_of_an_edit() -> None:
+    """Also those that a dialog only shows now and then, such as of whom to tell."""
+    found = set(all_dialogs()) - {EditScreen}
+    assert {ReviewScreen, TakeBackScreen} <= found
+    for dialog in found:
+        labels = [f"{key} {label}" for key, label, _ in (*dialog.CHOICES, ("Esc", dialog.LEAVE, "leave"))]
+        # A button has a column on each side, and one between it and the next.
+        assert sum(len(label) + 3 for label in labels) - 1 <= INNER_COLUMNS, (dialog.__name__, labels)
 
 
 @pytest.mark.slow

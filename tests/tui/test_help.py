@@ -64,6 +64,15 @@ async def test_help_begins_with_the_keys_that_can_be_used_here() -> None:
             await closed(cockpit)
 
 
+async def test_page_down_turns_one_page_from_the_top() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        await opened(cockpit)
+        rows = cockpit.app.screen.query_one(OptionList)
+        await cockpit.press("pagedown")
+        await cockpit.until(lambda: rows.highlighted is not None)
+        assert 1 < (rows.highlighted or 0) <= rows.scrollable_content_region.height
+
+
 async def test_the_terminal_of_a_run_and_its_output_have_keys_of_their_own() -> None:
     async with open_cockpit(asking(), size=(120, 60)) as cockpit:
         cockpit.screen.set_focus(cockpit.screen.query_one("TerminalPane"))

@@ -7,6 +7,7 @@ from textual.widgets._footer import FooterKey
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import workday
 from whisper_tui.tui.screens.command_screen import KeyFooter
+from whisper_tui.tui.screens.rules_screen import RulesScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 
 
@@ -65,3 +66,18 @@ async def test_the_footer_shows_the_keys_of_each_call_with_the_widgets_that_it_h
             await cockpit.until(lambda wanted=wanted: shown() == wanted | {"More"})
             most |= set(footer.query(FooterKey))
         assert len(most) == len(footer.query(FooterKey))
+
+
+async def test_a_narrow_footer_shows_whole_keys_and_how_to_leave() -> None:
+    async with open_cockpit(workday(), size=(80, 24)) as cockpit:
+        await cockpit.press("L")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, RulesScreen) and cockpit.app.screen.query(FooterKey))
+        footer = cockpit.app.screen.query_one(KeyFooter)
+
+        def shown() -> list[str]:
+            return [key.description for key in footer.query(FooterKey) if key.display]
+
+        await cockpit.until(lambda: shown()[-2:] == ["Back", "More"])
+        assert "Test" in shown() and "Reload" not in shown()
+        *keys, more = (key.region for key in footer.query(FooterKey) if key.display)
+        assert all(key.right - 1 <= more.x for key in keys)

@@ -384,7 +384,8 @@ class DecisionCommands:
             return False
         self._read_past = this
         were = "was" if rows == 1 else "were"
-        what = "preview" if then == APPLY else "command"
+        what = "edit" if isinstance(record.spec.command, FileEdits) else "command"
+        what = "preview" if then == APPLY else what
         self._cockpit.tell(
             f"{count(rows, 'line')} of the {what} {were} not on the screen yet. {self._key('page-call-down')} scrolls;"
             f" press again to {then} anyway.",

@@ -128,7 +128,7 @@ class SessionDenialScreen(Dialog[SessionDenialChoice]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "lift", "Ask again", priority=True)]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Enter", "Deny from now on", "deny"),
-        ("Ctrl+X", "Ask again about all of them", "lift"),
+        ("Ctrl+X", "Ask again about all", "lift"),
     )
 
     def __init__(self, session: str, words: tuple[str, ...], held: tuple[tuple[str, ...], ...]) -> None:

@@ -224,7 +224,10 @@ class HelpScreen(Dialog[str]):
 
     def action_move(self, action: str) -> None:
         """Move in the list."""
-        getattr(self.query_one(OptionList), f"action_{action}")()
+        listed = self.query_one(OptionList)
+        if listed.highlighted is None and action == "page_down":
+            listed.action_first()  # The list itself would go to its end.
+        getattr(listed, f"action_{action}")()
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)

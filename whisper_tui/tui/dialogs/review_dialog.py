@@ -45,7 +45,7 @@ class ReviewScreen(ChoiceListScreen[ReviewAnswer]):
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Enter", "Looks good", "looks_good"),
         ("Space", "Choose", "choose"),
-        ("a", "All or none", "choose_all"),
+        ("a", "All", "choose_all"),
         ("Ctrl+S", "Undo", "take_back"),
     )
     LEAVE = "Later"

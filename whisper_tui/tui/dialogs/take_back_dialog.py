@@ -132,7 +132,7 @@ class TakeBackScreen(ChoiceListScreen[UndoChoice]):
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Confirm", "take_back"),
         ("Space", "Choose", "choose"),
-        ("a", "All or none", "choose_all"),
+        ("a", "All", "choose_all"),
         ("t", "Tell or not", "tell"),
     )
 

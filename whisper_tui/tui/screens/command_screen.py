@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from inspect import isawaitable
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
@@ -342,6 +343,11 @@ class _Content(NamedTuple):
     disabled: bool
     tooltip: str
 
+    @property
+    def columns(self) -> int:
+        """The columns that it takes, with one on each side."""
+        return cell_len(self.display) + cell_len(self.description) + 3
+
 
 class _Key(FooterKey):
     compact = reactive(False)
@@ -367,7 +373,8 @@ class KeyFooter(Footer):
 
     Textual's makes all its keys anew whenever other keys may hold, that is several times with every call that is
     selected, and matching the styles of new widgets costs more than anything else that a selection does. It also held
-    every key that it had ever shown, because keys are bound to its property `compact`.
+    every key that it had ever shown, because keys are bound to its property `compact`. And it cut off a key in its
+    middle, with all behind it, where not all fit.
     """
 
     def __init__(self) -> None:
@@ -387,6 +394,10 @@ class KeyFooter(Footer):
         """Show the keys that hold now."""
         if screen.app.app_focus and self.is_attached and screen is self.screen:
             self.call_after_refresh(self._show_keys)
+
+    def on_resize(self) -> None:
+        """Show as many keys as fit now."""
+        self.call_after_refresh(self._show_keys)
 
     async def _show_keys(self) -> None:
         # A program can be ended while it starts: then the footer is never mounted, or already gone.
@@ -414,13 +425,20 @@ class KeyFooter(Footer):
         for _, binding, enabled, tooltip in active.values():
             if binding.show:
                 shown.setdefault(binding.action, self._content(binding, enabled, tooltip))
-        palette = active.get(self.app.COMMAND_PALETTE_BINDING)
-        if palette is None:
-            return list(shown.values()), None
-        binding = palette.binding
-        tooltip = binding.tooltip or binding.description
-        return list(shown.values()), self._content(binding, palette.enabled, tooltip)
+        found = active.get(self.app.COMMAND_PALETTE_BINDING)
+        if found is None:
+            return _fitting(list(shown.values()), self.size.width), None
+        binding = found.binding
+        palette = self._content(binding, found.enabled, binding.tooltip or binding.description)
+        return _fitting(list(shown.values()), self.size.width - palette.columns), palette
 
     def _content(self, binding: Binding, enabled: bool, tooltip: str) -> _Content:
         display = self.app.get_key_display(binding)
         return _Content(binding.key, display, binding.description, binding.action, not enabled, tooltip)
+
+
+def _fitting(contents: list[_Content], columns: int) -> list[_Content]:
+    """Return the keys that fit, whole: those from the left, and the last one, which leaves the screen."""
+    while len(contents) > 1 and sum(each.columns for each in contents) - 1 > columns:
+        contents = [*contents[:-2], contents[-1]]
+    return contents

@@ -277,7 +277,7 @@ def read_only_paragraphs(entry: ReadOnlyList, hits: Hits) -> tuple[Paragraph, ..
     """Return the built-in list in full."""
     often = hits.by_rule[READ_ONLY_RULE]
     does = "This list allows" if entry.runs else "This list would allow, but your rules switch it off"
-    whole = "  ".join(each for each in entry.commands if " " not in each)
+    whole = ", ".join(each for each in entry.commands if " " not in each)
     parts = ", ".join(each for each in entry.commands if " " in each)
     return (
         Paragraph((SIGNS["allow"] if entry.runs else Span("○", "muted"), Span(f" {does}", "strong")), (Span(" "),)),
