@@ -398,6 +398,17 @@ async def test_a_severe_risk_is_read_out_as_one() -> None:
     assert "Severe risk: Deletes." in list(asks(record, scenario.supervisor.board, 1))
 
 
+async def test_a_reason_that_is_the_sentence_of_a_risk_is_read_out_once() -> None:
+    scenario = Scenario.begin()
+    record = scenario.supervisor.board.calls[scenario.ask("clean", Risk(id="destructive", sentence="Deletes"))]
+    assert record.verdict is not None
+    for reason, times in (("Deletes", 0), ("It is new", 1)):
+        judged = record.model_copy(update={"verdict": record.verdict.model_copy(update={"reason": reason})})
+        told = list(asks(judged, scenario.supervisor.board, 1))
+        assert "Severe risk: Deletes." in told
+        assert told.count(f"Reason: {reason}.") == times
+
+
 async def test_a_call_that_changed_is_not_approved_as_it_was_read_out() -> None:
     scenario = workday()
     desk, said, clock = desk_of(scenario)

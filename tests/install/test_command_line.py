@@ -148,6 +148,17 @@ def test_the_doctor_tells_people_and_programs_and_ends_accordingly(machine: Mach
 
 
 @pytest.mark.slow
+def test_the_doctor_names_clients_that_are_not_there_on_one_line(machine: Machine) -> None:
+    for client in CLIENTS:
+        (machine.bin / client).unlink()
+    machine.install("claude")
+    told = whisper(machine, "doctor").stdout
+    (line,) = (line for line in told.splitlines() if "Gemini CLI" in line)
+    assert "Codex" in line and "Claude" not in line
+    assert "Claude Code\n" in told and "is not on PATH" in told
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_real_installation_stops_the_canary(machine: Machine, instance: Instance, client: str) -> None:  # noqa: F811
     assert instance.run("restart").returncode == 0  # a supervisor runs before the canary's seconds are counted

@@ -9,9 +9,12 @@ from textual.widgets._toast import Toast
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import a_month, history
 from tests.tui.scenes import Scenario, long_output, workday
+from whisper_tui.model.call import Function
 from whisper_tui.model.state import Waiting
 from whisper_tui.tui.cockpit import call_panel
 from whisper_tui.tui.cockpit.call_panel import CallPanel
+from whisper_tui.tui.command_definition import available, why_not
+from whisper_tui.tui.commands.all_commands import COMMANDS
 from whisper_tui.tui.dialogs.file_dialogs import SaveScreen
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import BUTTONS, OutputBar, SearchBar
@@ -130,6 +133,17 @@ async def test_an_ended_call_can_be_rerun_with_the_mouse() -> None:
         await cockpit.click("#do-retry")
         await cockpit.until(lambda: len(cockpit.scenario.supervisor.board.calls) == before + 1)
         assert isinstance(cockpit.record(str(before + 1)).state, Waiting)
+
+
+def test_what_its_agent_has_run_itself_offers_no_retry() -> None:
+    retry = next(command for command in COMMANDS if command.id == "retry")
+    board = workday().supervisor.board
+    command, tool = board.calls["2"], Function(tool="mail", arguments={})
+    call = command.call.model_copy(update={"spec": command.spec.model_copy(update={"command": tool})})
+    by_agent = command.model_copy(update={"call": call})
+    assert available(retry, command)
+    assert not available(retry, by_agent)
+    assert why_not(retry, by_agent).endswith("was run by its agent, and only the agent can repeat it.")
 
 
 async def test_a_cockpit_without_calls_offers_its_other_screens() -> None:

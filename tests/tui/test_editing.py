@@ -250,3 +250,16 @@ async def test_an_edit_that_was_not_sent_is_there_again(monkeypatch: pytest.Monk
         await cockpit.press("ctrl+s")
         await cockpit.until(lambda: isinstance(cockpit.record("3").state, Running))
         assert cockpit.record("3").spec.command == Shell(text="echo 'rate = 30' > tax.conf")
+
+
+async def test_ctrl_home_and_ctrl_end_move_to_the_ends_of_the_text() -> None:
+    async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
+        await cockpit.select("3")
+        await cockpit.press("e")
+        await cockpit.sees("Edit call 3")
+        area = cockpit.app.screen.query_one(TextArea)
+        area.text = "one\ntwo\nthree"
+        await cockpit.press("ctrl+home")
+        await cockpit.until(lambda: area.cursor_location == (0, 0))
+        await cockpit.press("ctrl+end")
+        await cockpit.until(lambda: area.cursor_location == (2, 5))

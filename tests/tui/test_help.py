@@ -168,3 +168,8 @@ async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_colu
             for line in str(option.prompt).split("\n")
         )
         assert widest <= 72
+
+
+@pytest.mark.parametrize(("word", "name"), [("group", "Sort"), ("batch", "Review marked"), ("vim", "Settings")])
+def test_help_is_found_by_words_that_other_programs_use(word: str, name: str) -> None:
+    assert name in {entry.name for entry in matching(EVERYTHING, word)}

@@ -63,6 +63,11 @@ class Report:
         """True if everything that is installed was proved."""
         return all(check.state is not CheckState.BAD for check in self.checks)
 
+    @property
+    def is_absent(self) -> bool:
+        """True if neither the client nor anything for it is installed: there is nothing to tell about it."""
+        return self.version is None and all(check.state is CheckState.NOTE for check in self.checks)
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as an object for JSON."""
         checks = [

@@ -38,7 +38,7 @@ from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
-from whisper_tui.present.call_text import describe
+from whisper_tui.present.call_text import describe, repeats_a_risk
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
@@ -213,7 +213,7 @@ def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     yield from lines(meaning_paragraphs(record.spec.command, record.resolved))
     if record.call.description:
         yield f"The agent says: {visible(record.call.description)}"
-    if record.verdict is not None:
+    if record.verdict is not None and not repeats_a_risk(record.verdict):
         yield f"Reason: {visible(record.verdict.reason)}."
     if waiting > 1:
         yield f"{count(waiting, 'call')} wait."

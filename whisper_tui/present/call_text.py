@@ -494,13 +494,14 @@ def _origin(record: CallRecord, session: Session | None, now: float) -> tuple[Pa
     return (*found, *_reasons(record))
 
 
-def _repeats_a_risk(verdict: Verdict) -> bool:
+def repeats_a_risk(verdict: Verdict) -> bool:
+    """True if the reason is the sentence of a risk."""
     return any(risk.sentence == verdict.reason for risk in verdict.risks)
 
 
 def _is_said_by_the_risks(verdict: Verdict) -> bool:
     """True if the reason repeats the risks, or their absence, at the top."""
-    return verdict.kind == "ask" and (verdict.reason == NO_RULE_MATCHES or _repeats_a_risk(verdict))
+    return verdict.kind == "ask" and (verdict.reason == NO_RULE_MATCHES or repeats_a_risk(verdict))
 
 
 def _reasons(record: CallRecord) -> Iterator[Paragraph]:
@@ -510,5 +511,5 @@ def _reasons(record: CallRecord) -> Iterator[Paragraph]:
     rule = f" (rule {record.verdict.rule})" if record.verdict.rule else ""
     word = {"ask": "Why asked", "allow": "Why allowed", "refuse": "Why refused"}[record.verdict.kind]
     # Repeating the sentence of a risk would only push the command off the screen.
-    reason = "flagged: see the risk above" if _repeats_a_risk(record.verdict) else record.verdict.reason
+    reason = "flagged: see the risk above" if repeats_a_risk(record.verdict) else record.verdict.reason
     yield labelled(word, said(f"{reason}{rule}"))

@@ -48,7 +48,7 @@ _STYLES = [*sorted((_SHEETS / "widgets").glob("*.tcss")), _SHEETS / "cockpit.tcs
 class CockpitCommands(Provider):
     """Offers the commands that are available now in the command palette."""
 
-    def _found(self) -> list[tuple[str, str, str]]:
+    def _found(self) -> list[tuple[str, str, str, str]]:
         screen = self.screen
         if isinstance(screen, CommandScreen):
             meant = [command for command in screen.TABLE if screen.means_something(command.id)]
@@ -56,7 +56,7 @@ class CockpitCommands(Provider):
             meant = [command for command in COMMANDS if available(command, screen.shown)]
         else:
             return []
-        return [(_title(self._keys.command(command)), command.help, command.id) for command in meant]
+        return [(_title(self._keys.command(command)), command.help, command.id, command.also) for command in meant]
 
     @property
     def _keys(self) -> Keymap:
@@ -64,14 +64,14 @@ class CockpitCommands(Provider):
 
     async def discover(self) -> Hits:
         """Yield all available commands."""
-        for label, words, command_id in self._found():
+        for label, words, command_id, _ in self._found():
             yield DiscoveryHit(label, self._doing(command_id), help=words)
 
     async def search(self, query: str) -> Hits:
         """Yield the commands whose name or help matches."""
         matcher = self.matcher(query)
-        for label, words, command_id in self._found():
-            if (score := max(matcher.match(label), matcher.match(words) * 0.8)) > 0:
+        for label, words, command_id, also in self._found():
+            if (score := max(matcher.match(label), matcher.match(words) * 0.8, matcher.match(also) * 0.5)) > 0:
                 yield Hit(score, matcher.highlight(label), self._doing(command_id), help=words)
 
     def _doing(self, command_id: str) -> Callable[[], object]:

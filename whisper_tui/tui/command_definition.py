@@ -85,16 +85,17 @@ Need = Literal[
     "ran",
     "terminal",
     "ended",
+    "repeatable",
     "blocked",
     "edit",
     "previewed",
     "kept",
 ]
-"""The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine, a
-waiting one whose command may be previewed, one that is queued for a worker, one with live processes, one that reads
-input, one that was started, one that runs in a terminal, an ended one, one that failed and was blocked by its sandbox,
-one that edits files or shows changed ones, one with a preview that can be applied, one whose changes can be taken
-back."""
+"""The selected call that a command needs: none, any, a waiting one, a waiting one that would run on its own machine,
+a waiting one whose command may be previewed, one that is queued for a worker, one with live processes, one that
+reads input, one that was started, one that runs in a terminal, an ended one, an ended one that whisper_tui has run,
+one that failed and was blocked by its sandbox, one that edits files or shows changed ones, one with a preview that
+can be applied, one whose changes can be taken back."""
 
 Group = Literal["Decide", "Run", "Move", "View", "Cockpit", "Output", "History", "Rules", "Settings"]
 
@@ -130,6 +131,8 @@ class Command:
     """False for commands that have a button."""
     only: tuple[Place, ...] | None = None
     """The places whose help begins with it. None: those of its group."""
+    also: str = ""
+    """Further words by which the help and the palette find it."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -170,11 +173,16 @@ def why_not(command: Command, record: CallRecord | None) -> str:
         "terminal": f"call {record.id} does not run in a terminal",
         "blocked": f"call {record.id} did not fail because of a sandbox",
         "ended": f"call {record.id} has not ended",
+        "repeatable": f"call {record.id} {_why_not_repeated(record)}",
         "edit": f"call {record.id} edits no files, and was not previewed",
         "kept": f"call {record.id} {_why_not_undone(record)}",
         "previewed": f"call {record.id} has no preview that could be applied{_why_not(record)}",
     }
     return f"{label} is not possible: {reasons[command.need]}."
+
+
+def _why_not_repeated(record: CallRecord) -> str:
+    return "was run by its agent, and only the agent can repeat it" if record.function else "has not ended"
 
 
 def _why_not_here(record: CallRecord) -> str:
@@ -248,6 +256,7 @@ _MEETS: dict[Need, Callable[[CallRecord], bool]] = {
     "ran": lambda record: record.output_attempt is not None,
     "terminal": lambda record: record.spec.tty and isinstance(record.state, Running),
     "ended": lambda record: isinstance(record.state, Ended),
+    "repeatable": lambda record: isinstance(record.state, Ended) and record.function is None,
     "blocked": lambda record: record.failed_in_sandbox,
     "edit": lambda record: isinstance(record.spec.command, FileEdits) or shows_changes(record),
     "kept": lambda record: isinstance(record.state, Ended) and can_take_back(record),

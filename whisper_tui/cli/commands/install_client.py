@@ -238,7 +238,7 @@ def add_doctor(verbs: Subcommands) -> None:
 
 def _examine(options: Options) -> int:
     from whisper_tui.agents.doctor import examine
-    from whisper_tui.agents.findings import DoctorContext
+    from whisper_tui.agents.findings import CheckState, DoctorContext
     from whisper_tui.model.preview import NOT_POSSIBLE
 
     scene = DoctorContext(launch_of(options), dict(os.environ), project_of(options) or Path.cwd())
@@ -248,11 +248,14 @@ def _examine(options: Options) -> int:
         report = examine(name, scene, asked_for=options.client is not None)
         report.checks.extend(_own_rules(name, report.title, scene))
         reports.append(report)
-        if not options.json:
+        if not options.json and (options.client is not None or not report.is_absent):
             _print(report)
     status, socket = _status(options), str(Path(home_of(options).runtime) / SOCKET)
     problem = status["problem"] if status else None
     previews = _previews(options, status)
+    absent = [report.title for report in reports if report.is_absent]
+    if not options.json and options.client is None and absent:
+        sys.stdout.write(f"Not installed\n  {SIGNS[CheckState.NOTE]}  {', '.join(absent)}\n")
     if not options.json:
         _print_supervisor(status, socket)
         _print_previews(previews)

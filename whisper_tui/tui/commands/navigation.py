@@ -81,6 +81,7 @@ VIEW: tuple[Command, ...] = (
         "Sort the waiting calls by arrival, risk, session or similarity.",
         "View",
         only=("queue",),
+        also="group order",
     ),
     Command(
         "details",
@@ -138,7 +139,14 @@ SCREENS: tuple[Command, ...] = (
         "call",
         only=("call",),
     ),
-    Command("settings", "comma", "Settings", "See and change the settings of the configuration file.", "Cockpit"),
+    Command(
+        "settings",
+        "comma",
+        "Settings",
+        "See and change the settings of the configuration file.",
+        "Cockpit",
+        also="vi vim keymap keys configure preferences options",
+    ),
     Command("theme", "t", "Theme", "Switch between the dark and the light theme.", "Cockpit"),
     Command("choose-theme", "ctrl+t", "Themes", "Choose a theme from a list, with preview.", "Cockpit"),
 )

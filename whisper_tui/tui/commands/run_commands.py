@@ -320,7 +320,7 @@ def _what_dies(record: CallRecord) -> str:
 
 
 AGAIN: tuple[Command, ...] = (
-    Command("retry", "ctrl+r", "Retry", "Submit the ended call again, in its session.", "Run", "ended"),
+    Command("retry", "ctrl+r", "Retry", "Submit the ended call again, in its session.", "Run", "repeatable"),
     Command(
         "rerun-unconfined",
         "U",

@@ -40,7 +40,14 @@ MARKS: tuple[Command, ...] = (
         "Decide",
         "waiting",
     ),
-    Command("review", "R", "Review marked", "Show all marked calls in full, and decide about them at once.", "Decide"),
+    Command(
+        "review",
+        "R",
+        "Review marked",
+        "Show all marked calls in full, and decide about them at once.",
+        "Decide",
+        also="batch several bulk together",
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.style import Style
 from textual import on
@@ -246,6 +246,8 @@ class EditScreen(Dialog[Approve]):
         Binding("ctrl+l", "preview", "Preview this", priority=True),
         Binding("ctrl+r", "approve_session", "Approve for the session", priority=True),
         Binding("ctrl+o", "approve_scope", "Approve more", priority=True),
+        Binding("ctrl+home", "go_to_edge('start')", "To the beginning", show=False),
+        Binding("ctrl+end", "go_to_edge('end')", "To the end", show=False),
     ]
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (
         ("Ctrl+S", "Approve this", "approve"),
@@ -419,6 +421,11 @@ class EditScreen(Dialog[Approve]):
             notes.append(f"{count(hidden, 'invisible character')} left out of the fields.")
         self.query_one("#edit-problems", Static).update(Content(" ".join(notes)))
         return result.spec
+
+    def action_go_to_edge(self, edge: Literal["start", "end"]) -> None:
+        """Move to the beginning or to the end of the text that has the focus."""
+        if isinstance(self.focused, TextArea):
+            self.focused.move_cursor(getattr(self.focused.document, edge))
 
     def action_approve(self) -> None:
         """Approve the command as edited."""

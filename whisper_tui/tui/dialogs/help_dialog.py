@@ -58,6 +58,8 @@ class HelpEntry:
     why_not: str = ""
     """The reason for which Enter does nothing."""
     color: str = "primary"
+    also: str = ""
+    """Further words by which it is found."""
 
 
 Sections = tuple[tuple[str, tuple[HelpEntry, ...]], ...]
@@ -108,11 +110,12 @@ def dialog_sections(dialog: Dialog[Any]) -> Sections:
 
 def _entry(command: Command, why_not: Callable[[Command], str]) -> HelpEntry:
     reason = why_not(command)
+    entry = HelpEntry(command.key_name, command.label, command.help, also=command.also)
     if not reason and command.group == "Decide" and command.need in {"waiting", "waiting here", "previewable"}:
         # The help covers the call, and nobody decides about what is out of sight (decision 23).
         reason = f"{command.key_name} decides when the call is in view: Esc, then {command.key_name}."
-        return HelpEntry(command.key_name, command.label, command.help, command.id, reason)
-    return HelpEntry(command.key_name, command.label, command.help, "" if reason else command.id, reason)
+        return replace(entry, run=command.id, why_not=reason)
+    return replace(entry, run="" if reason else command.id, why_not=reason)
 
 
 def _ending() -> Sections:
@@ -143,7 +146,7 @@ def matching(sections: Sections, query: str) -> tuple[HelpEntry, ...]:
     found = [
         entry
         for entry in every.values()
-        if all(word in f"{entry.key} {entry.name} {entry.words}".casefold() for word in words)
+        if all(word in f"{entry.key} {entry.name} {entry.words} {entry.also}".casefold() for word in words)
     ]
 
     def distance(entry: HelpEntry) -> int:
