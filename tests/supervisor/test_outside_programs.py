@@ -11,7 +11,7 @@ from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.supervisor.approvals.judge import judge_alone
-from whisper_tui.supervisor.approvals.outside_programs import outside_programs
+from whisper_tui.supervisor.approvals.resolve import outside_programs
 from whisper_tui.supervisor.runs.sandbox_profile import minimal_environment
 
 

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import NamedTuple
 
 from whisper_tui.effects import code_of
@@ -12,12 +13,23 @@ from whisper_tui.effects.edit_results import examine
 from whisper_tui.effects.git_repository import FoundRepository, find_repository
 from whisper_tui.model.call import CarriedOut, CommandSpec, EditedFile, FileEdits, Shell
 from whisper_tui.model.effects import CodeEffect
-from whisper_tui.model.verdict import OwnShell, Place, PlaceKind, Repository, Resolved, Risk, RunCode, Verdict
+from whisper_tui.model.verdict import (
+    OutsideProgram,
+    OwnShell,
+    Place,
+    PlaceKind,
+    Repository,
+    Resolved,
+    Risk,
+    RunCode,
+    Verdict,
+)
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
+from whisper_tui.policy.rules.rule import is_below
 from whisper_tui.policy.view import CommandView, view
 from whisper_tui.supervisor.approvals.command_files import (
     contents_of,
@@ -27,8 +39,9 @@ from whisper_tui.supervisor.approvals.command_files import (
     sensitive_files,
 )
 from whisper_tui.supervisor.approvals.expand import expand_command, find_program, literal_text
-from whisper_tui.supervisor.approvals.outside_programs import outside_programs
 from whisper_tui.system import host_files, process_names
+from whisper_tui.system.landlock_rules import PROGRAM_DIRECTORIES
+from whisper_tui.system.own_binaries import is_own_binary
 
 MOST_DIRECTORIES = 8
 """Limit of working directories that a command may have: each `cd` before it may or may not have succeeded."""
@@ -219,6 +232,28 @@ def _with_meaning(
         contents=contents_of(scripts),
         sensitive=sensitive_files(spec, cwd, environment, own),
     )
+
+
+_START_ANOTHER = frozenset({"rustup", "mise"})
+"""Programs that go by many names and start another program of that name, which is not opened with them."""
+
+
+def outside_programs(programs: Iterable[str], workspaces: Sequence[str]) -> tuple[OutsideProgram, ...]:
+    """Return those of the programs of a command that lie neither in the system nor in a workspace (decision 7).
+
+    A version manager or `pip install --user` puts programs into a home directory, which the sandbox keeps closed. One
+    that is a binary needs nothing beside itself and the system, so that opening this one file is enough. What lies in a
+    workspace is the agent's: no sandbox runs it because of its name.
+    """
+    found = []
+    for program in dict.fromkeys(programs):
+        real = host_files.realpath(program)
+        if not any(is_below(real, each) for each in PROGRAM_DIRECTORIES) and not any(
+            is_below(path, each) for path in (program, real) for each in workspaces
+        ):
+            alone = PurePath(real).name not in _START_ANOTHER and is_own_binary(program)
+            found.append(OutsideProgram(path=program, real=real, runs_alone=alone))
+    return tuple(found)
 
 
 def _written_out(
