@@ -12,6 +12,7 @@ from textual.widgets import Input, OptionList
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import ROOT, a_month, begin, ran
 from tests.tui.scenes import ME, Scenario
+from whisper_tui.config.rule_files import RuleFiles
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, ReplaceText
 from whisper_tui.model.decision import Coverage, Decider, ExactScope, Grant, PrefixScope, SessionDenial
 from whisper_tui.model.errors import ChangedSinceSeen, Refused, WhisperError
@@ -28,6 +29,8 @@ from whisper_tui.model.shown_rules import (
 )
 from whisper_tui.model.state import PlaceState
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import Guidance
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
@@ -36,7 +39,7 @@ from whisper_tui.tui.dialogs.dialog import ChoiceField
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
 from whisper_tui.tui.dialogs.starter_dialog import StarterScreen
 from whisper_tui.tui.screens.rule_dialogs import RuleForm, WhyScreen
-from whisper_tui.tui.screens.rule_list import why_paragraphs
+from whisper_tui.tui.screens.rule_list import ASKING, asking_rule, why_paragraphs
 from whisper_tui.tui.screens.rules_screen import RULES, RulesScreen
 
 STATUS = ShownRule(
@@ -203,7 +206,9 @@ async def test_s_offers_the_starter_set_of_the_project_as_a_list_to_tick():
     book = proposing()
     async with rules(a_day(), book) as cockpit:
         await cockpit.press("s")
-        await cockpit.sees("Rules for this project's own commands", "[ ] make test …", "no network, named by")
+        await cockpit.sees(
+            "Rules for this project's own commands", "[ ] make test …", "named by Makefile", "no network"
+        )
         # the words are the project's, and no markup
         await cockpit.sees("[ ] make [b]lint")
         await cockpit.press("space")
@@ -371,11 +376,11 @@ async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> 
     book = Book()
     book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log"), read_only_runs=True)
     async with rules(begin(), book) as cockpit:
-        await cockpit.sees("Built in  1", "commands that only read: 2")
-        await cockpit.press("end")
+        await cockpit.sees("Built in  4", "commands that only read: 2")
+        await cockpit.press("end", "up", "up", "up")
         await cockpit.sees("This list allows", "Programs    ls", "Subcommands git log", "0 of the last")
         book.now = RuleList(read_only=("ls",), read_only_runs=False)
-        await cockpit.press("n")
+        await cockpit.press("n", "home")
         await cockpit.sees("commands that only read: 1  inactive", "your rules switch it off")
 
 
@@ -642,6 +647,43 @@ async def test_space_disables_a_rule_and_enables_it_again() -> None:
         assert not book.now.rules[-1].disabled
 
 
+async def test_space_switches_what_is_built_in_off_and_on() -> None:
+    book = Book()
+    book.now = RuleList(rules=(FORCE,), read_only=("ls",), read_only_runs=True, edits_run=True, held_back_run=True)
+
+    def level(cockpit: Cockpit) -> str | None:
+        said = cockpit.scenario.supervisor.board.unasked
+        return said.level if said is not None else None
+
+    async with rules(a_day(), book) as cockpit:
+        await cockpit.press("end", "space")
+        await cockpit.sees("A rule of yours asks about sub-agents", "○ sub-agents  inactive")
+        added = book.now.rules[-1]
+        assert (added.effect, added.definition) == ("ask", {"name": "sub-agents", "anything": True, "tool": "subagent"})
+        await cockpit.press("end", "space")
+        await cockpit.sees("No rule of yours asks about sub-agents any more.")
+        assert book.now.rules == (FORCE,)
+        await cockpit.press("end", "up", "up", "space")
+        await cockpit.sees("A rule of yours asks about edits", "○ edits of ordinary files  inactive")
+        await cockpit.press("end", "up", "space")
+        await cockpit.sees("'reading' holds in all sessions: commands that only read run at once.")
+        assert level(cockpit) == "reading"
+        await cockpit.press("end", "up", "up", "up", "space")
+        await cockpit.sees("'nothing' holds in all sessions")
+        assert level(cockpit) == "nothing"
+
+
+def test_the_rules_that_switch_off_what_is_built_in_are_found_again(tmp_path: Path) -> None:
+    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+    files = RuleFiles(home, Rules(unasked="workspace"))
+    for kind, asking in ASKING.items():
+        assert asking_rule(kind, files.listed()) is None
+        files.add("ask", Rule.model_validate(asking))
+        assert asking_rule(kind, files.listed()) is not None
+    listed = files.listed()
+    assert listed.edits_run and listed.held_back_run and listed.read_only_runs
+
+
 @pytest.mark.slow
 async def test_rules_of_the_built_in_list_and_of_other_files_say_that_they_are_not_edited_here() -> None:
     book = Book()
@@ -649,11 +691,11 @@ async def test_rules_of_the_built_in_list_and_of_other_files_say_that_they_are_n
     async with rules(a_day(), book) as cockpit:
         for keys, said in (
             ("home", "This is no rule; x revokes it."),
-            ("end", "The built-in list cannot be edited."),
-            ("up", "no force push is defined in the configuration file: change it there."),
+            ("end", "What is built in cannot be edited."),
+            ("up up up up", "no force push is defined in the configuration file: change it there."),
         ):
-            for key in ("e", "space"):
-                await cockpit.press(keys if key == "e" else "shift", key)
+            for key in ("e",) if keys == "end" else ("e", "space"):
+                await cockpit.press(*(keys.split() if key == "e" else ("shift",)), key)
                 await cockpit.sees(said)
                 cockpit.app.clear_notifications()
         assert isinstance(cockpit.app.screen, RulesScreen)

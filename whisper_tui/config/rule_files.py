@@ -199,6 +199,8 @@ class RuleFiles:
         return RuleList(
             rules=tuple(sorted(shown, key=lambda rule: EFFECTS.index(rule.effect))),
             read_only_runs=bool(current.read_only),
+            edits_run=current.edits == "allow",
+            held_back_run=current.effects,
             broken=current.broken,
             projects=tuple(project for project in projects if project is not None),
             path=str(self.path),

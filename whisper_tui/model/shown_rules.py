@@ -75,6 +75,10 @@ class RuleList(Value):
     rules: tuple[ShownRule, ...] = ()
     read_only_runs: bool = False
     """True if read-only commands run without approval."""
+    edits_run: bool = False
+    """True if edits of ordinary files of the workspace do."""
+    held_back_run: bool = False
+    """True if commands that change only the workspace do, held back until that is known."""
     broken: str | None = None
     """Why rules could not be read, in which case none of them allows anything."""
     projects: tuple[ProjectRules, ...] = ()
@@ -83,7 +87,7 @@ class RuleList(Value):
     read_only: tuple[str, ...] = ()
     """The built-in list of commands that only read: programs, and subcommands of others."""
     starters: tuple[StarterSet, ...] = ()
-    """What the listed workspaces propose, where there is any."""
+    """The proposals of the listed workspaces, where there are any."""
 
     def project_of(self, rule: ShownRule) -> ProjectRules | None:
         """Return the project of a rule; None for a rule of the user."""

@@ -4,13 +4,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any, Literal
 
 from whisper_tui.model.call import FileEdits, Session, Shell
 from whisper_tui.model.call_rows import masked_grant, masked_record
 from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX, READ_ONLY_RULE, Verdict, whose_rule
+from whisper_tui.model.verdict import (
+    BUILT_IN_PREFIX,
+    EDITS_RULE,
+    HELD_BACK_RULE,
+    PROJECT_PREFIX,
+    READ_ONLY_RULE,
+    SUBAGENT_RULE,
+    Verdict,
+    whose_rule,
+)
 from whisper_tui.present.call_text import place_paragraphs
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs, one_line
 from whisper_tui.present.quantities import age, count, date_and_time
@@ -133,6 +143,9 @@ class Heading:
     """The role of the note."""
 
 
+AllowanceKind = Literal["edits", "held-back", "sub-agents"]
+
+
 @dataclass(frozen=True)
 class ReadOnlyList:
     """The built-in list of commands that only read, as one row."""
@@ -142,7 +155,72 @@ class ReadOnlyList:
     """True if these commands run without approval."""
 
 
-Entry = Heading | Grant | SessionDenial | ShownRule | ReadOnlyList
+@dataclass(frozen=True)
+class BuiltIn:
+    """A kind of calls that is allowed by itself beside that list, as one row."""
+
+    kind: AllowanceKind
+    runs: bool
+    """True if it needs no approval."""
+
+
+Entry = Heading | Grant | SessionDenial | ShownRule | ReadOnlyList | BuiltIn
+
+
+@dataclass(frozen=True)
+class _AllowanceWords:
+    """The words about a kind of calls that need no approval."""
+
+    title: str
+    covers: str
+    rule: str
+    """The name of the built-in rule in the history."""
+    switch: str
+    """How it is switched on and off."""
+
+
+ALLOWANCES: dict[AllowanceKind, _AllowanceWords] = {
+    "edits": _AllowanceWords(
+        "edits of ordinary files",
+        "edits inside the workspace, and of no file that decides something or runs later",
+        EDITS_RULE,
+        "Space adds a rule that asks about them, or removes it; they run only at the level workspace",
+    ),
+    "held-back": _AllowanceWords(
+        "commands changing the workspace",
+        "commands that run held back, whose changes become real if they are ordinary and can be taken back",
+        HELD_BACK_RULE,
+        "Space sets the level workspace, or reading, at which edits ask, too",
+    ),
+    "sub-agents": _AllowanceWords(
+        "sub-agents",
+        "the start of a sub-agent, each of whose calls is judged like those of its agent",
+        SUBAGENT_RULE,
+        "Space adds a rule that asks about them, or removes it",
+    ),
+}
+
+ASKING: dict[AllowanceKind, dict[str, Any]] = {
+    "edits": {"name": "edits", "anything": True, "tool": "edit"},
+    "sub-agents": {"name": "sub-agents", "anything": True, "tool": "subagent"},
+}
+"""The rules of the user that ask about what would be allowed otherwise."""
+
+
+def asking_rule(kind: AllowanceKind, rules: RuleList) -> ShownRule | None:
+    """Return the user's rule that switches an allowance off."""
+    wanted = ASKING.get(kind, {})
+    for rule in rules.rules:
+        said = {name: value for name, value in rule.definition.items() if value not in (None, False, "", [], ())}
+        if wanted and rule.effect == "ask" and not rule.disabled and said == wanted:
+            return rule
+    return None
+
+
+def _allowances(rules: RuleList) -> Iterator[BuiltIn]:
+    runs: dict[AllowanceKind, bool] = {"edits": rules.edits_run, "held-back": rules.held_back_run, "sub-agents": True}
+    for kind, does in runs.items():
+        yield BuiltIn(kind, does and rules.broken is None and asking_rule(kind, rules) is None)
 
 
 @dataclass
@@ -168,7 +246,9 @@ def entries(grants: tuple[Grant, ...], denials: tuple[SessionDenial, ...], rules
         found += [Heading(title, len(of_effect)), *of_effect]
     # Projects come last: a workspace that an agent writes to must not push the user's rules out of sight.
     if rules.read_only:
-        found += [Heading("Built in", 1), ReadOnlyList(rules.read_only, rules.read_only_runs)]
+        allowances = tuple(_allowances(rules))
+        found += [Heading("Built in", 1 + len(allowances)), ReadOnlyList(rules.read_only, rules.read_only_runs)]
+        found += allowances
     for project in rules.projects:
         found += [_project_heading(project), *project.rules]
     return found
@@ -199,6 +279,11 @@ def row(entry: Entry, hits: Hits) -> Line:
             sign = SIGNS["allow"] if runs else Span("○", "muted")
             idle = "" if runs else "  inactive"
             return (sign, Span(f" commands that only read: {len(commands)}"), Span(f"{often}{idle}", "muted"))
+        case BuiltIn(kind=kind, runs=runs):
+            about = ALLOWANCES[kind]
+            often = f"  {_times(hits.by_rule[about.rule])}" if hits.by_rule[about.rule] else ""
+            sign = SIGNS["allow"] if runs else Span("○", "muted")
+            return (sign, Span(f" {about.title}"), Span(f"{often}{'' if runs else '  inactive'}", "muted"))
         case SessionDenial():
             words = " ".join(masked_denial(entry).words)
             return (Span("✘", "bad"), Span(" "), *_machine(entry.id), *said(f"{words} …"[:LONGEST_NAME]))
@@ -289,8 +374,26 @@ def read_only_paragraphs(entry: ReadOnlyList, hits: Hits) -> tuple[Paragraph, ..
         labelled("Subcommands", said(parts, whole=True)),
         BLANK,
         Paragraph(
-            said("Built into whisper_tui; read_only = false in a rules file switches it off.", "muted"), (Span(" "),)
+            said(
+                "Built into whisper_tui. Space sets the level nothing, or reading: it holds for all sessions.", "muted"
+            ),
+            (Span(" "),),
         ),
+    )
+
+
+def allowance_paragraphs(entry: BuiltIn, hits: Hits) -> tuple[Paragraph, ...]:
+    """Return an allowance in full."""
+    words = ALLOWANCES[entry.kind]
+    does = "These run without approval" if entry.runs else "These need approval"
+    often = hits.by_rule[words.rule]
+    return (
+        Paragraph((SIGNS["allow"] if entry.runs else Span("○", "muted"), Span(f" {does}", "strong")), (Span(" "),)),
+        BLANK,
+        labelled("Covers", said(words.covers)),
+        labelled("Decided", (Span(f"{often:,} of the last {count(hits.looked_at, 'call')}", "strong"),)),
+        BLANK,
+        Paragraph(said(f"Built into whisper_tui. {words.switch}.", "muted"), margin=(Span(" "),)),
     )
 
 

@@ -20,6 +20,7 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.export.session_story import PAGE, newest_first
 from whisper_tui.model.api import MOST_ROOTS, HistoryQuery
+from whisper_tui.model.call import Unasked
 from whisper_tui.model.decision import Grant, SessionDenial
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.event import RulesChanged, entries_digest, untrusted_entries
@@ -28,6 +29,7 @@ from whisper_tui.model.shown_rules import ProjectRules, RuleDraft, RuleList, Sho
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Span, said
+from whisper_tui.present.unasked_text import MEANING
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -37,10 +39,15 @@ from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.command_screen import RULES, CommandScreen, KeyFooter
 from whisper_tui.tui.screens.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
 from whisper_tui.tui.screens.rule_list import (
+    ALLOWANCES,
+    ASKING,
+    BuiltIn,
     Entry,
     Heading,
     Hits,
     ReadOnlyList,
+    allowance_paragraphs,
+    asking_rule,
     denial_paragraphs,
     entries,
     grant_paragraphs,
@@ -104,8 +111,8 @@ class RuleChanges:
                 return entry
             case ShownRule():
                 self._cockpit.tell(f"The rule {entry.name} is defined in {self._screen.where(entry)}: change it there.")
-            case ReadOnlyList():
-                words = "The built-in list cannot be edited. Your rules that ask or deny beat it; a adds one."
+            case ReadOnlyList() | BuiltIn():
+                words = "What is built in cannot be edited. Your rules that ask or deny beat it; a adds one."
                 self._cockpit.tell(words)
             case Grant() | SessionDenial():
                 self._cockpit.tell("This is no rule; x revokes it.")
@@ -163,7 +170,17 @@ class RuleChanges:
             self.offer_starters()
 
     async def switch(self) -> None:
-        """Disable the highlighted rule, or enable it again."""
+        """Disable the highlighted rule, or enable it again; switch what is built in off or on."""
+        match self._screen.highlighted:
+            case ReadOnlyList(runs=runs):
+                await self._set_level("nothing" if runs else "reading")
+                return
+            case BuiltIn(kind="held-back", runs=runs):
+                await self._set_level("reading" if runs else "workspace")
+                return
+            case BuiltIn() as entry:
+                await self._switch_asking(entry)
+                return
         rule = self.own_rule()
         if rule is None:
             return
@@ -171,6 +188,34 @@ class RuleChanges:
         after = before.model_copy(update={"definition": {**rule.definition, "disabled": not rule.disabled}})
         if await self._replace(before, after):
             self._cockpit.tell(f"Rule {rule.name} {'enabled' if rule.disabled else 'disabled'}.")
+
+    async def _set_level(self, level: Unasked) -> None:
+        """Set how much runs unasked, in all sessions and from now on."""
+        try:
+            await self._cockpit.supervision.set_unasked(level, self._cockpit.me)
+            self._cockpit.tell(f"{level!r} holds in all sessions: {MEANING[level]}.")
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        await self._screen.reload()
+
+    async def _switch_asking(self, entry: BuiltIn) -> None:
+        """Add the rule of the user that asks about what is built in, or remove it."""
+        title = ALLOWANCES[entry.kind].title
+        asking = asking_rule(entry.kind, self._screen.rules)
+        if asking is not None and not asking.removable:
+            self._cockpit.tell(f"The rule {asking.name} is defined in {self._screen.where(asking)}: change it there.")
+        elif asking is not None:
+            if await self._replace(RuleDraft(effect="ask", definition=asking.definition), None):
+                self._cockpit.tell(f"No rule of yours asks about {title} any more.")
+        elif not entry.runs:
+            self._cockpit.tell(f"Approval is not needed for {title} at the level 'workspace': switch that on below.")
+        else:
+            try:
+                await self._cockpit.supervision.add_rule("ask", ASKING[entry.kind], self._cockpit.me)
+                self._cockpit.tell(f"A rule of yours asks about {title} from now on.")
+            except WhisperError as error:
+                self._cockpit.tell(error_text(error), severity="error")
+            await self._screen.reload()
 
     def ask_to_remove(self, rule: ShownRule) -> None:
         """Remove a rule once the person has confirmed it."""
@@ -344,6 +389,8 @@ class RulesScreen(CommandScreen):
                 words = grant_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
             case ReadOnlyList():
                 words = read_only_paragraphs(entry, self._hits)
+            case BuiltIn():
+                words = allowance_paragraphs(entry, self._hits)
             case SessionDenial():
                 words = denial_paragraphs(entry, self._cockpit.board.sessions.get(entry.session_id), now)
             case ShownRule():
