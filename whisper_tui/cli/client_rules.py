@@ -10,8 +10,8 @@ from whisper_tui.agents.known_clients import profile_behind, profiles
 from whisper_tui.agents.own_rules import ImportedRules, RuleDirectories, RuleSource, literal_words
 from whisper_tui.agents.profile import ClientProfile, RuleFormat
 from whisper_tui.model.call import Session
-from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.system.landlock_rules import PROGRAM_DIRECTORIES
+from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
+from whisper_tui.supervisor.approvals.resolve import outside_programs
 
 LONGEST = 1024 * 1024
 """The size in bytes above which a file is not read."""
@@ -118,14 +118,13 @@ def import_rules(name: str, text: str, kind: str | None = None) -> ImportedRules
     return chosen.read(text)
 
 
-def outside_of_system(imported: ImportedRules) -> Iterable[str]:
-    """Yield a sentence for each imported rule whose program no sandbox opens, because it is none of the system."""
-    system = tuple(directory + "/" for directory in PROGRAM_DIRECTORIES)
-    for rule in imported.of("allow"):
-        words = rule.prefix or literal_words(rule.text or "") or ()
+def outside_of_system(rules: Iterable[Rule]) -> Iterable[str]:
+    """Yield a sentence for each rule that allows a program which no sandbox opens: a script outside of the system."""
+    for rule in rules:
+        words = rule.prefix or literal_words(rule.text or rule.pattern or "") or ()
         program = rule.program or next((word for word in words if "=" not in word), None)
         found = shutil.which(program) if program and "/" not in program else None
-        if rule.sandbox and found is not None and not os.path.realpath(found).startswith(system):
+        if rule.sandbox and found is not None and any(not each.runs_alone for each in outside_programs((found,), ())):
             yield (
                 f"allow {rule.name}: no sandbox opens {found}; "
                 "add its directories as execute = […] to the rule, or set sandbox = false"

@@ -401,6 +401,7 @@ def _ask_to_add(asked: "LightClient | RuleFilesAlone", effect: str, rule: "Rule"
 
 
 def _starter(options: Options) -> int:
+    from whisper_tui.cli.client_rules import outside_of_system
     from whisper_tui.model.errors import InvalidRequest
     from whisper_tui.policy.rules.rule import Rule
 
@@ -427,10 +428,13 @@ def _starter(options: Options) -> int:
         sys.stdout.write("None added. Add some with --add NUMBER…, or --all\n")
         return DONE
     with changing_rules("rules starter", options) as asked:
-        for number in dict.fromkeys(picked):
-            _ask_to_add(asked, "allow", found[number - 1])
+        added = [found[number - 1] for number in dict.fromkeys(picked)]
+        for rule in added:
+            _ask_to_add(asked, "allow", rule)
         path = _listed(asked).path
-    sys.stdout.write(f"Added {len(set(picked))} to {path}\n")
+    sys.stdout.write(f"Added {len(added)} to {path}\n")
+    for sentence in outside_of_system(added):
+        sys.stderr.write(f"whisper-tui: may fail: {visible(sentence)}\n")
     return DONE
 
 
@@ -505,7 +509,7 @@ def _import(options: Options) -> int:
         sys.stdout.write("\n".join(rule_text(effect, rule) for effect, rule in carried.rules))
     for sentence in carried.left:
         sys.stderr.write(f"whisper-tui: not imported: {visible(sentence)}\n")
-    for sentence in (*carried.failing, *outside_of_system(carried)):
+    for sentence in (*carried.failing, *outside_of_system(carried.of("allow"))):
         sys.stderr.write(f"whisper-tui: may fail: {visible(sentence)}\n")
     return DONE
 

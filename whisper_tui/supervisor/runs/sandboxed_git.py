@@ -30,7 +30,7 @@ _INCLUDED = r"^include(if\..*)?\.path$"
 
 
 class GitInSandbox(NamedTuple):
-    """What a sandbox has for git in place of the user's configuration."""
+    """The variables and files that a sandbox has for git in place of the user's configuration."""
 
     variables: Mapping[str, str]
     read: tuple[str, ...] = ()
