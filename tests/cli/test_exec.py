@@ -267,6 +267,7 @@ def test_background_commands_of_an_agent_hold_up_no_other(shell: Shell) -> None:
         server.communicate(timeout=ANSWER_S)
 
 
+@pytest.mark.slow
 def test_a_signal_of_the_agent_is_shown_as_the_agents(shell: Shell) -> None:
     process = shell.start(shell.approved("echo ready; sleep 1000"), stdout=-1)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"

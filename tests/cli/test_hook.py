@@ -58,6 +58,7 @@ def test_a_command_that_was_approved_meanwhile_runs_when_the_agent_asks_again(sh
     assert shell.run(shlex.split(rewritten(finished(shell.ask("echo late"))))).stdout == b"late\n"
 
 
+@pytest.mark.slow
 def test_a_hook_that_the_agent_ends_leaves_its_command_waiting_and_marked(shell: Shell) -> None:
     asking = shell.ask("echo later")
     call_id = shell.waiting()

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.outside import outside_only
 
 pytestmark = outside_only
@@ -27,6 +29,7 @@ def test_it_shows_and_sets_how_much_runs_in_all_sessions_in_one_and_for_a_time(i
     assert "essions: workspace: " in instance.run("unasked", "rules").stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_be_set_is_refused_with_the_reason(instance):
     for words, told in (
         (("--for", "1h"), "--for needs a level"),

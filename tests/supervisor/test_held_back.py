@@ -69,6 +69,7 @@ async def waits_because(live: LiveBench, text: str) -> str:
         ("rm kept.txt", {}),
     ],
 )
+@pytest.mark.few(3)
 async def test_ordinary_changes_of_the_workspace_become_real_unasked_and_are_taken_back(
     live: LiveBench, text: str, files: dict[str, str]
 ) -> None:
@@ -171,6 +172,7 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
         ("python3 -c \"open('shared/pre-commit', 'w')\"", "shared/pre-commit is a hook of git"),
     ],
 )
+@pytest.mark.few(6)
 async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench, text: str, why: str) -> None:
     await made_by("mkdir -p held/hooks shared && touch held/HEAD && git config core.hooksPath shared", live.workspace)
     before = live.files()

@@ -91,6 +91,7 @@ async def test_the_parts_of_a_shell_text_have_colours_of_the_theme() -> None:
         assert drawn["# why"] == colours.variables["muted"]
 
 
+@pytest.mark.slow
 async def test_every_change_is_in_view_before_it_is_approved() -> None:
     async with open_cockpit(three_waiting(), size=(200, 60)) as cockpit:
         await cockpit.select("3")

@@ -414,6 +414,7 @@ async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:
     assert scenario.supervisor.known("1").decision is None
 
 
+@pytest.mark.slow
 async def test_the_agent_is_told_unless_a_key_says_no_or_it_is_gone() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:

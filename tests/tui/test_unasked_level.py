@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario, workday
 from tests.tui.test_edits_on_the_card import editing
@@ -24,6 +26,7 @@ async def test_a_level_is_chosen_for_the_session_of_the_call_and_stands_on_its_c
         await cockpit.sees("workspace unasked")
 
 
+@pytest.mark.slow
 async def test_a_level_of_all_sessions_holds_for_an_hour_and_stands_in_the_header() -> None:
     scenario = workday()
     async with open_cockpit(scenario) as cockpit:

@@ -92,6 +92,7 @@ def _raise(error: OSError) -> NoReturn:
     raise error
 
 
+@pytest.mark.slow
 async def test_input_arrives_exactly_once_over_broken_connections(engine: PlaceEngine) -> None:
     key = await engine.start("sha256sum; exit 2", accepts_input=True)
     await engine.spawned(key)

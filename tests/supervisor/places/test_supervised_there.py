@@ -92,6 +92,7 @@ async def test_an_approved_call_runs_there_and_one_without_a_place_here(placed: 
     assert (state.name, state.way, state.reached, state.problem) == ("gpu1", "a pipe", True, "")
 
 
+@pytest.mark.slow
 async def test_a_call_waits_for_a_place_that_is_away_and_says_why(placed: PlacedBench) -> None:
     await placed.reached()
     call_id = await placed.submitted("echo there")

@@ -339,7 +339,7 @@ def test_after_any_step_that_fails_all_or_nothing_is_real(monkeypatch, other, re
 @pytest.mark.parametrize(
     "remainder", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("other", [None, "/dev/shm"])
+@pytest.mark.parametrize("other", [None, pytest.param("/dev/shm", marks=pytest.mark.slow)])
 def test_after_any_step_of_an_undo_that_fails_all_stays_applied_and_nothing_is_left_beside(
     monkeypatch, other, remainder
 ):

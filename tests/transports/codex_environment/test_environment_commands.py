@@ -80,6 +80,7 @@ async def test_the_text_of_bash_is_judged_as_for_the_hook_and_another_program_by
     assert not (place.workspace / "pretended").exists()
 
 
+@pytest.mark.slow
 async def test_typed_input_is_asked_about_and_may_be_changed_or_denied(place):
     async with place.codex() as codex:
         await codex.start("p", "cat", tty=True)
@@ -145,6 +146,7 @@ async def test_a_command_that_waits_is_withdrawn_when_codex_ends_it(place):
         assert (await place.ended(call_id))["ending"] == "withdrawn"
 
 
+@pytest.mark.slow
 async def test_a_killed_environment_is_resumed_with_the_command_that_waits(place):
     async with place.codex() as first:
         await first.start("p", "echo survived")
