@@ -14,6 +14,7 @@ from whisper_tui.model.ending import Denied, Withdrawn
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.journal.counters import check_journal
 from whisper_tui.supervisor.journal.store import AT_ONCE
 from whisper_tui.tools.agent_text import failure_of
 
@@ -226,3 +227,23 @@ async def test_a_session_whose_denial_was_lost_is_asked_about_whatever_rules_all
     await bench.approve(record.id, remember="exact_for_session")
     again = await bench.record(await bench.submit(session, "mkdir", "dist"))
     assert again.verdict is not None and again.verdict.kind == "allow"
+
+
+@pytest.mark.parametrize("place", ["'q1'", "'s2'", "NULL"])
+async def test_a_denial_that_stands_at_another_session_is_found_again(bench: Bench, place: str) -> None:
+    rules = Rules(allow=(Rule(name="anything of npm", prefix=("npm",), sandbox=False),))
+    await bench.restart(rules)
+    session, _ = await bench.session(), await bench.session("other")
+    await deny(bench, session)
+    await bench.supervisor.close()
+    journal = Path(bench.home.state) / "journal.sqlite"
+    with closing(sqlite3.connect(journal)) as db, db:
+        put = f"UPDATE events SET session_id = {place} WHERE body LIKE '%denial_added%'"
+        assert db.execute(put).rowcount == 1
+    await bench.open(rules)
+    assert "was made again from the events" in ((await bench.supervisor.status()).problem or "")
+    assert denied(await bench.record(await bench.submit(session, *PUBLISH))).for_session == PUBLISH
+    await bench.supervisor.close()
+    assert check_journal(journal).problem is None
+    await bench.open(rules)
+    assert (await bench.supervisor.status()).problem is None

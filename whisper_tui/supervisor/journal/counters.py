@@ -6,8 +6,9 @@ of them. Without it they are made again from the events.
 """
 
 import hashlib
+import logging
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,15 +18,23 @@ from whisper_tui.model.event import (
     CallEvent,
     DenialAdded,
     DenialEvent,
+    DenialLifted,
+    EditModeSet,
     Event,
     Granted,
     GrantEvent,
+    GrantRevoked,
+    GrantUsed,
     Paused,
     Resumed,
     Reviewed,
     RulesChanged,
+    SessionClosed,
+    SessionDescribed,
     SessionEvent,
     SessionOpened,
+    SessionResumed,
+    SessionSaid,
     UnaskedSet,
 )
 from whisper_tui.supervisor.journal.damage import Damage, Read, UnreadableEvent
@@ -34,7 +43,9 @@ from whisper_tui.supervisor.journal.sqlite_file import ChainCheck, Head, check_f
 SESSION, GRANT, DENIAL, PAUSED, LEVEL, REVIEW = "session", "grant", "denial", "paused", "unasked", "reviewed"
 """The highest numbers given out, the event of the pause in force (0: none is), that of what runs unasked in all
 sessions, and that of the newest review."""
-_RULES, _NOTED, _DIGEST = "rules ", "unreadable ", "digest"
+_RULES, _NOTED, _DIGEST, _PLACED = "rules ", "unreadable ", "digest", "placed"
+_LARGEST = 1 << 62
+"""SQLite's integers have 63 bits."""
 
 
 class Counters:
@@ -52,16 +63,42 @@ class Counters:
         return {int(name.removeprefix(_NOTED)) for name in rows if name.removeprefix(_NOTED).isdecimal()}
 
     def check(self, damage: Damage) -> None:
-        """Make the rows again from the events unless their digest proves them."""
-        if self._proven:
+        """Make the rows again from the events unless their digest proves them, and the column of sessions as well."""
+        if not self._proven:
+            right, found = counted(damage.beside_calls()), self._rows()
+            # Earlier programs wrote no digest, so its absence alone is no damage.
+            self.were_damaged = {
+                name: value for name, value in found.items() if name not in {_DIGEST, _PLACED}
+            } != right
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.execute("DELETE FROM counters")
+                self.write(right)
+        noted, found_now = self._rows().get(_PLACED), self._placed()
+        if noted == found_now:
             return
-        right, found = counted(damage.beside_calls()), self._rows()
-        # Earlier programs wrote no digest, so its absence alone is no damage.
-        self.were_damaged = {name: value for name, value in found.items() if name != _DIGEST} != right
+        # Earlier programs noted nothing.
+        if noted is not None or self.were_damaged:
+            self._put_back(damage)
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM counters")
-            self.write(right)
+            self.write({_PLACED: self._placed()})
+
+    def _placed(self) -> int:
+        """Return the sum over the sessions at which events are found: a denial that is not found would allow."""
+        query = "SELECT session_id, seq FROM events INDEXED BY events_by_session WHERE session_id IS NOT NULL"
+        return sum(_place(seq, session_id) for session_id, seq in self._db.execute(query)) % _LARGEST
+
+    def _put_back(self, damage: Damage) -> None:
+        """Give events that can be read the sessions again that they are about."""
+        rows = self._db.execute(_MISPLACED).fetchall()
+        for seq, kind, session_id in rows:
+            if session_id is None or not damage.is_readable(seq):
+                continue
+            self.were_damaged = True
+            _log.error("event %d (%s) stood at another session than %s, and was put back", seq, kind, session_id)
+            with self._db:
+                self._db.execute("UPDATE events SET session_id = ? WHERE seq = ?", (session_id, seq))
 
     def value(self, name: str) -> int:
         """Return a number. 0: there is none."""
@@ -72,9 +109,13 @@ class Counters:
         rows = self._db.execute("SELECT name, value FROM counters WHERE name LIKE 'rules %' ORDER BY value")
         return [(name.removeprefix(_RULES), value) for name, value in rows.fetchall()]
 
-    def note(self, events: Iterable[Event]) -> None:
+    def note(self, events: Sequence[Event]) -> None:
         """Note what follows from events, in the transaction that writes them."""
-        if changed := counted(events):
+        changed = counted(events)
+        placed = sum(_place(event.seq, session) for event in events if (session := session_of(event)) is not None)
+        if placed:
+            changed[_PLACED] = (self.value(_PLACED) + placed) % _LARGEST
+        if changed:
             self.write(changed)
 
     def note_unreadable(self, numbers: Iterable[int]) -> None:
@@ -91,6 +132,27 @@ class Counters:
 
     def _rows(self) -> dict[str, object]:
         return {str(name): value for name, value in self._db.execute("SELECT name, value FROM counters")}
+
+
+def session_of(event: Event) -> str | None:
+    """The session of an event about a session, a grant or a denial; a call's events are found by their call."""
+    match event:
+        case SessionOpened(session=session):
+            return session.id
+        case Granted(grant=grant):
+            return grant.session_id
+        case DenialAdded(denial=denial):
+            return denial.session_id
+        case GrantUsed() | GrantRevoked() | DenialLifted():
+            return event.session_id
+        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed() | UnaskedSet() | EditModeSet():
+            return event.session_id
+        case _:
+            return None
+
+
+def _place(seq: object, session_id: object) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seq} {session_id}".encode("utf-8", "replace")).digest()[:7])
 
 
 def counted(events: Iterable[Read]) -> dict[str, int]:
@@ -139,7 +201,7 @@ def _why_different(path: Path) -> str | None:
     digest = rows.pop(_DIGEST, None)
     lost = list[int]()
     right = counted(_readable(path, lost))
-    noted = {name: value for name, value in rows.items() if not name.startswith(_NOTED)}
+    noted = {name: value for name, value in rows.items() if name != _PLACED and not name.startswith(_NOTED)}
     if lost:
         # Rows about an event that cannot be read any more may be right; older ones than the events say are not.
         noted = {name: value for name, value in noted.items() if not _is_newer(value, right.get(name, 0))}
@@ -155,12 +217,16 @@ def _why_different(path: Path) -> str | None:
 
 
 _MOST_NAMED = 5
+_log = logging.getLogger(__name__)
 _CALLS, _SESSIONS = (
     ", ".join(repr(each.model_fields["kind"].default) for each in get_args(kinds))
     for kinds in (CallEvent, SessionEvent | GrantEvent | DenialEvent)
 )
 _MISPLACED = f"""
-SELECT seq, json_extract(body, '$.kind') FROM events WHERE json_valid(body) AND CASE
+SELECT seq, json_extract(body, '$.kind'), CASE WHEN json_extract(body, '$.kind') IN ({_SESSIONS}) THEN
+    coalesce(json_extract(body, '$.session_id'), json_extract(body, '$.session.id'),
+        json_extract(body, '$.grant.session_id'), json_extract(body, '$.denial.session_id')) END
+FROM events WHERE json_valid(body) AND CASE
     WHEN json_extract(body, '$.kind') IN ({_CALLS}) THEN
         call_id IS NOT CAST(coalesce(json_extract(body, '$.call_id'), json_extract(body, '$.call.id')) AS INTEGER)
     WHEN json_extract(body, '$.kind') IN ({_SESSIONS}) THEN
@@ -173,7 +239,7 @@ SELECT seq, json_extract(body, '$.kind') FROM events WHERE json_valid(body) AND 
 def _why_not_found(path: Path) -> str | None:
     """Return a clause about events that are not found with their call or session. None: all are."""
     # The columns by which events are found are not in the chain.
-    found = [f"event {seq} ({kind})" for seq, kind in read_rows(path, _MISPLACED)]
+    found = [f"event {seq} ({kind})" for seq, kind, _ in read_rows(path, _MISPLACED)]
     if not found:
         return None
     more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""

@@ -19,28 +19,18 @@ from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     AttemptRefused,
     CallEvent,
-    DenialAdded,
-    DenialLifted,
-    EditModeSet,
     Event,
     Finished,
-    Granted,
-    GrantRevoked,
-    GrantUsed,
     Paused,
     RulesChanged,
-    SessionClosed,
-    SessionDescribed,
     SessionOpened,
-    SessionResumed,
-    SessionSaid,
     Settled,
     Submitted,
     UnaskedSet,
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, REVIEW, SESSION, Counters
+from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, REVIEW, SESSION, Counters, session_of
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
@@ -346,7 +336,7 @@ class Journal:
             self._db.execute("INSERT OR REPLACE INTO sessions (id, name) VALUES (?, ?)", names)
         elif isinstance(event, AttemptRefused):
             self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
-        row = (event.seq, _call_of(event), _session_of(event), body, end)
+        row = (event.seq, _call_of(event), session_of(event), body, end)
         self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
 
     def _never_started(self, event: Finished) -> bool:
@@ -420,23 +410,6 @@ def _call_of(event: Event) -> int | None:
     if isinstance(event, Submitted):
         return int(event.call.id)
     return int(event.call_id) if isinstance(event, CallEvent) else None
-
-
-def _session_of(event: Event) -> str | None:
-    """The session of an event about a session, a grant or a denial; a call's events are found by their call."""
-    match event:
-        case SessionOpened(session=session):
-            return session.id
-        case Granted(grant=grant):
-            return grant.session_id
-        case DenialAdded(denial=denial):
-            return denial.session_id
-        case GrantUsed() | GrantRevoked() | DenialLifted():
-            return event.session_id
-        case SessionDescribed() | SessionResumed() | SessionSaid() | SessionClosed() | UnaskedSet() | EditModeSet():
-            return event.session_id
-        case _:
-            return None
 
 
 LARGEST = 2 * 1024 * 1024
