@@ -119,7 +119,7 @@ ASKED = {
         "strings -- *", "sort -k -- *", "rg one -e -- *",
     ),
     "a name may be taken for code": (
-        "sed 'p#'*", "jq '.#'*", "awk '1#'*", "sed src/*", "awk src/*",
+        "sed 'p#'*", "sed 'p#'* p", "awk '1#'* 1", "jq '.#'*", "awk '1#'*", "sed src/*", "awk src/*",
         "jq src/*", "sed -n src/*", 'for f in src/*; do sed "$f" data.txt; done',
     ),
     "a second name would be written": ("xxd src/*", "uniq src/*"),
