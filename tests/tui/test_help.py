@@ -1,5 +1,8 @@
 """The help: begins with the keys of the place one is in, finds what is typed, and runs what is chosen."""
 
+import inspect
+import re
+
 import pytest
 from textual.widgets import OptionList
 
@@ -8,9 +11,10 @@ from tests.tui.past import a_month
 from tests.tui.scenes import workday
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.state import Waiting
+from whisper_tui.tui.cockpit import call_row
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP, OTHER_SCREENS, keymap
 from whisper_tui.tui.dialogs.decision_dialogs import DenyScreen
-from whisper_tui.tui.dialogs.help_dialog import HelpScreen, cockpit_sections, matching
+from whisper_tui.tui.dialogs.help_dialog import SIGNS, HelpScreen, cockpit_sections, matching
 from whisper_tui.tui.screens.history_screen import HistoryScreen
 
 EVERYTHING = cockpit_sections(DEFAULT_KEYMAP, "queue", COMMANDS, lambda _: "")
@@ -173,3 +177,9 @@ async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_colu
 @pytest.mark.parametrize(("word", "name"), [("group", "Sort"), ("batch", "Review marked"), ("vim", "Settings")])
 def test_help_is_found_by_words_that_other_programs_use(word: str, name: str) -> None:
     assert name in {entry.name for entry in matching(EVERYTHING, word)}
+
+
+def test_every_sign_of_a_row_is_in_the_help() -> None:
+    drawn = set(re.findall(r'Span\("(.)", ', inspect.getsource(call_row._mark)))
+    assert {"◆", "⊘", "!"} <= drawn
+    assert drawn | {"‖", "○", "?", "+1"} <= {sign for sign, _, _ in SIGNS}

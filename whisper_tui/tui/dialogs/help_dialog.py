@@ -20,14 +20,22 @@ from whisper_tui.tui.command_definition import PANE_KEYS, Command, Keymap, Place
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 
 SIGNS: tuple[tuple[str, str, str], ...] = (
+    ("…", "muted", "Being judged."),
     ("◆", "waiting", "Waiting for your decision."),
     ("◇", "running", "Approved; waiting for a worker, for memory or for its agent."),
+    ("▷", "running", "Starting, or running held back: its changes are not real yet."),
     ("▶", "running", "Running."),
+    ("‖", "waiting", "Paused."),
     ("●", "behind", "Ended, but a process that it started is still alive."),
     ("✔", "success", "Ended with exit code 0."),
     ("✘", "error", "Ended in any other way."),
+    ("⊘", "risk", "Its sandbox blocked it."),
+    ("!", "error", "Alarm: something else ran than was approved, or what was approved did not come."),
+    ("○", "muted", "On a machine that is not reached: as it was when it was last seen."),
     ("▲", "risk", "Flagged: a risk."),
     ("▲▲", "error", "Flagged: a severe risk; the effect cannot be undone, or the command misleads the reader."),
+    ("+1", "risk", "Behind a risk: so many other risks, which the card names."),
+    ("?", "risk", "Behind a risk: code that it runs was not read; the card says which."),
     ("✓", "foreground", "Marked by you."),
     ("▸", "muted", "The line is longer: → scrolls, w wraps."),
     ("↺", "risk", "Asked again, because something changed after the approval."),
