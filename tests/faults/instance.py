@@ -70,7 +70,7 @@ class Instance:
     async def start_long(self) -> str:
         """A command that writes a line, waits until it may end, writes another one, and exits with 7."""
         waits = f"while [ ! -e {self.may_end} ]; do sleep 0.05; done"
-        call_id = await self.submit(f"echo begun; {waits}; echo done; exit 7")
+        call_id = await self.submit(f"touch begun; echo begun; {waits}; echo done; exit 7")
         await self.approve(call_id)
         assert isinstance((await asyncio.wait_for(self.door.started(call_id), PATIENCE_S)).state, Running)
         return call_id
