@@ -355,8 +355,6 @@ def _print_previews(words: str) -> None:
 
 def _about_groups(counts: list[str] | None) -> str:
     """Report the control groups of runs, and the resources that they count."""
-    if counts is None:
-        return f"{SIGNS['note']}  memory limits count each process alone, not a whole run. {DELEGATE}"
     if not counts:
         return f"{SIGNS['note']}  memory limits count each process alone, not a whole run. {DELEGATE}"
     return f"{SIGNS['good']}  each run has a control group, which counts {' and '.join(counts)}"
