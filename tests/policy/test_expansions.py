@@ -124,6 +124,8 @@ ASKED = {
     ),
     "a second name would be written": ("xxd src/*", "uniq src/*"),
     "a word decides what runs": (
+        "sort $(ls)", "$(echo ls)", "eval $(ls)", "sh -c $(ls)", "while read f; do sort $f; done < data.txt",
+        "find . $(echo -delete)", "sort $USER", 'awk "$(cat data.txt)" a.py', 'sed -n "$(wc -l < data.txt)p" a.py',
         "x=ls; $x", "{ls,-l}", "l* src", "~/bin/ls", "x=-delete; find . $x", "x='-exec rm {} ;'; find . $x",
         "find . -{delete,print}", "sort {-o,out} data.txt", "sort -{u,o} data.txt a.py",
         "x=--output=y; sort $x data.txt",
