@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from whisper_tui.effects.changes import diff_of, lines_of, printable
 from whisper_tui.effects.file_view import resolved_path
-from whisper_tui.effects.run_by_git import kind_for_git
+from whisper_tui.effects.run_by_git import directories_of_hooks, kind_for_git
 from whisper_tui.model.call import (
     LARGEST_EDITED,
     DeleteFile,
@@ -411,7 +411,7 @@ class _FileFacts:
         return kind if acting(old.data) != acting(new.data) else ""
 
     def _kind(self, path: str) -> str | None:
-        return sensitive_kind(path, self.home, self.own) or kind_for_git(path, self.roots)
+        return sensitive_kind(path, self.home, self.own) or kind_for_git(path, directories_of_hooks(self.roots))
 
 
 def _scripts_of(package: bytes | None) -> object:

@@ -13,10 +13,10 @@ _LARGEST = 1024 * 1024
 """Bytes of a configuration of git that are read."""
 
 
-def kind_for_git(path: str, roots: Iterable[str]) -> str:
+def kind_for_git(path: str, hooks: Iterable[str]) -> str:
     """Return what a file is for git, outside of any `.git`. Empty: nothing that it runs or obeys.
 
-    `roots`: the workspaces, whose settings may name a directory of hooks.
+    `hooks`: the directories of hooks elsewhere (`directories_of_hooks`).
     """
     directory, name = os.path.split(path)
     if "/.git/" not in path:
@@ -24,11 +24,15 @@ def kind_for_git(path: str, roots: Iterable[str]) -> str:
         is_of_it = (name in _SETTINGS or top != directory) and host_files.lexists(f"{top}/HEAD")
         if name == "HEAD" or is_of_it:
             return "a part of a repository of git"
-    hooks = (hooks for root in roots for hooks in _directories_of_hooks(root))
     return "a hook of git" if any(path == each or path.startswith(f"{each}/") for each in hooks) else ""
 
 
-def _directories_of_hooks(root: str) -> list[str]:
+def directories_of_hooks(roots: Iterable[str]) -> tuple[str, ...]:
+    """Return the directories of hooks that the settings of workspaces name."""
+    return tuple(hooks for root in roots for hooks in _directories_in(root))
+
+
+def _directories_in(root: str) -> list[str]:
     settings, _ = host_files.read_regular(os.path.join(root, ".git", "config"), _LARGEST)
     named = _HOOKS_PATH.findall((settings or b"").decode(errors="surrogateescape"))
     return [os.path.normpath(os.path.join(root, each.strip().strip('"'))) for each in named]

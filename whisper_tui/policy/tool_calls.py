@@ -17,6 +17,7 @@ from whisper_tui.policy.rules.rule import (
     SUBAGENT,
     WEB,
     Effect,
+    FilePlace,
     Rule,
     Rules,
     file_matches,
@@ -167,7 +168,8 @@ def _reaches(rule: Rule, question: Question, command: CarriedOut) -> bool:
 
 
 def _file(rule: Rule, file: EditedFile, question: Question, *, wide: bool) -> bool:
-    return rule.path is not None and file_matches(rule.path, file, question.session_root, question.home, wide=wide)
+    place = FilePlace(file.path, file.real, file.inside)
+    return rule.path is not None and file_matches(rule.path, place, question.session_root, question.home, wide=wide)
 
 
 def _hosts(command: CarriedOut) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ PREVIEWS = (
     ),
     Mutation(
         "new FIFOs are flagged",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._flags",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._flags_of",
         "after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode))",
         "False",
         (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, EditedFile, FileEdits, Shell, Trust, Unasked
+from whisper_tui.model.call import HERE, Argv, CarriedOut, Command, FileEdits, Shell, Trust, Unasked
 from whisper_tui.model.run import SandboxKind
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import PreviewCondition, PreviewRule
@@ -297,7 +297,18 @@ def host_matches(rule_host: str, host: str, *, any_port: bool = False) -> bool:
     return any_port and bool(colon) and port.isdecimal() and fnmatchcase(bare, wanted)
 
 
-def file_matches(pattern: str, file: EditedFile, root: str, home: str, *, wide: bool) -> bool:
+class FilePlace(NamedTuple):
+    """Where a file is, for the patterns of rules. A name need not be Unicode."""
+
+    path: str
+    """As it was named."""
+    real: str
+    """With links resolved."""
+    inside: str
+    """From the workspace on. Empty: it is outside."""
+
+
+def file_matches(pattern: str, file: FilePlace, root: str, home: str, *, wide: bool) -> bool:
     """True if a pattern matches an edited file: by where its links lead and by its name, or with `wide` by either."""
     if pattern.startswith("//"):
         return _each(pattern.lstrip("/"), "/", file, wide)
@@ -308,7 +319,7 @@ def file_matches(pattern: str, file: EditedFile, root: str, home: str, *, wide: 
     return any(found) if wide else found[0]
 
 
-def _each(pattern: str, base: str, file: EditedFile, wide: bool) -> bool:
+def _each(pattern: str, base: str, file: FilePlace, wide: bool) -> bool:
     paths = [_below(path, base) for path in dict.fromkeys((file.real, file.path))]
     found = [bool(path) and _spec("/" + pattern).match_file(path) for path in paths]
     return any(found) if wide else all(found)

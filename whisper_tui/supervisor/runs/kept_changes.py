@@ -344,8 +344,10 @@ class KeptChanges:
     def _summary(self, record: CallRecord, key: RunKey) -> ChangedFiles | None:
         """Return what an attempt has changed. None: nothing is kept of it."""
         store = self.store_in(self.directory(key))
+        report = record.preview.report if record.applies and record.preview is not None else None
         try:
-            return store.summary(self.workspace(record)) if store.exists else None
+            known = report.counts if report is not None else None
+            return store.summary(self.workspace(record), known) if store.exists else None
         except (OSError, ValueError) as error:
             _log.warning("the changes of call %s cannot be counted: %s", record.id, error)
             return None

@@ -16,7 +16,7 @@ from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
 from whisper_tui.effects.git_reader import GitReader
-from whisper_tui.effects.run_by_git import kind_for_git
+from whisper_tui.effects.run_by_git import directories_of_hooks, kind_for_git
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
@@ -36,7 +36,7 @@ from whisper_tui.model.preview import (
 )
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.later_files import flagged_kind
-from whisper_tui.policy.rules.rule import file_matches
+from whisper_tui.policy.rules.rule import FilePlace, file_matches
 from whisper_tui.supervisor.preview import change_records, transition
 from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
@@ -225,13 +225,13 @@ class PreviewStore:
     def _counted(self, workspace: str) -> ChangeCounts:
         numbers = dict.fromkeys(("creates", "changes", "deletes", "renames", "attributes"), 0)
         outside = flagged = 0
-        for number, row in enumerate(self.rows):
+        for number, (row, flags) in enumerate(zip(self.rows, self._flags, strict=True)):
             if number in self._renames:
                 numbers["renames"] += 1
             elif number not in self._renamed_to:
                 numbers[_COUNTED.get(row.action, row.action)] += 1
             outside += is_outside(row.path, workspace)
-            flagged += any(True for _ in self._flags(row))
+            flagged += bool(flags)
         return ChangeCounts(
             created=numbers["creates"],
             changed=numbers["changes"],
@@ -242,12 +242,12 @@ class PreviewStore:
             flagged=flagged,
         )
 
-    def summary(self, workspace: str) -> ChangedFiles:
-        """Return its changes in short."""
+    def summary(self, workspace: str, counts: ChangeCounts | None) -> ChangedFiles:
+        """Return its changes in short. `counts`: None if they are not known from its preview."""
         files = [row for row in self.rows if not (row.after or row.before or _NO_FILE).is_directory]
         lines = self._lines(files)
         return ChangedFiles(
-            counts=self.counts(workspace),
+            counts=self.counts(workspace) if counts is None else counts,
             added=None if lines is None else lines[0],
             removed=None if lines is None else lines[1],
             paths=tuple(printable(row.path) for row in (files or self.rows)[:MOST_NAMED]),
@@ -298,11 +298,15 @@ class PreviewStore:
             moved_from="" if rename is None else printable(source.path),
             moved_to="" if moved_to is None else printable(self.rows[moved_to].path),
             alike=None if rename is None else rename.alike,
-            flags=tuple(self._flags(row)),
+            flags=self._flags[number],
             taken_back=self.plan.state == change_records.UNDONE or row.change in self.plan.undone,
         )
 
-    def _flags(self, row: ChangedPath) -> Iterator[str]:
+    @cached_property
+    def _flags(self) -> list[tuple[str, ...]]:
+        return [tuple(self._flags_of(row)) for row in self.rows]
+
+    def _flags_of(self, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
         change, after = self.plan.changes[row.change], row.after
         if kind := flagged_kind(row.path, self.home, self.own):
@@ -334,7 +338,7 @@ class PreviewStore:
             if any(_matches(pattern, row.path, workspace, self.home) for pattern in condition.no_writes):
                 yield f"it changes {_named(row.path)}, and a rule asks about edits of it, or denies them"
                 break
-        for row in self.rows:
+        for row, flags in zip(self.rows, self._flags, strict=True):
             other = self._other_name(row)
             if other and not any(_matches(pattern, other, workspace, self.home) for pattern in condition.writes_within):
                 yield f"{_named(row.path)} becomes a further name of {_named(other)}, where the rule permits no writes"
@@ -342,7 +346,7 @@ class PreviewStore:
             if leads := self._link_elsewhere(row, condition.writes_within, workspace):
                 yield f"{_named(row.path)} becomes a link to {_named(leads)}, where the rule permits no writes"
                 return
-            flag = next((flag for flag in self._flags(row) if flag != EXECUTABLE), None)
+            flag = next((flag for flag in flags if flag != EXECUTABLE), None)
             if flag is not None:
                 yield f"of {_named(row.path)}: {flag}"
                 return
@@ -352,8 +356,9 @@ class PreviewStore:
 
     def _run_by_git(self, workspace: str) -> Iterator[str]:
         """Yield changed files that git runs, or that name what it runs, by where its settings are and lead."""
+        hooks = directories_of_hooks((workspace,))
         for row in self.rows:
-            if kind := kind_for_git(row.path, (workspace,)):
+            if kind := kind_for_git(row.path, hooks):
                 yield f"{_named(row.path)} is {kind}"
 
     def _link_elsewhere(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> str:
@@ -587,10 +592,8 @@ def beyond_rule(
 
 
 def _matches(pattern: str, path: str, workspace: str, home: str) -> bool:
-    inside = "" if is_outside(path, workspace) or path == workspace else os.path.relpath(path, workspace)
-    # Not validated: a name need not be Unicode.
-    file = EditedFile.model_construct(action="changes", path=path, real=path, inside=inside)
-    return file_matches(pattern, file, workspace, home, wide=False)
+    inside = "" if is_outside(path, workspace) else path[len(workspace.rstrip("/")) + 1 :]
+    return file_matches(pattern, FilePlace(path, path, inside), workspace, home, wide=False)
 
 
 def is_outside(path: str, workspace: str) -> bool:
