@@ -71,7 +71,6 @@ WAYS = {
 
 ELSEWHERE = {
     'rg -n "TODO|FIXME" src': "Claude Code makes it a function of the shell's profile, which only an approval opens",
-    "pip list 2>/dev/null | grep -i pytest": "where pip asks a rustc for its version, that writes into an empty home",
 }
 """What asks needlessly on some machines only."""
 

@@ -16,6 +16,9 @@ from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended, Held
 from whisper_tui.supervisor.journal.sqlite_file import check_file
 
+SHOWN = 100
+"""Bytes of an output that a contradiction names."""
+
 
 class Verdict:
     """Every contradiction, in a sentence, and how the calls ended."""
@@ -122,10 +125,11 @@ class Verdict:
     async def _wrong_output(self, record: CallRecord, ran: Work) -> str | None:
         written: dict[Stream, set[bytes]] = {"out": ran.outputs(), "err": {ran.errors()}}
         for stream, possible in written.items():
-            chunk = await self._door.read_output(record.id, stream, 0, max(map(len, possible)) + 1)
+            chunk = await self._door.read_output(record.id, stream, 0, max(map(len, possible)) + SHOWN)
             if chunk.data not in possible and not self._was_cut(record, ran, chunk.data):
                 lengths = " or ".join(str(len(each)) for each in possible)
-                return f"{len(chunk.data)} bytes of {stream} are there, and {lengths} were written"
+                end = chunk.data[-SHOWN:]
+                return f"{len(chunk.data)} bytes of {stream} are there ({end!r}), and {lengths} were written"
         return None
 
     def _was_cut(self, record: CallRecord, ran: Work, found: bytes) -> bool:

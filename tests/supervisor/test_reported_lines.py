@@ -230,7 +230,7 @@ ASKED = (
     "export A=1 > x; ls",
     "export A=~/x; ls",
     "export A=$(id); ls",
-    "declare A=1; ls",
+    "declare -n A=B; ls",
     "export",
     "cd . && python3 script.py",
     "cat > ~/.bashrc <<X\nx\nX",
@@ -457,4 +457,4 @@ def test_the_reason_names_what_no_rule_covers(place: Place) -> None:
     assert place.judged("FOO=1 npm test", ("npm test",)).reason == "it sets FOO first, which no rule names"
     assert place.judged("export PYTHONPATH=. && ls").reason == "it sets PYTHONPATH first, which no rule names"
     assert "keyword '[['" in place.judged("[[ $x ]] && echo y").reason
-    assert "it sets variables with `declare`" in place.judged("declare A=1; npm test", ("npm test",)).reason
+    assert "it sets A first" in place.judged("declare A=1; npm test", ("npm test",)).reason

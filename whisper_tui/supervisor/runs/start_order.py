@@ -49,9 +49,10 @@ MOST_PREVIEWED_BYTES = 8 << 30
 _HELD_BACK = {
     # A look at the state of a work tree is no change of it.
     "GIT_OPTIONAL_LOCKS": "0",
-    # npm and many of its packages ask now and then for a newer version of themselves, and a human would be asked why.
+    # npm, many of its packages, and pip ask now and then for a newer version of themselves, and a human would be asked.
     "NO_UPDATE_NOTIFIER": "1",
     "npm_config_update_notifier": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 """Variables of a command that is held back: what it does beside its work is no reason to ask about it."""
 
