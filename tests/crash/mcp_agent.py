@@ -54,8 +54,11 @@ class _Conversation:
         shown: dict[str, Any] = started
         while task and "ready" not in shown.get("output", ""):
             shown = await self._exec("TaskOutput", task_id=task, block=False)
-            if shown.get("retrieval_status") != "not_ready":
+            if self._field.over.is_set():
+                return
+            if shown.get("retrieval_status") == "success":
                 break
+            # Nothing is typed after an error either: before the command has asked, its terminal would echo it.
             await asyncio.sleep(AGAIN_S)
         if not task:
             return

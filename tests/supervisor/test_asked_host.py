@@ -1,6 +1,7 @@
 """Whatever inspects a command asks the machine on which it would run."""
 
 import ast
+import gc
 import os
 import threading
 from pathlib import Path
@@ -49,7 +50,13 @@ def looks_of(path: Path) -> list[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text()))
+    # CPython 3.11 miscounts the depth of the tree if finalizers run meanwhile (SystemError).
+    gc.disable()
+    try:
+        tree = ast.parse(path.read_text())
+    finally:
+        gc.enable()
+    visit(tree)
     return found
 
 
