@@ -24,6 +24,7 @@ LOOKS_EVERY_S = 0.05
 SEES_S = 10.0
 """Seconds for which the human waits for what a key should show."""
 FILTER = "k=keyed"
+HELP = re.compile("Keys and signs")
 WAITING = re.compile(r"Call (\d+)  ◆ waiting for you")
 RUNNING = re.compile(r"Call (\d+)  ▶ running")
 
@@ -83,7 +84,7 @@ class _Seat:
 
     async def _decide_or_type(self) -> None:
         self._press("n")
-        await self._rest(0.5)
+        await self._settle()
         if found := WAITING.search(self._text()):
             await self._decide(found[1])
             return
@@ -91,6 +92,14 @@ class _Seat:
         await self._rest(0.5)
         if (found := RUNNING.search(self._text())) and self._keyed(found[1]) is not None:
             await self._type(found[1])
+
+    async def _settle(self) -> None:
+        """Wait until all keys so far have had their effect: on a busy machine, the next one would hit another call."""
+        self._press("?")
+        await self._sees(HELP, seconds=30.0)
+        self._press("\x1b")
+        while HELP.search(self._text()):
+            await self._rest(LOOKS_EVERY_S)
 
     async def _decide(self, call_id: str) -> None:
         work = self._keyed(call_id)
