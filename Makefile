@@ -40,9 +40,9 @@ check: $(DEVELOPS) ## format, lint, types, layers, and all tests except those wi
 	@$(BIN)/python -m tests.as_user -n $(WORKERS) --dist worksteal -m "not slow" $(AS_USER)
 
 # What depends on the user (previews, undo, keepers, the sandbox, files of state): root runs it again as an ordinary one.
-AS_USER := tests/supervisor --ignore tests/supervisor/places
+AS_USER := tests/changes tests/supervisor --ignore tests/supervisor/places
 
-MANY_CASES := tests/supervisor/preview tests/supervisor/places tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
+MANY_CASES := tests/changes tests/supervisor/preview tests/supervisor/places tests/cli/test_three_machines.py tests/cli/test_lossy_network.py
 
 exhaustive: $(DEVELOPS) ## all cases of the tests that `make check` leaves out or tries a part of
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal $(MANY_CASES)

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from measure import Runner, median, runner, table
 
-from whisper_tui.supervisor.preview.file_trees import remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.changes.file_trees import remove_tree
+from whisper_tui.changes.overlay_diff import read_changes
 from whisper_tui.supervisor.runs.executor import PreviewOptions
 from whisper_tui.system.processes import children_of
 

@@ -19,10 +19,10 @@ from typing import BinaryIO
 
 from measure import table
 
-from tests.supervisor.preview.overlay import previewed
-from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.file_trees import remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from tests.changes.overlay import previewed
+from whisper_tui.changes import transition
+from whisper_tui.changes.file_trees import remove_tree
+from whisper_tui.changes.overlay_diff import read_changes
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 NUMBERS = [int(number) for number in os.environ.get("NUMBERS", "500 10000").split()]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from whisper_tui.changes import file_trees, pre_images
 from whisper_tui.cli import bring, far_output
 from whisper_tui.model import api, board, event, preview, protocol_version
 from whisper_tui.present import preview_text
@@ -12,7 +13,7 @@ from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
 from whisper_tui.supervisor.places import far_agents, far_runs
-from whisper_tui.supervisor.preview import file_trees, pre_images, preview_process
+from whisper_tui.supervisor.preview import preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program

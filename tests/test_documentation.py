@@ -18,8 +18,8 @@ from whisper_tui.config.configuration import CockpitSettings, Configuration, Mcp
 from whisper_tui.model.call import Session
 from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system import run_files
 from whisper_tui.tools import ToolContext, standard_registry
 
 ROOT = Path(__file__).parent.parent

@@ -65,7 +65,7 @@ SITES = {
     "supervisor/preview/preview_ways.py:_BubblewrapHost._become_bubblewrap": COMMAND,
     "supervisor/preview/preview_ways.py:_BubblewrapHost._report": COMMAND,
     "supervisor/preview/preview_ways.py:bubblewrap": SYSTEM,
-    "supervisor/preview/shared_steps.py:SecondProcess.start": OWN,
+    "changes/shared_steps.py:SecondProcess.start": OWN,
     "supervisor/runs/previews.py:preview_support": OWN,
     "system/ancestry.py:_ps": SYSTEM,
     "system/caged_program.py:_spawn": CAGE,

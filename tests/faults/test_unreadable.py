@@ -8,11 +8,11 @@ import pytest
 
 from tests.faults.swift import Machine, SwiftExecutor
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.runs.executor import Report, RunKey
 from whisper_tui.supervisor.runs.output_files import OutputFiles
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system import run_files
 from whisper_tui.system.state_directory import Directories
 
 KEY = RunKey("1", 1)

@@ -12,11 +12,11 @@ from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.ending import FailedToStart
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.supervisor.approvals.resolve import resolve
-from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey, StartOrder
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.scheduling import MemoryGauge
 from whisper_tui.supervisor.settings import SupervisorSettings
+from whisper_tui.system.run_files import stamp
 
 
 class Workshop:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.changes.trees import public_directory
 from tests.outside import needs_sandbox
 from tests.supervisor.conftest import HUMAN
 from tests.supervisor.preview.test_preview_ways import as_user_nobody
-from tests.supervisor.preview.trees import public_directory
 from tests.supervisor.test_effect_rules import BUILD, rules
 from tests.supervisor.test_previews import CHANGES, LiveBench
 from whisper_tui.model.decision import Approve

@@ -11,6 +11,7 @@ import pytest
 
 from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN, Bench
+from whisper_tui.changes.change_records import Plan, load_plan
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
@@ -18,7 +19,6 @@ from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupp
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.present.preview_text import without_renamed
-from whisper_tui.supervisor.preview.change_records import Plan, load_plan
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.previews import TOOK_TOO_LONG, preview_support

@@ -16,8 +16,8 @@ from whisper_tui.model.event import RulesChanged, untrusted_entries
 from whisper_tui.model.verdict import PROJECT_PREFIX
 from whisper_tui.policy.rules.rule import ONLY_ASKS, Rule, Rules, as_asks
 from whisper_tui.policy.rules.rules_toml import read_rules
-from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.rule_book import RuleTrust
+from whisper_tui.system.run_files import stamp
 from whisper_tui.system.state_directory import Directories
 
 TRUST_FILE = "trusted-rules.json"

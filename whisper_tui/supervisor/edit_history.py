@@ -20,7 +20,7 @@ from whisper_tui.model.call import LARGEST_EDITED, CommandSpec, EditedFile, File
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.system import run_files
 from whisper_tui.system.host_files import read_regular
 
 MOST_KEPT_BYTES = 1 << 30

@@ -2,18 +2,18 @@
 
 from tests.mutations.mutation import Mutation
 
-TRANSITION = "tests/supervisor/preview/test_transition.py::"
-TREES = "tests/supervisor/preview/test_file_trees.py::"
-DIFF = "tests/supervisor/preview/test_overlay_diff.py::"
+TRANSITION = "tests/changes/test_transition.py::"
+TREES = "tests/changes/test_file_trees.py::"
+DIFF = "tests/changes/test_overlay_diff.py::"
 LADDER = "tests/supervisor/test_preview_ladder.py::"
 WAYS = "tests/supervisor/preview/test_preview_ways.py::"
-SHARED = "tests/supervisor/preview/test_shared_steps.py::"
-KILLS = "tests/supervisor/preview/test_kills.py::"
+SHARED = "tests/changes/test_shared_steps.py::"
+KILLS = "tests/changes/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
-POWER = "tests/supervisor/preview/test_power_failures.py::"
+POWER = "tests/changes/test_power_failures.py::"
 SERVICES = "tests/supervisor/preview/test_services_of_the_machine.py::"
-MEANINGS = "tests/supervisor/preview/test_meanings.py::"
-IMAGES = "tests/supervisor/preview/test_pre_images.py::"
+MEANINGS = "tests/changes/test_meanings.py::"
+IMAGES = "tests/changes/test_pre_images.py::"
 EFFECTS = "tests/supervisor/test_effect_rules.py::"
 RULES = "tests/policy/test_rules_file.py::"
 DEVICE = APPLIED + "test_a_device_that_a_preview_does_not_write_to_is_named_and_keeps_it_from_being_applied"
@@ -25,28 +25,28 @@ OTHER = HELD + "test_other_changes_wait_for_a_human_with_their_preview"
 PREVIEWS = (
     Mutation(
         "a file that somebody changed since the check",
-        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._require_unchanged",
+        "whisper_tui.changes.change_steps.ChangeSteps._require_unchanged",
         "(found.inode, found.size, found.mtime) != (before.inode, before.size, before.mtime)",
         "False",
         (TRANSITION + "test_what_is_added_to_a_file_just_before_its_step_stays",),
     ),
     Mutation(
         "somebody who waits to open a file under its old name",
-        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._exchange",
+        "whisper_tui.changes.change_steps.ChangeSteps._exchange",
         "lease is not None and lease.is_wanted()",
         "False",
         (TRANSITION + "test_who_waits_to_open_a_file_while_it_is_replaced_loses_nothing",),
     ),
     Mutation(
         "work of others in a file after a kill",
-        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._write",
+        "whisper_tui.changes.change_steps.ChangeSteps._write",
         "begun and self._is_of_others(number, change, file)",
         "False",
         (TRANSITION + "test_what_is_added_after_a_kill_to_a_file_that_was_written_stays",),
     ),
     Mutation(
         "notes of the files that were begun",
-        "whisper_tui.supervisor.preview.step_notes.StepNotes.may_be_begun",
+        "whisper_tui.changes.step_notes.StepNotes.may_be_begun",
         "self._notes[_HEAD + number] != 0",
         "True",
         (TRANSITION + "test_what_is_added_after_a_kill_to_a_file_that_was_not_written_yet_takes_the_rest_back",),
@@ -239,105 +239,105 @@ PREVIEWS = (
     ),
     Mutation(
         "a parent is the directory that was checked",
-        "whisper_tui.supervisor.preview.real_paths.RealPaths._parent",
+        "whisper_tui.changes.real_paths.RealPaths._parent",
         "self._inodes.get(directory) not in (None, os.fstat(fd).st_ino)",
         "False",
         (TRANSITION + "test_another_directory_in_place_of_a_parent_is_a_conflict",),
     ),
     Mutation(
         "content is not written through a link",
-        "whisper_tui.supervisor.preview.file_trees.open_file",
+        "whisper_tui.changes.file_trees.open_file",
         "flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK",
         "flags |= os.O_CLOEXEC",
         (TREES + "test_a_symbolic_link_in_place_of_a_file_is_neither_opened_nor_changed",),
     ),
     Mutation(
         "a file that is written in place is the one that was checked",
-        "whisper_tui.supervisor.preview.real_paths.WrittenFile.__init__",
+        "whisper_tui.changes.real_paths.WrittenFile.__init__",
         "self.found.inode != inode or not self.found.is_file",
         "False",
         (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_written_is_not_written[apply-to_other]",),
     ),
     Mutation(
         "trees are walked without links",
-        "whisper_tui.supervisor.preview.file_trees.TreeWalker.down",
+        "whisper_tui.changes.file_trees.TreeWalker.down",
         "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
         "os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
         (TREES + "test_a_directory_that_became_a_symbolic_link_is_not_entered",),
     ),
     Mutation(
         "a walk comes back to where it was",
-        "whisper_tui.supervisor.preview.file_trees.TreeWalker.up",
+        "whisper_tui.changes.file_trees.TreeWalker.up",
         "(found.st_dev, found.st_ino) != expected",
         "False",
         (TREES + "test_a_directory_that_was_moved_away_does_not_lead_out_of_the_tree",),
     ),
     Mutation(
         "changes of others before a preview is applied",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
+        "whisper_tui.changes.change_checks.changed_before_apply",
         "differs(real.stamp(change.path), change.before)",
         "False",
         (OVER,),
     ),
     Mutation(
         "changes of others in a directory to remove",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
+        "whisper_tui.changes.change_checks.changed_before_apply",
         "_differences(change.path, change.old_inside)",
         "[]",
         (OVER,),
     ),
     Mutation(
         "changes of others to a file that gets a further name",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
+        "whisper_tui.changes.change_checks.changed_before_apply",
         "[path for path, old in change.targets.items() if differs(stamp(path), old)]",
         "[]",
         (OVER,),
     ),
     Mutation(
         "changes of others while the command ran",
-        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader.plan",
+        "whisper_tui.changes.overlay_diff.ChangeReader.plan",
         "_changed_since(changes, began)",
         "()",
         (DIFF + "test_what_somebody_else_changed_during_the_preview_is_named",),
     ),
     Mutation(
         "later work before an undo",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
+        "whisper_tui.changes.change_checks.changed_before_undo",
         "differs(real.stamp(change.new_path), result.found)",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
     Mutation(
         "a new name of a file that is taken before a preview is applied",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_apply",
+        "whisper_tui.changes.change_checks.changed_before_apply",
         "not real.is_free(change.moved_to)",
         "False",
         (OVER,),
     ),
     Mutation(
         "an old name of a file that is taken before an undo",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
+        "whisper_tui.changes.change_checks.changed_before_undo",
         "change.moved_to",
         "False",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
     Mutation(
         "a file is renamed as it was checked",
-        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._rename",
+        "whisper_tui.changes.change_steps.ChangeSteps._rename",
         "differs(stamp(at[1], at[0]), known)",
         "stamp(at[1], at[0]) is None",
         (TRANSITION + "test_a_file_that_is_written_just_before_it_is_renamed_is_a_conflict",),
     ),
     Mutation(
         "another file in its place gets its name back",
-        "whisper_tui.supervisor.preview.change_steps.ChangeSteps._rename",
+        "whisper_tui.changes.change_steps.ChangeSteps._rename",
         "moved is None or moved.inode != known.inode",
         "False",
         (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_renamed_gets_its_name_back",),
     ),
     Mutation(
         "a renamed file has the content of the real one",
-        "whisper_tui.supervisor.preview.overlay_diff._is_moved",
+        "whisper_tui.changes.overlay_diff._is_moved",
         "_old_attributes(old.path, extended) == extended and _equal(\n"
         "        new.content, old.path, after, before, copied_up=False\n"
         "    )",
@@ -346,119 +346,119 @@ PREVIEWS = (
     ),
     Mutation(
         "records of overlayfs do not become real with a new directory",
-        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader._with_trees",
+        "whisper_tui.changes.overlay_diff.ChangeReader._with_trees",
         "all(map(_is_unmarked, files))",
         "True",
         (DIFF + "test_a_new_directory_has_no_records_of_overlayfs_unless_a_real_file_was_moved_to_it",),
     ),
     Mutation(
         "of a file whose further names changed as well no name is renamed",
-        "whisper_tui.supervisor.preview.overlay_diff._with_moves",
+        "whisper_tui.changes.overlay_diff._with_moves",
         "changed[before.inode] == 1",
         "True",
         (DIFF + "test_a_file_of_which_another_name_changes_is_not_renamed",),
     ),
     Mutation(
         "a file that was linked anew is not renamed",
-        "whisper_tui.supervisor.preview.overlay_diff._is_moved",
+        "whisper_tui.changes.overlay_diff._is_moved",
         "after.links != (2 if before.links > 1 else 1)",
         "False",
         (DIFF + "test_a_file_of_which_another_name_changes_is_not_renamed",),
     ),
     Mutation(
         "later work in a new directory",
-        "whisper_tui.supervisor.preview.change_checks.changed_before_undo",
+        "whisper_tui.changes.change_checks.changed_before_undo",
         "_differences(change.path, result.inside)",
         "[]",
         (TRANSITION + "test_nothing_is_undone_over_later_work",),
     ),
     Mutation(
         "further names are undone together",
-        "whisper_tui.supervisor.preview.transition._chosen",
+        "whisper_tui.changes.transition._chosen",
         "number not in found and number not in plan.undone and shared",
         "False",
         (TRANSITION + "test_a_file_is_not_undone_without_its_further_names",),
     ),
     Mutation(
         "a step that fails undoes no file of a later step",
-        "whisper_tui.supervisor.preview.transition._announce_rollback",
+        "whisper_tui.changes.transition._announce_rollback",
         "number in begun",
         "True",
         (TRANSITION + "test_what_is_written_meanwhile_to_files_of_later_steps_stays_when_a_step_fails",),
     ),
     Mutation(
         "a file that somebody has put in the place of one to replace stays",
-        "whisper_tui.supervisor.preview.transition._result_of_part",
+        "whisper_tui.changes.transition._result_of_part",
         "change.op in (ADD, REPLACE)",
         "change.op == ADD",
         (TRANSITION + "test_what_takes_the_place_of_a_file_just_before_it_is_replaced_stays",),
     ),
     Mutation(
         "steps before one that fails are undone",
-        "whisper_tui.supervisor.preview.transition._roll_back",
+        "whisper_tui.changes.transition._roll_back",
         "_resume_undo(store, plan, results, lock)",
         "load_plan(store)",
         (TRANSITION + "test_after_any_step_that_fails_all_or_nothing_is_real",),
     ),
     Mutation(
         "the part of a second process that is killed is done",
-        "whisper_tui.supervisor.preview.shared_steps.SharedWork._share",
+        "whisper_tui.changes.shared_steps.SharedWork._share",
         "here(part, again=True)",
         "note(part, None)",
         (SHARED + "test_the_part_of_a_second_process_that_is_killed_is_done_here",),
     ),
     Mutation(
         "what a second process was given comes to its end before a rollback",
-        "whisper_tui.supervisor.preview.shared_steps.SharedWork._share",
+        "whisper_tui.changes.shared_steps.SharedWork._share",
         "for part, answer in second.answers(wait=True):\n                    note(part, answer)",
         "second.close()\n                break",
         (SHARED + "test_steps_of_a_second_process_are_taken_back_when_one_fails_here",),
     ),
     Mutation(
         "a second process holds the lock of its transition",
-        "whisper_tui.supervisor.preview.shared_steps.SecondProcess.start",
+        "whisper_tui.changes.shared_steps.SecondProcess.start",
         "pass_fds=[lock]",
         "pass_fds=[]",
         (SHARED + "test_a_second_process_holds_the_lock_until_it_ends_and_ends_when_the_first_is_gone",),
     ),
     Mutation(
         "steps that others depend on keep their place",
-        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "whisper_tui.changes.shared_steps._bound_to_others",
         "change.op not in _SINGLE or not is_alone(change)",
         "False",
         (SHARED + "test_a_change_of_a_directory_or_of_a_file_with_several_names_keeps_its_place",),
     ),
     Mutation(
         "two steps of one name follow each other",
-        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "whisper_tui.changes.shared_steps._bound_to_others",
         "any(names[name] > 1 for name in change.paths)",
         "False",
         (SHARED + "test_two_changes_of_one_name_keep_their_order",),
     ),
     Mutation(
         "files leave a directory before it is removed",
-        "whisper_tui.supervisor.preview.shared_steps._bound_to_others",
+        "whisper_tui.changes.shared_steps._bound_to_others",
         "parents_of([change]) & inside",
         "False",
         (SHARED + "test_a_file_that_leaves_a_directory_does_so_before_that_is_removed",),
     ),
     Mutation(
         "a state is announced before its steps",
-        "whisper_tui.supervisor.preview.transition._begin_apply",
+        "whisper_tui.changes.transition._begin_apply",
         "save_state(store, APPLYING, untimed=_untimed(plan.directories, applied=False))",
         "None",
         (KILLS + "test_killed_before_a_changing_call",),
     ),
     Mutation(
         "old contents are kept whole",
-        "whisper_tui.supervisor.preview.real_paths.KeptContents.add_content",
+        "whisper_tui.changes.real_paths.KeptContents.add_content",
         "len(content) != size",
         "False",
         (TRANSITION + "test_a_file_that_grows_after_the_check_is_not_overwritten",),
     ),
     Mutation(
         "old contents are restored whole",
-        "whisper_tui.supervisor.preview.real_paths.KeptContents.content",
+        "whisper_tui.changes.real_paths.KeptContents.content",
         "len(content) != size",
         "False",
         (TRANSITION + "test_an_old_content_of_which_the_end_is_lost_replaces_nothing",),
@@ -472,14 +472,14 @@ PREVIEWS = (
     ),
     Mutation(
         "modes that a move needs are restored after a kill",
-        "whisper_tui.supervisor.preview.real_paths.restore_mode",
+        "whisper_tui.changes.real_paths.restore_mode",
         "found is not None and found.is_directory and found.mode != wanted.mode",
         "False",
         (KILLS + "test_killed_as_an_ordinary_user",),
     ),
     Mutation(
         "no more entries than a preview lists",
-        "whisper_tui.supervisor.preview.overlay_diff.ChangeReader._count",
+        "whisper_tui.changes.overlay_diff.ChangeReader._count",
         "self._entries > file_trees.MOST_ENTRIES",
         "False",
         (DIFF + "test_more_changes_than_a_preview_lists_are_refused",),
@@ -566,42 +566,42 @@ PREVIEWS = (
     ),
     Mutation(
         "pre-images are on the disk before the command starts",
-        "whisper_tui.supervisor.preview.pre_images.keep",
+        "whisper_tui.changes.pre_images.keep",
         "flush_file_system(store)",
         "pass",
         (IMAGES + "test_pre_images_survive_a_power_failure_right_after_the_start",),
     ),
     Mutation(
         "pre-images are on the disk before a plan names them",
-        "whisper_tui.supervisor.preview.pre_images._write_plan",
+        "whisper_tui.changes.pre_images._write_plan",
         "flush_file_system(store)",
         "pass",
         (IMAGES + "test_an_undo_is_possible_after_a_power_failure_after_the_end[while its changes are looked at]",),
     ),
     Mutation(
         "what an undo needs is on the disk before the end is recorded",
-        "whisper_tui.supervisor.preview.pre_images.seal",
+        "whisper_tui.changes.pre_images.seal",
         "flush_file_system(store)",
         "pass",
         (IMAGES + "test_an_undo_is_possible_after_a_power_failure_after_the_end[at its end]",),
     ),
     Mutation(
         "hard links of deleted files that had to be copied",
-        "whisper_tui.supervisor.preview.pre_images._Keeper._link",
+        "whisper_tui.changes.pre_images._Keeper._link",
         "copy_node(source, target, self._links, lasting)",
         "copy_node(source, target)",
         (IMAGES + "test_pre_images_survive_a_power_failure_right_after_the_start",),
     ),
     Mutation(
         "a pre-image that was written by another name",
-        "whisper_tui.supervisor.preview.pre_images._ChangeReader._exchanged",
+        "whisper_tui.changes.pre_images._ChangeReader._exchanged",
         "_differs(image, old)",
         "False",
         (IMAGES + "test_what_is_written_under_another_name_of_a_deleted_file_is_no_pre_image",),
     ),
     Mutation(
         "changes of others after the end of a command",
-        "whisper_tui.supervisor.preview.pre_images._ChangeReader._check_time",
+        "whisper_tui.changes.pre_images._ChangeReader._check_time",
         "found.ctime > self._ended_ns + LATE_NS",
         "False",
         (IMAGES + "test_a_change_after_the_end_of_the_command_is_not_counted_as_its_own",),
@@ -615,42 +615,42 @@ PREVIEWS = (
     ),
     Mutation(
         "no pre-images of pre-images",
-        "whisper_tui.supervisor.preview.pre_images._Keeper.keep",
+        "whisper_tui.changes.pre_images._Keeper.keep",
         "_is_within(self._store, root.path)",
         "False",
         (IMAGES + "test_nothing_is_kept_of_what_is_not_certain",),
     ),
     Mutation(
         "no more files than are kept of one command",
-        "whisper_tui.supervisor.preview.pre_images._Keeper.keep",
+        "whisper_tui.changes.pre_images._Keeper.keep",
         "self._entries > MOST_ENTRIES",
         "False",
         (IMAGES + "test_pre_images_of_one_command_are_bounded[MOST_ENTRIES-rm -rf build-more than 1 files]",),
     ),
     Mutation(
         "no more bytes than are copied of one command",
-        "whisper_tui.supervisor.preview.pre_images._Keeper._check_copy",
+        "whisper_tui.changes.pre_images._Keeper._check_copy",
         "self.copied > MOST_COPIED",
         "False",
         (IMAGES + "test_pre_images_of_one_command_are_bounded[MOST_COPIED-cp c a-overwrites more than]",),
     ),
     Mutation(
         "a command does not wait for its pre-images without end",
-        "whisper_tui.supervisor.preview.pre_images._Keeper._link",
+        "whisper_tui.changes.pre_images._Keeper._link",
         "time.monotonic() > self._until",
         "False",
         (IMAGES + "test_pre_images_of_one_command_are_bounded[PATIENCE_S-rm -rf build-seconds]",),
     ),
     Mutation(
         "a disk that is almost full is not filled",
-        "whisper_tui.supervisor.preview.pre_images.keep",
+        "whisper_tui.changes.pre_images.keep",
         "LEAST_FREE",
         "0",
         (IMAGES + "test_nothing_is_kept_on_a_disk_that_is_almost_full",),
     ),
     Mutation(
         "moves of pre-images that a crash has interrupted",
-        "whisper_tui.supervisor.preview.pre_images.seal",
+        "whisper_tui.changes.pre_images.seal",
         "with suppress(FileNotFoundError):\n    move((AT_FDCWD, source), (AT_FDCWD, target))",
         "move((AT_FDCWD, source), (AT_FDCWD, target))",
         (IMAGES + "test_an_interrupted_look_at_the_changes_is_finished",),
@@ -674,14 +674,14 @@ PREVIEWS = (
     ),
     Mutation(
         "what git only caches in its index is no change of it",
-        "whisper_tui.supervisor.preview.meanings._digest",
+        "whisper_tui.changes.meanings._digest",
         "index_without_cache(content) or content",
         "content",
         ("tests/supervisor/test_undoing_by_default.py::test_a_look_at_the_repository_does_not_prevent_an_undo",),
     ),
     Mutation(
         "a file of the same size and time with another content is a conflict",
-        "whisper_tui.supervisor.preview.meanings._Same.file",
+        "whisper_tui.changes.meanings._Same.file",
         "_digest(path, path, change.op) == digest",
         "True",
         (
@@ -691,7 +691,7 @@ PREVIEWS = (
     ),
     Mutation(
         "a file that is written in place has no further name since",
-        "whisper_tui.supervisor.preview.meanings._Same.file",
+        "whisper_tui.changes.meanings._Same.file",
         "change.op in _IN_PLACE and found.links > wanted.links",
         "False",
         (MEANINGS + "test_a_file_that_is_written_in_place_has_no_further_name_since",),
@@ -754,21 +754,21 @@ PREVIEWS = (
     ),
     Mutation(
         "what an apply overwrites is on the disk before its first step",
-        "whisper_tui.supervisor.preview.transition._begin_apply",
+        "whisper_tui.changes.transition._begin_apply",
         "flush_file_system(store)",
         "pass",
         (POWER + "test_what_was_begun_is_finished[another disk-apply-3]",),
     ),
     Mutation(
         "changes are on the disk before they count as applied or undone",
-        "whisper_tui.supervisor.preview.transition._flush",
+        "whisper_tui.changes.transition._flush",
         "flush_file_system(store)",
         "pass",
         (POWER + "test_what_was_applied_or_taken_back_survives",),
     ),
     Mutation(
         "an undo is announced on the disk before its first step",
-        "whisper_tui.supervisor.preview.transition._begin_undo",
+        "whisper_tui.changes.transition._begin_undo",
         "flush_file_system(store)",
         "pass",
         (POWER + "test_what_was_begun_is_finished[another disk-undo-3]",),

@@ -264,7 +264,7 @@ WHAT_WAS_APPROVED = (
     ),
     Mutation(
         "the change time of a file",
-        "whisper_tui.supervisor.keeper.run_files.stamp_of",
+        "whisper_tui.system.run_files.stamp_of",
         "found.st_ctime_ns",
         "0",
         (SWAPS + "test_a_program_that_was_swapped_does_not_run_and_the_human_is_asked_again",),

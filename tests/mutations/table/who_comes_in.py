@@ -79,7 +79,7 @@ WHO_COMES_IN = (
     ),
     Mutation(
         "private files of runs",
-        "whisper_tui.supervisor.keeper.run_files.write_new",
+        "whisper_tui.system.run_files.write_new",
         "0o600",
         "0o666",
         (PRIVATE + "test_files_and_directories_are_the_users_alone_whatever_the_mask",),

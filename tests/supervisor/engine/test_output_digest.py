@@ -6,10 +6,10 @@ import pytest
 
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.event import EVENT, Settled
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.runs import output_files
 from whisper_tui.supervisor.runs.executor import HasSettled, RunKey
 from whisper_tui.supervisor.runs.output_files import SMALL, RecordedOutput
+from whisper_tui.system import run_files
 
 
 async def told(engine: Engine, key: RunKey) -> str:

@@ -15,10 +15,10 @@ from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.call import Argv
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import OutputChunk
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.capture import BUFFERED, SMALL_RING, StreamFile, Timeline
 from whisper_tui.supervisor.runs.executor import HasEnded, RunKey
 from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system import run_files
 
 MIB = 1 << 20
 COUNTING = """

@@ -9,8 +9,8 @@ from struct import Struct
 
 import pytest
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.capture import RowFile, Timeline
+from whisper_tui.system import run_files
 
 ROW = Struct("<QQ")
 

@@ -17,14 +17,15 @@ from typing import Any
 
 import pytest
 
+from tests.changes.trees import NOBODY, as_nobody, described, public_directory
 from tests.outside import needs_overlays, needs_sandbox
-from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
+from whisper_tui.changes import transition
+from whisper_tui.changes.change_records import Plan
+from whisper_tui.changes.overlay_diff import read_changes
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
-from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways, transition
-from whisper_tui.supervisor.preview.change_records import Plan
+from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.machine_places import MOST_SHOWN
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
 from whisper_tui.supervisor.preview.overlay_mounts import BIND, NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, command_line
 from whisper_tui.supervisor.preview.preview_ways import BUBBLEWRAP, COPY, OVERLAY, READ_ONLY, start

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.changes.trees import public_directory
 from tests.outside import needs_overlays
 from tests.supervisor.preview.test_preview_ways import (
     BUBBLEWRAP,
@@ -24,7 +25,6 @@ from tests.supervisor.preview.test_preview_ways import (
     mount_memory,
     with_mounts,
 )
-from tests.supervisor.preview.trees import public_directory
 from whisper_tui.supervisor.preview import overlay_mounts
 
 __all__ = ["bwrap"]

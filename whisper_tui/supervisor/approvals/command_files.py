@@ -20,9 +20,9 @@ from whisper_tui.policy.risks.later_files import holds_sensitive, sensitive_kind
 from whisper_tui.policy.risks.sensitive_paths import innermost, read_paths, written_paths
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.approvals.expand import Expander, find_program
-from whisper_tui.supervisor.keeper.run_files import stamp_of
 from whisper_tui.system import host_files
 from whisper_tui.system.host_files import read_regular
+from whisper_tui.system.run_files import stamp_of
 
 _SHELLS = frozenset({*SHELLS, "source", "."})
 _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "-p", "--eval", "--print"})

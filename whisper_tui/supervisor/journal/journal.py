@@ -34,7 +34,7 @@ from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
-from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.system import run_files
 
 LARGEST_BATCH = 2 * 1024 * 1024
 """Characters of the events that are read at once: as objects they may take twenty times that."""

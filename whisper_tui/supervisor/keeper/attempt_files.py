@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.run_records import entry_of, is_still_there
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import find_process, send_to_all
 
 AttemptState = Literal["unclaimed", "alive", "gone", "revoked"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
+from whisper_tui.system import run_files
 
 LEAF = "whisper-tui"
 """The group that the supervisor moves to, because a group with processes of its own cannot count its subgroups."""

@@ -9,7 +9,8 @@ from contextlib import suppress
 from struct import Struct
 from typing import Any
 
-from whisper_tui.supervisor.keeper import channels, run_files
+from whisper_tui.supervisor.keeper import channels
+from whisper_tui.system import run_files
 
 
 class RowFile:

@@ -13,8 +13,9 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import run_files, spawn
+from whisper_tui.supervisor.keeper import spawn
 from whisper_tui.supervisor.keeper.run_control import Timers
+from whisper_tui.system import run_files
 
 LONGEST_MESSAGE = 2000 if sys.platform == "darwin" else 65_536
 """The largest message on the job socket in bytes. macOS limits local datagrams to 2,048 bytes by default."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whisper_tui.supervisor.keeper import channels, run_files, sandbox, spawn
+from whisper_tui.supervisor.keeper import channels, sandbox, spawn
 from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
 from whisper_tui.supervisor.keeper.last_output import deliver_last_output
@@ -17,6 +17,7 @@ from whisper_tui.supervisor.keeper.run_records import BackgroundProcesses, RunRe
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
 from whisper_tui.supervisor.keeper.spawn import LastDirectory
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import Descendants
 
 ANNOUNCED_AFTER_S = 0.01

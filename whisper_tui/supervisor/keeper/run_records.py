@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader
 from whisper_tui.supervisor.keeper.spawn import StartFailed
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import Descendants, ProcessEntry, command_of, find_process
 
 ENDED_KEPT = 100

@@ -8,8 +8,8 @@ from typing import Any
 
 from whisper_tui.supervisor.keeper import sandbox
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.run_files import stamp
 from whisper_tui.supervisor.keeper.sandbox import ALL_SIGNALS, PreviewedCommand, ProcessLimits, Sandboxes, fork_limited
+from whisper_tui.system.run_files import stamp
 
 
 def limits_of(spec: dict[str, Any]) -> ProcessLimits | None:

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.channels import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
-from whisper_tui.system import processes
+from whisper_tui.system import processes, run_files
 from whisper_tui.system.processes import LINUX, boot_id
 
 SLOTS = 4096

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-from whisper_tui.supervisor.keeper import run_files
+from whisper_tui.system import run_files
 
 LOG = "keepers.log"
 """File beside the attempts: the error messages of keepers."""

@@ -18,8 +18,8 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_runs import Failed, FarLoop
+from whisper_tui.system import run_files
 from whisper_tui.system.ancestry import ancestry, has_ended, read_process
 from whisper_tui.system.processes import LINUX, command_of, kernel_file, mark_in_limits, peer_process
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_host import SOCKET, serve
 from whisper_tui.supervisor.places.frames import encoded
+from whisper_tui.system import run_files
 
 LOG = "host.log"
 """File beside the socket: the error messages of the host process."""

@@ -21,12 +21,12 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.far_agents import FarAgents, is_ours, listening
 from whisper_tui.supervisor.places.far_files import LOGIN_S, LoginEnvironment
 from whisper_tui.supervisor.places.far_news import POLL_S, FilePart, FileWatch, NewsOfRun, Outbox, Parts
 from whisper_tui.supervisor.places.far_runs import RUNS, Failed, FarLoop, FarRuns, remove_old, remove_old_of_others
 from whisper_tui.supervisor.places.frames import BadFrame, FrameReader, FrameView, encoded
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import boot_id
 
 PROTOCOL = 1

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.places.frames import beginning
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import LINUX
+from whisper_tui.system.run_files import RingState
 
 PIECE = 1 << 20
 """Bytes of a growing file that one frame has at most."""

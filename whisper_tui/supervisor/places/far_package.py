@@ -31,6 +31,7 @@ PARTS = (
     "system/host_files.py",
     "system/landlock_rules.py",
     "system/processes.py",
+    "system/run_files.py",
     "system/syscalls.py",
     "transports/__init__.py",
     "transports/mcp/__init__.py",

@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START, AttemptFiles, OrphanedRun, why_lost
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.keeper.channels import pack
 from whisper_tui.supervisor.keeper.zygote_start import start_zygote
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import boot_id, is_stopped
 
 SWEEP_S = 1.0

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.run import BackgroundProcess, ProcessIdentity, RunProcess
 from whisper_tui.supervisor.health import Health
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.places.far_news import ROWS, SMALL, STREAMS, ring_state
 from whisper_tui.supervisor.places.frames import FrameView
 from whisper_tui.supervisor.places.incoming_frames import LongFrame
@@ -22,7 +20,9 @@ from whisper_tui.supervisor.runs.attempt import Attempt
 from whisper_tui.supervisor.runs.executor import HasBackground, HasEnded, HasSettled, HasSpawned, Report, RunKey
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.supervisor.runs.output_files import OutputFiles, RecordedOutput
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import boot_id
+from whisper_tui.system.run_files import RingState
 
 NEAR = "near"
 """File beside the attempts: the random name by which the places know this supervisor."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, WhisperError
 from whisper_tui.model.state import PlaceState
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame, FrameView
 from whisper_tui.supervisor.places.incoming_frames import LongFrame, TakesNews
@@ -31,6 +30,7 @@ from whisper_tui.supervisor.runs.executor import (
 )
 from whisper_tui.supervisor.runs.monitor import ExecutorOfFiles
 from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system import run_files
 from whisper_tui.system.ancestry import PeerThere, ProcessSeen
 
 INPUT = 1 << 16

@@ -15,11 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
-from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
-from whisper_tui.supervisor.preview.change_records import Plan, load_plan, save_plan
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.change_records import Plan, load_plan, save_plan
+from whisper_tui.changes.file_trees import (
     Links,
     PreviewTooLarge,
     Stamp,
@@ -31,8 +28,10 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.meanings import save_meanings
-from whisper_tui.supervisor.preview.overlay_diff import ChangeReader, entries_of, present_stamp
+from whisper_tui.changes.meanings import save_meanings
+from whisper_tui.changes.overlay_diff import ChangeReader, entries_of, present_stamp
+from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
+from whisper_tui.supervisor.keeper.seccomp import SeccompNotifications
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview, time_of_file_system
 from whisper_tui.supervisor.preview.preview_process import (
     CHECK_S,
@@ -44,7 +43,7 @@ from whisper_tui.supervisor.preview.preview_process import (
     fork_host,
     wakeups,
 )
-from whisper_tui.system import syscalls
+from whisper_tui.system import run_files, syscalls
 
 COPY, BASE, LEAKS = "copy", "base.json", "leaks.json"
 """The copy of the workspace in a store, what was in it when the command started, and the files that name the copy."""

@@ -14,8 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.file_trees import (
     Links,
     TreeEntry,
     attributes,
@@ -26,9 +25,9 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_tree,
     stamp,
 )
+from whisper_tui.changes.overlay_diff import LAYERS
 from whisper_tui.supervisor.preview.machine_places import ShownPlace, mounted_places, places_made_anew
-from whisper_tui.supervisor.preview.overlay_diff import LAYERS
-from whisper_tui.system import syscalls
+from whisper_tui.system import run_files, syscalls
 
 RDONLY, NOSUID, NODEV, NOEXEC, BIND, REC, PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 """Flags of mount(2)."""

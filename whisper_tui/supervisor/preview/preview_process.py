@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
-from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import (
     NODEV,
     NOEXEC,

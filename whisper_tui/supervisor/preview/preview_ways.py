@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, ProcessLimits, Sandboxes
 from whisper_tui.supervisor.preview import confined, preview_process
-from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import (
     Layer,
     NoPreview,

@@ -17,8 +17,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from whisper_tui.changes.file_trees import copy_tree, remove_tree
 from whisper_tui.supervisor.keeper.sandbox import PASSING
-from whisper_tui.supervisor.preview.file_trees import copy_tree, remove_tree
 from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import (

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.attempt_files import AttemptFiles
 from whisper_tui.supervisor.runs.executor import RunKey, StartOrder
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import boot_id
 
 

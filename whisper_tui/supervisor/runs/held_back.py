@@ -10,14 +10,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from whisper_tui.changes.change_records import PLAN, drop_changes
+from whisper_tui.changes.meanings import save_meanings
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.effects.git_reader import GitReader
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.policy.risks.sensitive_paths import names_secret
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.change_records import PLAN, drop_changes
-from whisper_tui.supervisor.preview.meanings import save_meanings
+from whisper_tui.system import run_files
 
 _CACHES_IN_HOME = frozenset(
     ".cache .npm .yarn .pnpm-store .node-gyp .bun/install/cache .deno .gradle/caches .gradle/daemon .m2/repository "

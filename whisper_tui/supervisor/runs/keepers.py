@@ -14,10 +14,10 @@ from typing import Any
 
 import whisper_tui
 from whisper_tui.model.errors import NotRunning, Unavailable, WhisperError
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.channels import pack
 from whisper_tui.supervisor.keeper.zygote_start import start_zygote
 from whisper_tui.supervisor.runs.monitor import RunMonitor
+from whisper_tui.system import run_files
 from whisper_tui.system.processes import is_stopped
 
 _NO_READER = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})

@@ -12,6 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.changes import pre_images, transition
+from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
+from whisper_tui.changes.overlay_diff import read_changes
+from whisper_tui.changes.pre_images import NotKept, Root
+from whisper_tui.changes.real_paths import Conflict
+from whisper_tui.changes.transition import TransitionFailed
 from whisper_tui.model.call import FileVersions
 from whisper_tui.model.decision import Approve, Decider
 from whisper_tui.model.errors import Refused
@@ -20,16 +26,10 @@ from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewPage, U
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting
 from whisper_tui.model.verdict import Resolved, UndoPlan, Verdict
 from whisper_tui.supervisor.journal.store import Store
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview import pre_images, transition
-from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
-from whisper_tui.supervisor.preview.pre_images import NotKept, Root
-from whisper_tui.supervisor.preview.real_paths import Conflict
-from whisper_tui.supervisor.preview.transition import TransitionFailed
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, RunKey
 from whisper_tui.supervisor.runs.preview_changes import PreviewStore
+from whisper_tui.system import run_files
 from whisper_tui.system.host_files import home_of_user, named_path
 
 ReportedFact = Spawned | BackgroundSeen | Finished | Settled

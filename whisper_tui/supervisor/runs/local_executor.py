@@ -12,7 +12,6 @@ from typing import Any
 
 from whisper_tui.model.errors import BadStateDirectory, NotRunning, Unavailable
 from whisper_tui.supervisor.health import Health
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
 from whisper_tui.supervisor.keeper.zygote_start import LOG
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
@@ -20,6 +19,7 @@ from whisper_tui.supervisor.runs.executor import HasEnded, HasSettled, HasSpawne
 from whisper_tui.supervisor.runs.keepers import Keepers, WakeupListener, send_order, write_fifo
 from whisper_tui.supervisor.runs.monitor import ExecutorOfFiles, RunMonitor
 from whisper_tui.supervisor.runs.output_files import OutputFiles, RecordedOutput
+from whisper_tui.system import run_files
 
 SWEEP_S = 1.0
 """Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""

@@ -22,7 +22,6 @@ from whisper_tui.model.run import (
     TerminalSize,
     Usage,
 )
-from whisper_tui.supervisor.keeper import run_files
 from whisper_tui.supervisor.keeper.attempt_files import RESTARTED_AT_START, OrphanedRun, why_lost
 from whisper_tui.supervisor.runs.attempt import Attempt, BootMark
 from whisper_tui.supervisor.runs.executor import (
@@ -36,6 +35,7 @@ from whisper_tui.supervisor.runs.executor import (
     RunKey,
 )
 from whisper_tui.supervisor.runs.output_files import OutputFiles
+from whisper_tui.system import run_files
 
 
 class _FileContents(NamedTuple):

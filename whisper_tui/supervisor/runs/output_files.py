@@ -15,10 +15,10 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import EVENT, Settled
 from whisper_tui.model.run import OutputChunk, OutputDigest, OutputSizes, OutputSpan, Stream, TerminalSize
 from whisper_tui.supervisor.journal.sqlite_file import read_rows
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.keeper.run_files import RingState
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import RunKey
+from whisper_tui.system import run_files
+from whisper_tui.system.run_files import RingState
 
 LARGEST_READ = 8 * 1024 * 1024
 """The largest answer in bytes, whatever limit a request has."""

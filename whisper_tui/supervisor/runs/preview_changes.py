@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from whisper_tui.changes import change_records, transition
+from whisper_tui.changes.change_records import FileChange, Plan, load_plan
+from whisper_tui.changes.file_trees import Stamp, stamp
+from whisper_tui.changes.real_paths import KeptContents
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
 from whisper_tui.effects.file_view import Deadline
@@ -37,11 +41,7 @@ from whisper_tui.model.preview import (
 from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.later_files import flagged_kind
 from whisper_tui.policy.rules.rule import FilePlace, file_matches
-from whisper_tui.supervisor.preview import change_records, transition
-from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
 from whisper_tui.supervisor.preview.confined import leaks_of
-from whisper_tui.supervisor.preview.file_trees import Stamp, stamp
-from whisper_tui.supervisor.preview.real_paths import KeptContents
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.supervisor.runs.renames import KnownFile, Rename, renames
 from whisper_tui.system.host_files import read_regular

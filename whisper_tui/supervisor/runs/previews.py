@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
+from whisper_tui.changes.overlay_diff import LAYERS, read_changes
 from whisper_tui.model.call import CarriedOut, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Exited, FailedToStart
@@ -27,8 +29,6 @@ from whisper_tui.model.verdict import HELD_BACK_RULE, Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.preview.confined import is_copy, read_copy
-from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge, remove_tree
-from whisper_tui.supervisor.preview.overlay_diff import LAYERS, read_changes
 from whisper_tui.supervisor.preview.preview_ways import WAYS
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.held_back import drop_caches, why_withheld

@@ -8,11 +8,11 @@ from math import isinf
 from pathlib import Path
 from typing import NamedTuple
 
+from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.model.api import Pruned
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.file_trees import remove_tree
 from whisper_tui.supervisor.settings import RetentionSettings, TakeBackSettings
+from whisper_tui.system import run_files
 
 DAY_S = 86_400.0
 GIGABYTE = 1_000_000_000

@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import isinf
 from pathlib import PurePath
 
+from whisper_tui.changes.pre_images import Keeping, NotKept, Root
 from whisper_tui.effects import effects_of
 from whisper_tui.effects.git_repository import NEUTRAL, NO_PAGER, pin_repository
 from whisper_tui.model.board import Board
@@ -26,7 +27,6 @@ from whisper_tui.policy.rules.matching import READ_ONLY
 from whisper_tui.policy.shell.static_expansion import SHOWN
 from whisper_tui.policy.view import may_change_directory, view
 from whisper_tui.supervisor.keeper.spawn import report_of_zsh
-from whisper_tui.supervisor.preview.pre_images import Keeping, NotKept, Root
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey, StartOrder
 from whisper_tui.supervisor.runs.held_back import personal_places, secret_files
 from whisper_tui.supervisor.runs.sandbox_profile import (

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.preview.power import Disk, on_a_disk
-from tests.supervisor.preview.trees import described
+from tests.changes.power import Disk, on_a_disk
+from tests.changes.trees import described
+from whisper_tui.changes import pre_images, transition
+from whisper_tui.changes.change_records import Plan, save_plan
+from whisper_tui.changes.change_steps import Conflict
+from whisper_tui.changes.pre_images import NotKept
+from whisper_tui.changes.real_paths import move
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
-from whisper_tui.supervisor.preview import pre_images, transition
-from whisper_tui.supervisor.preview.change_records import Plan, save_plan
-from whisper_tui.supervisor.preview.change_steps import Conflict
-from whisper_tui.supervisor.preview.pre_images import NotKept
-from whisper_tui.supervisor.preview.real_paths import move
 from whisper_tui.supervisor.runs.start_order import roots_of
 from whisper_tui.system.syscalls import Place
 

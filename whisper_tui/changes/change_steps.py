@@ -9,7 +9,7 @@ import stat
 from contextlib import suppress
 from functools import cached_property
 
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes.change_records import (
     ADD,
     ATTRIBUTES,
     DELETE,
@@ -19,7 +19,7 @@ from whisper_tui.supervisor.preview.change_records import (
     WRITE,
     FileChange,
 )
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.file_trees import (
     Links,
     Stamp,
     TreeWalker,
@@ -32,7 +32,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     remove_tree,
     stamp,
 )
-from whisper_tui.supervisor.preview.real_paths import (
+from whisper_tui.changes.real_paths import (
     KEPT,
     MOST_OPEN,
     SMALL_BYTES,
@@ -50,7 +50,7 @@ from whisper_tui.supervisor.preview.real_paths import (
     remove_at,
     restore_mode,
 )
-from whisper_tui.supervisor.preview.step_notes import StepNotes
+from whisper_tui.changes.step_notes import StepNotes
 from whisper_tui.system.syscalls import AT_FDCWD, RENAME_EXCHANGE, RENAME_NOREPLACE, Place, rename
 
 _OVERWRITING = (WRITE, REPLACE, DELETE)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from whisper_tui.supervisor.preview import shared_steps
-from whisper_tui.supervisor.preview.shared_steps import SecondProcess
+from whisper_tui.changes import shared_steps
+from whisper_tui.changes.shared_steps import SecondProcess
 
 LONGEST_START_S = 60.0
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from whisper_tui.supervisor.preview.file_trees import attributes, remove_tree
+from whisper_tui.changes.file_trees import attributes, remove_tree
 from whisper_tui.system import syscalls
 
 NOBODY = 65534

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes.change_records import (
     ADD,
     APPLIED,
     ATTRIBUTES,
@@ -34,7 +33,7 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
     text_of,
 )
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.file_trees import (
     Links,
     PreviewTooLarge,
     Stamp,
@@ -47,8 +46,9 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.meanings import save_meanings
-from whisper_tui.supervisor.preview.real_paths import KEPT, move
+from whisper_tui.changes.meanings import save_meanings
+from whisper_tui.changes.real_paths import KEPT, move
+from whisper_tui.system import run_files
 from whisper_tui.system.syscalls import AT_FDCWD, flush_file_system
 
 MOST_ENTRIES = 100_000

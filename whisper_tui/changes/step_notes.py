@@ -8,7 +8,7 @@ call and survive a kill. They are not flushed: after a power failure they say no
 import mmap
 import os
 
-from whisper_tui.supervisor.preview.real_paths import KEPT
+from whisper_tui.changes.real_paths import KEPT
 from whisper_tui.system.processes import boot_id
 
 _NAME = "begun"

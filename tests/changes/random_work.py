@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from whisper_tui.supervisor.preview.file_trees import attributes, copy_node, dress, remove_tree, stamp
+from whisper_tui.changes.file_trees import attributes, copy_node, dress, remove_tree, stamp
 
 LARGE = 1_200_000
 """More bytes than a file that is written in place may have if nobody has it open."""

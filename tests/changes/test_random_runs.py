@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from tests.changes import random_runs
 from tests.outside import EXHAUSTIVE, needs_overlays
-from tests.supervisor.preview import random_runs
-from whisper_tui.supervisor.preview import transition
+from whisper_tui.changes import transition
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
@@ -32,7 +32,7 @@ def test_as_the_user_of_the_tests(runs):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
 def test_as_an_ordinary_user():
     # A process of its own: what forks for so long must not begin with the threads of other tests.
-    words = ("-m", "tests.supervisor.preview.random_runs", "--runs", str(MANY), "--user", "nobody")
+    words = ("-m", "tests.changes.random_runs", "--runs", str(MANY), "--user", "nobody")
     subprocess.run([sys.executable, *words], check=True)
 
 

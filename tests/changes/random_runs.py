@@ -1,6 +1,6 @@
 """Compare random work that was previewed, applied, undone and applied again with the same work done for real.
 
-`python -m tests.supervisor.preview.random_runs --runs 1000 [--seed N]` runs other sequences each time. It prints the
+`python -m tests.changes.random_runs --runs 1000 [--seed N]` runs other sequences each time. It prints the
 seed of a sequence that fails, and the number of those in which a change was flagged. With `--shared`, a second process
 does half of the steps.
 """
@@ -16,14 +16,14 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from unittest import mock
 
-from tests.supervisor.preview.overlay import Described, previewed, seen_by_owner
-from tests.supervisor.preview.random_work import RandomWork, make_tree
-from tests.supervisor.preview.shared import everything_shared
-from tests.supervisor.preview.trees import as_nobody, public_directory
-from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_records import Plan
-from whisper_tui.supervisor.preview.file_trees import copy_tree
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from tests.changes.overlay import Described, previewed, seen_by_owner
+from tests.changes.random_work import RandomWork, make_tree
+from tests.changes.shared import everything_shared
+from tests.changes.trees import as_nobody, public_directory
+from whisper_tui.changes import transition
+from whisper_tui.changes.change_records import Plan
+from whisper_tui.changes.file_trees import copy_tree
+from whisper_tui.changes.overlay_diff import read_changes
 
 PLACES = (None, "/dev/shm")
 STEPS = 10

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from whisper_tui.supervisor.preview.change_records import ADD, DELETE, LINK, FileChange, Inside, Plan, Result
-from whisper_tui.supervisor.preview.file_trees import differs, stamp, stamps_inside
-from whisper_tui.supervisor.preview.real_paths import OUT_OF_REACH, RealPaths
+from whisper_tui.changes.change_records import ADD, DELETE, LINK, FileChange, Inside, Plan, Result
+from whisper_tui.changes.file_trees import differs, stamp, stamps_inside
+from whisper_tui.changes.real_paths import OUT_OF_REACH, RealPaths
 from whisper_tui.system.syscalls import open_directory
 
 

@@ -1,6 +1,6 @@
 """Kill a transition before one of its changing calls, then resume it: the result must be all of it, or nothing.
 
-`python -m tests.supervisor.preview.kills --every 1` kills before each call; `--random N` previews N random sequences
+`python -m tests.changes.kills --every 1` kills before each call; `--random N` previews N random sequences
 and kills each at a random call.
 """
 
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.supervisor.preview.overlay import Described, in_child, previewed, seen_by_owner
-from tests.supervisor.preview.random_runs import linked_names, without_links
-from tests.supervisor.preview.random_work import RandomWork, has_twin, make_tree
-from tests.supervisor.preview.trees import as_nobody, public_directory
-from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from tests.changes.overlay import Described, in_child, previewed, seen_by_owner
+from tests.changes.random_runs import linked_names, without_links
+from tests.changes.random_work import RandomWork, has_twin, make_tree
+from tests.changes.trees import as_nobody, public_directory
+from whisper_tui.changes import transition
+from whisper_tui.changes.overlay_diff import read_changes
 from whisper_tui.system import syscalls
 
 CHANGING = {

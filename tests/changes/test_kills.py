@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from tests.changes import kills
 from tests.outside import EXHAUSTIVE, needs_overlays
-from tests.supervisor.preview import kills
-from whisper_tui.supervisor.preview import transition
+from whisper_tui.changes import transition
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 
@@ -37,7 +37,7 @@ def test_killed_before_a_changing_call(kill, other, first, every):
 @pytest.mark.parametrize(("first", "every"), [(1, 7) if EXHAUSTIVE else SOME])
 def test_killed_as_an_ordinary_user(first, every):
     # A process of its own: what forks for so long must not begin with the threads of other tests.
-    words = ("-m", "tests.supervisor.preview.kills", "--first", str(first), "--every", str(every), "--user", "nobody")
+    words = ("-m", "tests.changes.kills", "--first", str(first), "--every", str(every), "--user", "nobody")
     done = subprocess.run([sys.executable, *words], check=True, stdout=subprocess.PIPE, text=True)
     assert [int(line.split()[-1]) >= 2 for line in done.stdout.splitlines()] == [True] * 4
 

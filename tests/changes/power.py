@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.preview.overlay import NEWNS, PRIVATE_ALL, in_child
-from whisper_tui.supervisor.preview import step_notes
+from tests.changes.overlay import NEWNS, PRIVATE_ALL, in_child
+from whisper_tui.changes import step_notes
 from whisper_tui.system import syscalls
 
 

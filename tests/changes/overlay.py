@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tests.supervisor.preview.trees import described
-from whisper_tui.supervisor.preview.file_trees import attributes, dress, remove_tree, stamp
+from tests.changes.trees import described
+from whisper_tui.changes.file_trees import attributes, dress, remove_tree, stamp
 from whisper_tui.system import syscalls
 
 NEWNS, NEWUSER = 0x20000, 0x10000000

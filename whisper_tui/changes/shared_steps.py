@@ -22,9 +22,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import whisper_tui
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.change_checks import changed_before_apply, changed_before_undo, parents_of
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes.change_checks import changed_before_apply, changed_before_undo, parents_of
+from whisper_tui.changes.change_records import (
     ADD,
     DELETE,
     MOVE,
@@ -38,9 +37,10 @@ from whisper_tui.supervisor.preview.change_records import (
     packed_stamps,
     unpacked_stamps,
 )
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps, is_alone, is_kept_with_others
-from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import Conflict, RealPaths
+from whisper_tui.changes.change_steps import ChangeSteps, is_alone, is_kept_with_others
+from whisper_tui.changes.file_trees import Stamp
+from whisper_tui.changes.real_paths import Conflict, RealPaths
+from whisper_tui.system import run_files
 
 FEWEST = 2000
 """Changes from which a second process is faster, though it starts for 40 ms."""
@@ -50,7 +50,7 @@ _AHEAD = 2
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
-from whisper_tui.supervisor.preview.shared_steps import main
+from whisper_tui.changes.shared_steps import main
 main(*sys.argv[2:])
 """
 

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
+from tests.changes.kills import LARGE, Scene, change_all_kinds, make_all_kinds
+from tests.changes.overlay import in_child
+from tests.changes.trees import NOBODY, as_nobody, described, public_directory
 from tests.outside import needs_overlays
-from tests.supervisor.preview.kills import LARGE, Scene, change_all_kinds, make_all_kinds
-from tests.supervisor.preview.overlay import in_child
-from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.preview import change_steps, real_paths, transition
-from whisper_tui.supervisor.preview.change_records import FileChange, load_results, save_plan
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import Conflict, KeptContents, WrittenFile
-from whisper_tui.supervisor.preview.transition import (
+from whisper_tui.changes import change_steps, real_paths, transition
+from whisper_tui.changes.change_records import FileChange, load_results, save_plan
+from whisper_tui.changes.change_steps import ChangeSteps
+from whisper_tui.changes.file_trees import Stamp
+from whisper_tui.changes.real_paths import Conflict, KeptContents, WrittenFile
+from whisper_tui.changes.transition import (
     TransitionFailed,
     apply,
     conflicts,

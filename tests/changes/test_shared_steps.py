@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
+from tests.changes import kills, random_runs
+from tests.changes.kills import Scene, change_all_kinds, make_all_kinds
+from tests.changes.shared import everything_shared
+from tests.changes.trees import described, public_directory
 from tests.outside import EXHAUSTIVE, needs_overlays
-from tests.supervisor.preview import kills, random_runs
-from tests.supervisor.preview.kills import Scene, change_all_kinds, make_all_kinds
-from tests.supervisor.preview.shared import everything_shared
-from tests.supervisor.preview.trees import described, public_directory
-from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_records import ADD, DELETE, LINK, MOVE, WRITE, FileChange
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.file_trees import Stamp
-from whisper_tui.supervisor.preview.real_paths import Conflict
-from whisper_tui.supervisor.preview.shared_steps import SecondProcess, steps_in_order
-from whisper_tui.supervisor.preview.transition import TransitionFailed, apply, conflicts, load_plan, undo
+from whisper_tui.changes import transition
+from whisper_tui.changes.change_records import ADD, DELETE, LINK, MOVE, WRITE, FileChange
+from whisper_tui.changes.change_steps import ChangeSteps
+from whisper_tui.changes.file_trees import Stamp
+from whisper_tui.changes.real_paths import Conflict
+from whisper_tui.changes.shared_steps import SecondProcess, steps_in_order
+from whisper_tui.changes.transition import TransitionFailed, apply, conflicts, load_plan, undo
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

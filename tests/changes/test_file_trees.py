@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.preview import file_trees
-from whisper_tui.supervisor.preview.file_trees import (
+from tests.changes.trees import NOBODY, as_nobody, described, public_directory
+from whisper_tui.changes import file_trees
+from whisper_tui.changes.file_trees import (
     PreviewTooLarge,
     TreeWalker,
     attributes,

@@ -15,8 +15,8 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.file_trees import Stamp, differs, stamp, stamp_from, stamps_inside
+from whisper_tui.changes.file_trees import Stamp, differs, stamp, stamp_from, stamps_inside
+from whisper_tui.system import run_files
 
 ADD, DELETE, REPLACE, WRITE, ATTRIBUTES, LINK = "add", "delete", "replace", "write", "attributes", "link"
 MOVE = "move"

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.changes.overlay import make_store, on_overlay, previewed, tick
+from tests.changes.trees import NOBODY, as_nobody, described, public_directory
 from tests.outside import needs_overlays
-from tests.supervisor.preview.overlay import make_store, on_overlay, previewed, tick
-from tests.supervisor.preview.trees import NOBODY, as_nobody, described, public_directory
-from whisper_tui.supervisor.preview import file_trees
-from whisper_tui.supervisor.preview.change_records import FileChange, Plan, load_plan
-from whisper_tui.supervisor.preview.file_trees import PreviewTooLarge
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.changes import file_trees
+from whisper_tui.changes.change_records import FileChange, Plan, load_plan
+from whisper_tui.changes.file_trees import PreviewTooLarge
+from whisper_tui.changes.overlay_diff import read_changes
+from whisper_tui.changes.transition import apply
 from whisper_tui.supervisor.preview.overlay_mounts import save_outside
-from whisper_tui.supervisor.preview.transition import apply
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview import file_trees
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes import file_trees
+from whisper_tui.changes.change_records import (
     ADD,
     ATTRIBUTES,
     DELETE,
@@ -30,7 +29,7 @@ from whisper_tui.supervisor.preview.change_records import (
     save_plan,
     text_of,
 )
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.file_trees import (
     PreviewTooLarge,
     Stamp,
     attributes,
@@ -40,8 +39,8 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamps_inside,
 )
-from whisper_tui.supervisor.preview.meanings import save_meanings
-from whisper_tui.system import syscalls
+from whisper_tui.changes.meanings import save_meanings
+from whisper_tui.system import run_files, syscalls
 
 LAYERS = "layers.json"
 _CHUNK = 1 << 20

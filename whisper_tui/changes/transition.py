@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, NoReturn
 
-from whisper_tui.supervisor.preview.change_checks import (
+from whisper_tui.changes.change_checks import (
     changed_before_apply,
     changed_before_undo,
     changed_directories,
     parents_of,
     replaced_directories,
 )
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes.change_records import (
     ADD,
     APPLIED,
     APPLYING,
@@ -48,12 +48,12 @@ from whisper_tui.supervisor.preview.change_records import (
     save_state,
     stamps_of_rest,
 )
-from whisper_tui.supervisor.preview.change_steps import is_alike, is_ours
-from whisper_tui.supervisor.preview.file_trees import Stamp, change_mode, remove_tree, stamp
-from whisper_tui.supervisor.preview.meanings import renewed_before, renewed_directories, renewed_results
-from whisper_tui.supervisor.preview.real_paths import KEPT, Conflict, RealPaths
-from whisper_tui.supervisor.preview.shared_steps import SharedWork
-from whisper_tui.supervisor.preview.step_notes import make_notes
+from whisper_tui.changes.change_steps import is_alike, is_ours
+from whisper_tui.changes.file_trees import Stamp, change_mode, remove_tree, stamp
+from whisper_tui.changes.meanings import renewed_before, renewed_directories, renewed_results
+from whisper_tui.changes.real_paths import KEPT, Conflict, RealPaths
+from whisper_tui.changes.shared_steps import SharedWork
+from whisper_tui.changes.step_notes import make_notes
 from whisper_tui.system.syscalls import flush_file_system
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.changes.overlay import previewed
+from tests.changes.power import Disk, on_a_disk
+from tests.changes.trees import described
 from tests.outside import needs_overlays
-from tests.supervisor.preview.overlay import previewed
-from tests.supervisor.preview.power import Disk, on_a_disk
-from tests.supervisor.preview.trees import described
-from whisper_tui.supervisor.preview import transition
-from whisper_tui.supervisor.preview.change_records import FileChange, load_state
-from whisper_tui.supervisor.preview.change_steps import ChangeSteps
-from whisper_tui.supervisor.preview.overlay_diff import read_changes
+from whisper_tui.changes import transition
+from whisper_tui.changes.change_records import FileChange, load_state
+from whisper_tui.changes.change_steps import ChangeSteps
+from whisper_tui.changes.overlay_diff import read_changes
 
 pytestmark = [needs_overlays, pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux")]
 

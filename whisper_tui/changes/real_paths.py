@@ -16,9 +16,8 @@ from itertools import accumulate
 from types import TracebackType
 from typing import Self
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.change_records import Attributes, DirectoryState, FileChange
-from whisper_tui.supervisor.preview.file_trees import (
+from whisper_tui.changes.change_records import Attributes, DirectoryState, FileChange
+from whisper_tui.changes.file_trees import (
     FACTS,
     Stamp,
     attributes,
@@ -32,6 +31,7 @@ from whisper_tui.supervisor.preview.file_trees import (
     stamp,
     stamp_from,
 )
+from whisper_tui.system import run_files
 from whisper_tui.system.syscalls import (
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,

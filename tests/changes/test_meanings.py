@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.changes.kills import Scene
+from tests.changes.trees import public_directory
 from tests.outside import needs_overlays
-from tests.supervisor.preview.kills import Scene
-from tests.supervisor.preview.trees import public_directory
-from whisper_tui.supervisor.preview.change_records import load_plan
-from whisper_tui.supervisor.preview.meanings import MEANINGS
-from whisper_tui.supervisor.preview.real_paths import Conflict
-from whisper_tui.supervisor.preview.transition import apply, conflicts, undo
+from whisper_tui.changes.change_records import load_plan
+from whisper_tui.changes.meanings import MEANINGS
+from whisper_tui.changes.real_paths import Conflict
+from whisper_tui.changes.transition import apply, conflicts, undo
 
 pytestmark = needs_overlays
 

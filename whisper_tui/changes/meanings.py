@@ -15,8 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from whisper_tui.supervisor.keeper import run_files
-from whisper_tui.supervisor.preview.change_records import (
+from whisper_tui.changes.change_records import (
     ATTRIBUTES,
     DELETE,
     LINK,
@@ -28,7 +27,8 @@ from whisper_tui.supervisor.preview.change_records import (
     Result,
     text_of,
 )
-from whisper_tui.supervisor.preview.file_trees import Stamp, attributes, stamp, stamps_inside
+from whisper_tui.changes.file_trees import Stamp, attributes, stamp, stamps_inside
+from whisper_tui.system import run_files
 from whisper_tui.system.syscalls import open_directory
 
 MEANINGS = "meanings.json"
