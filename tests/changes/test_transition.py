@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from tests.changes.kills import LARGE, Scene, change_all_kinds, make_all_kinds
-from tests.changes.overlay import in_child
+from tests.changes.overlay import in_child, previewed
 from tests.changes.trees import NOBODY, as_nobody, described, public_directory
 from tests.outside import needs_overlays
 from whisper_tui.changes import change_steps, real_paths, transition
 from whisper_tui.changes.change_records import FileChange, load_results, save_plan
 from whisper_tui.changes.change_steps import ChangeSteps
 from whisper_tui.changes.file_trees import Stamp
+from whisper_tui.changes.overlay_diff import read_changes
 from whisper_tui.changes.real_paths import Conflict, KeptContents, WrittenFile
 from whisper_tui.changes.transition import (
     TransitionFailed,
@@ -96,6 +97,23 @@ def test_the_second_time_nothing_happens(scene):
     assert undo(scene.store).state == "undone"
     assert resume(scene.store).state == "undone"
     scene.expect("undone", scene.before, applied=False)
+
+
+def test_without_changes_nothing_waits_for_the_disk(monkeypatch):
+    def flush(*_args):
+        raise AssertionError("nothing has to survive a power failure")
+
+    with public_directory() as real, public_directory() as kept:
+        store = str(kept / "store")
+        previewed(Path(store), real, lambda: None)
+        monkeypatch.setattr(os, "fsync", flush)
+        monkeypatch.setattr(transition, "flush_file_system", flush)
+        assert read_changes(store).is_empty
+        assert (apply(store).is_empty, undo(store).is_empty, apply(store).is_empty) == (True, True, True)
+        with pytest.raises(TransitionFailed, match="not among the changes"):
+            undo_only(store, [str(real / "file")])
+        os.truncate(f"{store}/plan.json", 0)
+        assert load_plan(store).is_empty
 
 
 def test_what_an_earlier_version_has_applied_is_undone(scene):

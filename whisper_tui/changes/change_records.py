@@ -105,6 +105,11 @@ class Plan(NamedTuple):
     state: str = PREVIEWED
     undone: frozenset[int] = frozenset()
 
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing changed: then there is nothing to be made real, undone, or kept from a power failure."""
+        return not (self.changes or self.directories or self.meanwhile)
+
 
 def text_of(extended: dict[str, bytes]) -> Attributes:
     """Return extended attributes in a form for JSON."""
@@ -154,7 +159,11 @@ Key = TypeVar("Key", int, str)
 
 def load_plan(store: str) -> Plan:
     """Return the plan of a preview. Raises `FileNotFoundError` if the changes were not read yet."""
-    found = run_files.read_json(os.path.join(store, PLAN))
+    path = os.path.join(store, PLAN)
+    if not os.path.getsize(path):
+        # An empty plan is not flushed: a power failure may leave nothing of it but its name.
+        return Plan((), ())
+    found = run_files.read_json(path)
     progress = load_state(store)
     befores, others = _load_renewed(store)
     if "columns" in found:
@@ -176,7 +185,8 @@ def load_plan(store: str) -> Plan:
 
 
 def save_plan(store: str, plan: Plan) -> None:
-    """Write the plan, durably. Its state is not part of it."""
+    """Write the plan, durably unless it is empty and the first. Its state is not part of it."""
+    path = os.path.join(store, PLAN)
     found = {
         "columns": {name: [getattr(change, name) for change in plan.changes] for name in _COLUMNS},
         "others": [(number, fields) for number, change in enumerate(plan.changes) if (fields := _rare(change))],
@@ -184,7 +194,7 @@ def save_plan(store: str, plan: Plan) -> None:
         "directories": plan.directories,
         "meanwhile": plan.meanwhile,
     }
-    run_files.write_whole(os.path.join(store, PLAN), _json(found), durable=True)
+    run_files.write_whole(path, _json(found), durable=not plan.is_empty or os.path.exists(path))
 
 
 def drop_changes(store: str, is_dropped: Callable[[str], bool]) -> Plan | None:

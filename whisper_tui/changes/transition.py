@@ -119,7 +119,7 @@ def apply(store: str) -> Plan:
             _resume(store, plan, lock)
             # What was undone has new stamps.
             plan = load_plan(store)
-        return plan if plan.state == APPLIED else _apply(store, plan, lock)
+        return plan if plan.state == APPLIED or plan.is_empty else _apply(store, plan, lock)
 
 
 def undo(store: str) -> Plan:
@@ -149,9 +149,9 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
         plan = load_plan(store)
         if plan.state in (APPLYING, UNDOING):
             plan = _resume(store, plan, lock)
-        if plan.state != APPLIED:
+        if plan.state != APPLIED and not plan.is_empty:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
-        results = load_results(store)
+        results = {} if plan.is_empty else load_results(store)
         return _undo(store, plan, results, _chosen(plan, results, list(paths)), lock)
 
 

@@ -122,8 +122,8 @@ EDITS_OF_FILES = (
     Mutation(
         "a pattern matches the file behind its links",
         "whisper_tui.policy.rules.rule.file_matches",
-        "any(found) if wide else found[0]",
-        "any(found)",
+        "root and wide",
+        "root",
         (JUDGED + "test_an_allowed_link_does_not_allow_where_it_leads",),
     ),
     Mutation(

@@ -45,7 +45,7 @@ def sensitive_kind(path: str, home: str, own: Sequence[str]) -> str | None:
         return _OWN_KIND
     # the pattern knows homes by their usual places; this home may be anywhere
     as_if = "/root" + path[len(home.rstrip("/")) :] if home and path.startswith(home.rstrip("/") + "/") else path
-    if _STARTUP.match(as_if) or _STARTUP.match(path):
+    if _STARTUP.match(path) or (as_if is not path and _STARTUP.match(as_if)):
         return "a system file" if _OF_THE_SYSTEM.match(path) else "a start-up file"
     return next((said for pattern, said in _ANYWHERE if pattern.search(path)), None)
 

@@ -314,9 +314,8 @@ def file_matches(pattern: str, file: FilePlace, root: str, home: str, *, wide: b
         return _each(pattern.lstrip("/"), "/", file, wide)
     if pattern.startswith("~/"):
         return bool(home) and _each(pattern[2:], home, file, wide)
-    named = _below(file.path, root) if root else ""
-    found = [bool(path) and _spec(pattern).match_file(path) for path in (file.inside, named)]
-    return any(found) if wide else found[0]
+    named = _below(file.path, root) if root and wide else ""
+    return any(bool(path) and _spec(pattern).match_file(path) for path in (file.inside, named))
 
 
 def _each(pattern: str, base: str, file: FilePlace, wide: bool) -> bool:

@@ -129,6 +129,8 @@ class PreviewStore:
     def _renames(self) -> dict[int, Rename]:
         """The renames, by the number of the row of its new name."""
         by_path = {row.path: number for number, row in enumerate(self.rows) if row.action == "deletes"}
+        if not by_path:
+            return {}
         found = {
             number: Rename(by_path[self.plan.changes[row.change].path], 100)
             for number, row in enumerate(self.rows)
@@ -244,27 +246,28 @@ class PreviewStore:
 
     def summary(self, workspace: str, counts: ChangeCounts | None) -> ChangedFiles:
         """Return its changes in short. `counts`: None if they are not known from its preview."""
-        files = [row for row in self.rows if not (row.after or row.before or _NO_FILE).is_directory]
+        files = [number for number in range(len(self.rows)) if not self._is_directory(number)]
         lines = self._lines(files)
         return ChangedFiles(
             counts=self.counts(workspace) if counts is None else counts,
             added=None if lines is None else lines[0],
             removed=None if lines is None else lines[1],
-            paths=tuple(printable(row.path) for row in (files or self.rows)[:MOST_NAMED]),
+            paths=tuple(printable(self.rows[number].path) for number in (files or range(len(self.rows)))[:MOST_NAMED]),
         )
 
-    def _lines(self, files: Sequence[ChangedPath]) -> tuple[int, int] | None:
+    def _lines(self, files: Sequence[int]) -> tuple[int, int] | None:
         """Return how many lines were added and removed. None: that takes too long, or not all are text."""
-        numbers = {row: number for number, row in enumerate(self.rows)}
-        changed = [
-            row for row in files if row.action not in {"attributes", "links"} and numbers[row] not in self._renamed_to
-        ]
-        sizes = [each.size for row in changed for each in (row.before, row.after) if each is not None]
+        changed = {
+            number: row
+            for number in files
+            if (row := self.rows[number]).action not in {"attributes", "links"} and number not in self._renamed_to
+        }
+        sizes = [each.size for row in changed.values() for each in (row.before, row.after) if each is not None]
         if len(changed) > MOST_COUNTED or sum(sizes) > MOST_COMPARED:
             return None
         late_at, added, removed = time.monotonic() + COUNTING_S, 0, 0
-        for row in changed:
-            old, new = self._old(numbers[row]), self._content(row, row.after, is_new=True)
+        for number, row in changed.items():
+            old, new = self._old(number), self._content(row, row.after, is_new=True)
             if old.unknown or new.unknown:
                 return None
             diff, _ = diff_of(old.data or b"", new.data or b"", lambda: time.monotonic() > late_at)

@@ -419,11 +419,10 @@ class Previews:
         by_rule = preview.by.surface == "rule" and record.state.returned_because is None
         if report is None or report.beyond_rule or not by_rule or not preview.can_be_applied:
             return
-        now = self._judge.judge(record.call, record.call.spec).verdict
-        if now.kind == "ask" and now.allow_if_preview == verdict.allow_if_preview:
-            decision, by = Approve(preview=report.digest), Decider(surface="rule", who=verdict.rule or "")
-            seen = record.seen_digest()
-            self._store.retry_until_journaled(lambda: self._decide(record.id, decision, by, seen))
+        # Like each start, this one is judged again before it is made: by then a rule may deny it.
+        decision, by = Approve(preview=report.digest), Decider(surface="rule", who=verdict.rule or "")
+        seen = record.seen_digest()
+        self._store.retry_until_journaled(lambda: self._decide(record.id, decision, by, seen))
 
 
 def _read_changes(directory: str) -> None:
