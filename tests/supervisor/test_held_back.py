@@ -18,8 +18,8 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Waiting
 from whisper_tui.model.verdict import HELD_BACK_RULE
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs import attempt_ways
 from whisper_tui.supervisor.runs.held_back import personal_places
-from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.tools.agent_text import agent_note
 
 pytestmark = needs_overlays
@@ -368,17 +368,17 @@ async def test_a_human_can_let_it_run_for_real_meanwhile(live: LiveBench) -> Non
 async def test_two_that_change_one_workspace_take_turns(live: LiveBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have seen the same files: whoever applies second must find that the first has changed one of them."""
     at_once, most = 0, 0
-    apply = KeptChanges._apply
+    make_real = attempt_ways.make_real
 
-    def slowly(self: KeptChanges, directory: str) -> None:
+    def slowly(directory: str) -> None:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
         time.sleep(0.3)
-        apply(self, directory)
+        make_real(directory)
         at_once -= 1
 
-    monkeypatch.setattr(KeptChanges, "_apply", slowly)
+    monkeypatch.setattr(attempt_ways, "make_real", slowly)
     calls = [await live.asked(f"echo x > {name}") for name in ("a", "b", "c")]
     for call_id in calls:
         await live.over(call_id)

@@ -22,6 +22,7 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Claim, Ended, Waiting
 from whisper_tui.model.verdict import UndoPlan
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs import attempt_ways
 from whisper_tui.supervisor.runs.executor import PreviewOptions, RunKey
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 
@@ -300,26 +301,27 @@ async def test_the_agents_shell_follows_a_git_command_that_ran_in_a_view(live: L
     assert last == str(live.workspace / "build")
 
 
-def disturb(live: LiveBench, times: int) -> None:
+def disturb(live: LiveBench, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Have somebody write a file while the first of the next runs in a view become real."""
-    changes, left = live.supervisor._parts.pool.previews.changes, iter(range(times))
-    apply = changes._apply
+    left, make_real = iter(range(times)), attempt_ways.make_real
 
     def disturbed(directory: str) -> None:
         if next(left, None) is not None:
             (live.workspace / "notes.txt").write_text("somebody else\n")
-        apply(directory)
+        make_real(directory)
 
-    changes._apply = disturbed  # type: ignore[method-assign]
+    monkeypatch.setattr(attempt_ways, "make_real", disturbed)
     (live.workspace / "notes.txt").write_text("work\n")
 
 
 CHECKOUT = "git checkout -q -- notes.txt && echo done"
 
 
-async def test_a_view_that_cannot_become_real_changes_nothing_and_the_call_waits_again(live: LiveBench) -> None:
+async def test_a_view_that_cannot_become_real_changes_nothing_and_the_call_waits_again(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository(live)
-    disturb(live, 1)
+    disturb(live, monkeypatch, 1)
     call_id = await live.asked(CHECKOUT)
     await live.approve(call_id)
     reason = await asked_again(live, call_id)
@@ -333,23 +335,45 @@ async def test_a_view_that_cannot_become_real_changes_nothing_and_the_call_waits
     assert (live.workspace / "notes.txt").read_text() == "somebody else\n"
 
 
-async def test_a_command_with_input_that_cannot_become_real_says_so_and_is_not_repeated(live: LiveBench) -> None:
+async def test_a_command_with_input_that_cannot_become_real_says_so_and_is_not_repeated(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository(live)
-    disturb(live, 1)
+    disturb(live, monkeypatch, 1)
     record = await run_with_ticket(live, f"cat; {CHECKOUT}", b"once\n", Claim(by="one", stdin=True))
     assert isinstance(record.state, Ended) and "notes.txt changed while it ran" in record.state.discarded
     assert record.attempts == 1 and (live.workspace / "notes.txt").read_text() == "somebody else\n"
 
 
-async def test_a_view_of_a_rule_that_cannot_become_real_is_replaced_by_a_plain_run(live: LiveBench) -> None:
+async def test_a_view_of_a_rule_that_cannot_become_real_is_replaced_by_a_plain_run(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository(live)
     await live.restart(Rules(allow=(Rule(name="checkout", text=CHECKOUT, sandbox=False, undo=True),)))
-    disturb(live, 1)
+    disturb(live, monkeypatch, 1)
     record = await live.over(await live.asked(CHECKOUT))
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
     assert (live.workspace / "notes.txt").read_text() == "one\n"
     assert await live.output(record.id) == b"done\n"
     assert record.keeps == "" and not record.undoable and "changed while it ran" in record.state.unkept
+
+
+async def test_nothing_remains_in_memory_of_runs_that_are_over(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(live)
+    disturbed = Rule(name="checkout", text=CHECKOUT, sandbox=False, undo=True)
+    await live.restart(Rules(allow=(disturbed,), ask=(Rule(name="notes", prefix=("truncate",), undo=True),)))
+    disturb(live, monkeypatch, 1)
+    record = await live.over(await live.asked(CHECKOUT))
+    assert record.attempts == 2 and not record.undoable
+    for number in range(5):
+        for text, keeps in ((f"truncate -s {number} build/x.o", "copies"), (f"{CHECKOUT}; true", "view")):
+            record = await run(live, text)
+            assert record.keeps == keeps and record.undoable
+            await take_back(live, record)
+    pool = live.supervisor._parts.pool
+    assert not pool._runs and not pool.previews.changes._turns
 
 
 async def test_where_no_view_can_be_made_the_card_says_so_before_the_approval(live: LiveBench) -> None:

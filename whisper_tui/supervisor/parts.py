@@ -32,6 +32,7 @@ from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.queries import Queries, StatusReport
 from whisper_tui.supervisor.rule_book import RuleBook
+from whisper_tui.supervisor.runs.attempt_ways import AttemptWays
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.live_runs import StallMonitor
@@ -207,8 +208,7 @@ def _pool(
 ) -> Pool:
     """Make the worker pool, with the previews whose changes it makes real."""
     store.fail = fail
-    requeue, runs, own = queue.requeue_for_approval, Path(home.state) / "runs", tuple(map(str, home))
-    changes = KeptChanges(store=store, executor=executor, clock=clock, requeue=requeue, runs=runs, own=own)
+    changes = KeptChanges(store=store, clock=clock, runs=Path(home.state) / "runs", own=tuple(map(str, home)))
     previews = Previews(
         store=store,
         executor=executor,
@@ -228,8 +228,9 @@ def _pool(
         placed=PlacedCalls(store, queue),
         orders=orders,
         previews=previews,
+        ways=AttemptWays(changes, executor, orders.kept_files, clock),
         clock=clock,
-        requeue=requeue,
+        requeue=queue.requeue_for_approval,
         problem_at=_problems(executor, store),
         owner_of=owners.of,
         fail=fail,

@@ -109,10 +109,17 @@ PREVIEWS = (
     ),
     Mutation(
         "held back: two applies to one workspace take turns",
-        "whisper_tui.supervisor.runs.kept_changes.KeptChanges.apply",
-        "self._turn(self.workspace(record))",
+        "whisper_tui.supervisor.runs.attempt_ways._KeepingWay._made_real",
+        "self.changes.turn(self.changes.workspace(self.record))",
         "asyncio.Lock()",
         (HELD + "test_two_that_change_one_workspace_take_turns",),
+    ),
+    Mutation(
+        "no run that is over stays in memory",
+        "whisper_tui.supervisor.runs.pool.Pool.on_over",
+        "self._runs.pop(call_id, None)",
+        "pass",
+        ("tests/supervisor/test_undoing_by_default.py::test_nothing_remains_in_memory_of_runs_that_are_over",),
     ),
     Mutation(
         "held back: a project only lowers what runs unasked",
@@ -657,8 +664,8 @@ PREVIEWS = (
     ),
     Mutation(
         "a command whose promised undo cannot be kept does not run",
-        "whisper_tui.supervisor.runs.kept_changes.KeptChanges._start_kept",
-        "why and record.decided_by_human",
+        "whisper_tui.supervisor.runs.attempt_ways.PreImages.start",
+        "why and self.record.decided_by_human",
         "False",
         (
             "tests/supervisor/test_undoing_by_default.py::"

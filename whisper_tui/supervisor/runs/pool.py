@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from whisper_tui.model.board import Board, advance
 from whisper_tui.model.call import CarriedOut, CommandSpec, ToolCall
@@ -23,9 +24,22 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting, Waiting
+from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.approvals.placed_calls import PlacedCalls
 from whisper_tui.supervisor.journal.store import RETRY_S, Store
+from whisper_tui.supervisor.runs.attempt_ways import (
+    NOTHING_KEPT,
+    ApplyPreview,
+    AskAgain,
+    AttemptWay,
+    AttemptWays,
+    IsOver,
+    PlainWay,
+    PreImages,
+    RunPlainly,
+    keeps_of,
+)
 from whisper_tui.supervisor.runs.executor import (
     Executor,
     HasBackground,
@@ -37,16 +51,18 @@ from whisper_tui.supervisor.runs.executor import (
     Report,
     RunKey,
 )
-from whisper_tui.supervisor.runs.kept_changes import ReportedFact
 from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.scheduling import RECHECK_S, MemoryGauge, StartQueue, Workers
 from whisper_tui.supervisor.runs.start_order import StartOrders
 
+ReportedFact = Spawned | BackgroundSeen | Finished | Settled
+"""A fact that a keeper has reported about a run."""
+
 
 def facts_from_reports(
-    reports: Sequence[Report], calls: Mapping[str, CallRecord], at: float
+    reports: Sequence[Report], calls: Mapping[str, CallRecord], at: float, over: Mapping[str, IsOver] = NOTHING_KEPT
 ) -> tuple[ReportedFact, ...]:
-    """Return the new facts about runs of these calls, in order."""
+    """Return the new facts about runs of these calls, in order. `over`: of those that kept something, by call."""
     news: list[ReportedFact] = []
     ahead: dict[str, CallRecord] = {}
     for report in reports:
@@ -56,7 +72,7 @@ def facts_from_reports(
         record = ahead.get(call_id) or calls.get(call_id)
         if record is None or record.attempt != report.key.attempt:
             continue
-        if (fact := _fact_from_report(record, report, at)) is not None:
+        if (fact := _fact_from_report(record, report, at, over.get(call_id, IsOver()))) is not None:
             news.append(fact)
             ahead[call_id] = advance(record, fact)
     return tuple(news)
@@ -88,7 +104,7 @@ def refused_orders(reports: Sequence[Report], known: Iterable[AttemptRefused]) -
     return tuple(news)
 
 
-def _fact_from_report(record: CallRecord, report: Report, at: float) -> ReportedFact | None:
+def _fact_from_report(record: CallRecord, report: Report, at: float, over: IsOver) -> ReportedFact | None:
     """Return the fact in one report. None: the record has it already, or its state contradicts it."""
     state = record.state
     match report:
@@ -104,6 +120,7 @@ def _fact_from_report(record: CallRecord, report: Report, at: float) -> Reported
                 output=report.output,
                 usage=report.usage,
                 blocked=report.blocked,
+                **over._asdict(),
             )
         case HasSettled(digest=digest) if isinstance(state, Ended) and not state.settled:
             return Settled(at=at, call_id=record.id, digest=digest)
@@ -140,6 +157,18 @@ class _JournaledStarts:
         return None
 
 
+@dataclass
+class _Run:
+    """A run from its journaled start to its recorded end."""
+
+    key: RunKey
+    way: AttemptWay
+    starting: asyncio.Task[None] | None = None
+    """Keeps files before the command starts."""
+    settled: list[HasSettled] | None = None
+    """What follows its end, while its changes become real. None: it has not ended."""
+
+
 def _has_gone_on(board: Board, record: CallRecord) -> bool:
     """True if a call is in another attempt or state than in this record of it."""
     now = board.calls.get(record.id)
@@ -159,6 +188,7 @@ class Pool:
         orders: StartOrders,
         clock: Callable[[], float],
         previews: Previews,
+        ways: AttemptWays,
         requeue: Callable[[CallRecord, Judged], None],
         problem_at: Callable[[str], str | None],
         owner_of: Callable[[str], str],
@@ -170,7 +200,7 @@ class Pool:
         """
         self._store, self._executor = store, executor
         self._judge, self.placed, self._clock = judge, placed, clock
-        self._orders, self.previews = orders, previews
+        self._orders, self.previews, self._ways = orders, previews, ways
         self._requeue_for_approval, self._fail = requeue, fail
         self.workers = Workers(
             store.board, orders.workers, MemoryGauge(orders.min_memory_bytes), clock, owner_of=owner_of
@@ -189,8 +219,10 @@ class Pool:
         placed.when_ready = self._wake.set
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting = True
-        self._postponed: list[NeverRan] = []
-        """Attempts that never ran, to be replaced after the pause."""
+        self._runs: dict[str, _Run] = {}
+        """The runs whose end is not recorded yet, by call."""
+        self._postponed: list[tuple[RunKey, str]] = []
+        """Attempts to be replaced after the pause, and why the next ones keep nothing."""
         self._doubted = set[str]()
         """Ids of the calls that were running when the last supervisor was killed."""
 
@@ -211,8 +243,9 @@ class Pool:
                 continue
             if call_id in board.running:
                 self.workers.take(record)
+                self._follow(record)
             if isinstance(record.state, Starting) and record.applies:
-                self._keep(asyncio.create_task(self.previews.changes.apply(record)))
+                await self._dispatch(record)
             else:
                 await self._executor.attach(RunKey(call_id, record.attempt or 1))
         await self.previews.open()
@@ -248,6 +281,7 @@ class Pool:
             self._queue.add(record)
             self._wake.set()
         elif record is not None and isinstance(record.state, Waiting):
+            self._runs.pop(record.id, None)
             self.workers.free(record.id)
             self._wake.set()
 
@@ -256,10 +290,12 @@ class Pool:
         record = self._store.board.calls[call_id]
         if record.function is None:
             self.workers.take(record)
+            self._follow(record)
             self._undispatched.add(call_id, self._store.pending_flush)
 
     def on_over(self, call_id: str) -> None:
         """Free the worker of a command that ended."""
+        self._runs.pop(call_id, None)
         self.workers.free(call_id)
         if len(self._queue):
             self._wake.set()
@@ -267,8 +303,8 @@ class Pool:
     def on_resumed(self) -> None:
         """Start the postponed commands after a pause."""
         postponed, self._postponed = self._postponed, []
-        for report in postponed:
-            self._keep(asyncio.create_task(self._start_anew(self._store.call(report.key.call_id), report)))
+        for key, unkept in postponed:
+            self._keep(asyncio.create_task(self._start_anew(self._store.call(key.call_id), unkept)))
         self._wake.set()
 
     async def _work(self) -> None:
@@ -318,13 +354,21 @@ class Pool:
                 self._requeue_for_approval(record, again)
         await self._start(unchanged)
 
-    async def _start(self, records: Sequence[CallRecord]) -> None:
-        """Journal the starts, flushed to the disk, and only then order them (decision 1)."""
+    async def _start(self, records: Sequence[CallRecord], *, unkept: str = "") -> None:
+        """Journal the starts, flushed to the disk, and only then order them (decision 1).
+
+        `unkept`: why nothing is kept of them, although an earlier attempt was to keep it.
+        """
         if not records:
             return
-        started = (self._next_start(record) for record in records)
-        self._store.record_and_flush(*started)
+        self._store.record_and_flush(*(self._next_start(record, unkept) for record in records))
+        for record in records if unkept else ():
+            self._follow(self._store.board.calls[record.id], PlainWay(unkept))
         await self.dispatch_started()
+
+    def _follow(self, record: CallRecord, way: AttemptWay | None = None) -> None:
+        """Remember a run until its end is recorded."""
+        self._runs[record.id] = _Run(RunKey(record.id, record.attempt or 1), way or self._ways.of(record))
 
     async def dispatch_started(self) -> None:
         """Order all journaled starts from the executor, once they are flushed. Whoever journals a start calls this."""
@@ -339,12 +383,19 @@ class Pool:
                 raise
 
     async def _dispatch(self, record: CallRecord) -> None:
-        if record.applies:
-            self._keep(asyncio.create_task(self.previews.changes.apply(record)))
-        elif record.keeps == "copies":
-            self._keep(self.previews.changes.start_kept(record, self._orders.kept_files, self._order))
+        if (run := self._runs.get(record.id)) is None:
+            return  # Its order was repeated, and it is over.
+        if isinstance(run.way, PreImages | ApplyPreview):
+            # Files are kept or moved for seconds, perhaps, and other starts wait behind this one.
+            run.starting = asyncio.create_task(self._begin(run, record))
+            self._keep(run.starting)
         else:
-            await self._order(record)
+            await self._begin(run, record)
+
+    async def _begin(self, run: _Run, record: CallRecord) -> None:
+        """Start a run in its way."""
+        if (again := await run.way.start(lambda: self._order(record))) is not None:
+            self._ask_again(record, again)
 
     async def _order(self, record: CallRecord) -> None:
         """Order a start from the executor."""
@@ -357,10 +408,10 @@ class Pool:
                 Settled(at=self._clock(), call_id=record.id),
             )
 
-    def _next_start(self, record: CallRecord) -> Started:
+    def _next_start(self, record: CallRecord, unkept: str) -> Started:
         if not record.applies or record.preview is None:
             started = self._started(record.id, record.spec, record.attempts + 1)
-            return started.model_copy(update={"keeps": self.previews.changes.keeps(record)})
+            return started if unkept else started.model_copy(update={"keeps": keeps_of(record)})
         # Nothing runs again: the attempt is the preview itself, whose output and end become those of the call.
         started = self._started(record.id, record.spec, record.preview.attempt)
         return started.model_copy(update={"applies": True})
@@ -370,26 +421,71 @@ class Pool:
 
     async def _take_reports(self) -> None:
         async for reported in self._executor.reports():
-            board = self._store.board
-            reports = self.previews.take(reported)
-            news: list[Event] = [
-                *map(self.previews.changes.explained, facts_from_reports(reports, board.calls, self._clock())),
-                *refused_orders(reports, board.refused),
-            ]
-            if news:
-                await self._record(*news)
+            reports = [report for report in self.previews.take(reported) if not self._is_of_end(report)]
+            await self._record_reported(reports)
             for report in reports:
                 record = self._store.board.calls.get(report.key.call_id)
                 if isinstance(report, NeverRan) and record is not None and record.attempt == report.key.attempt:
-                    anew = asyncio.create_task(self._start_anew(record, report))
+                    anew = asyncio.create_task(self._start_anew(record))
                     self._keep(anew)
                     # Reports of other runs must not wait for a place that answers late.
                     if not record.spec.place:
                         await anew
 
-    async def _start_anew(self, record: CallRecord, report: NeverRan) -> None:
-        """Replace an attempt that provably never ran by the next attempt."""
-        if not isinstance(record.state, Starting) and not self.previews.changes.runs_plainly(record.id):
+    def _is_of_end(self, report: Report) -> bool:
+        """Take the end of a run whose way has work to do before it is recorded, and what follows it."""
+        run = self._runs.get(report.key.call_id)
+        if run is None or run.key != report.key or run.way == PlainWay():
+            return False
+        if isinstance(report, HasEnded) and run.settled is None:
+            run.settled = []
+            self._keep(asyncio.create_task(self._end_in_its_way(run, report)))
+        elif isinstance(report, HasSettled) and run.settled is not None:
+            run.settled.append(report)
+        return isinstance(report, HasEnded | HasSettled)
+
+    async def _end_in_its_way(self, run: _Run, ended: HasEnded) -> None:
+        """Record the end of a run once its changes are real. Until then, others are reported."""
+        outcome = await run.way.settle(ended)
+        record = self._store.board.calls.get(run.key.call_id)
+        if record is None or self._runs.get(record.id) is not run:
+            return
+        match outcome:
+            case IsOver():
+                await self._record_reported((ended, *(run.settled or ())), {record.id: outcome})
+            case RunPlainly(why=why):
+                await self._start_anew(record, why)
+            case AskAgain():
+                self._ask_again(record, outcome)
+
+    def _ask_again(self, record: CallRecord, again: AskAgain) -> None:
+        """Put a call back into the queue."""
+        before = record.verdict or Verdict(kind="ask", reason=again.reason)
+        update = {"kind": "ask", "reason": again.reason} | ({"undo": again.undo} if again.undo is not None else {})
+        judged = Judged(
+            at=self._clock(),
+            call_id=record.id,
+            verdict=before.model_copy(update=update),
+            resolved=record.resolved or Resolved(cwd=record.spec.cwd),
+        )
+        self._store.retry_until_journaled(lambda: self._requeue_for_approval(record, judged))
+
+    async def _record_reported(self, reports: Sequence[Report], over: Mapping[str, IsOver] = NOTHING_KEPT) -> None:
+        """Record the new facts in these reports."""
+        board = self._store.board
+        news: list[Event] = [
+            *facts_from_reports(reports, board.calls, self._clock(), over),
+            *refused_orders(reports, board.refused),
+        ]
+        if news:
+            await self._record(*news)
+
+    async def _start_anew(self, record: CallRecord, unkept: str = "") -> None:
+        """Replace an attempt that provably never ran by the next attempt.
+
+        `unkept`: it ran in a view, has changed nothing, and the next one keeps nothing for this reason.
+        """
+        if not isinstance(record.state, Starting) and not unkept:
             ending = Lost(why="according to the journal it ran, but its files say that it never did")
             await self._record(
                 Finished(at=self._clock(), call_id=record.id, ending=ending),
@@ -397,7 +493,7 @@ class Pool:
             )
             return
         if self._store.board.paused is not None:
-            self._postponed.append(report)
+            self._postponed.append((RunKey(record.id, record.attempt or 1), unkept))
             return
         while True:
             try:
@@ -405,7 +501,7 @@ class Pool:
                 if _has_gone_on(self._store.board, record):
                     return
                 if again is None:
-                    await self._start((record,))
+                    await self._start((record,), unkept=unkept)
                 else:
                     self._requeue_for_approval(record, again)
                     self._doubted.discard(record.id)
@@ -438,7 +534,9 @@ class Pool:
     async def end(self, record: CallRecord) -> None:
         """End a run and all processes that it has left behind, if any of them is alive."""
         await self.dispatch_started()
-        await self.previews.changes.wait_for_start(record.id)
+        run = self._runs.get(record.id)
+        if run is not None and run.starting is not None and isinstance(run.way, PreImages):
+            await asyncio.wait([run.starting])
         try:
             await self._executor.end(RunKey(record.id, record.attempt or 1), record.spec.grace_s)
         except NotRunning:

@@ -30,7 +30,7 @@ from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.preview.confined import is_copy, read_copy
 from whisper_tui.supervisor.preview.preview_ways import WAYS
-from whisper_tui.supervisor.runs.executor import Executor, HasEnded, HasSettled, NeverRan, Report, RunKey
+from whisper_tui.supervisor.runs.executor import Executor, HasEnded, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.held_back import drop_caches, why_withheld
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
 from whisper_tui.supervisor.runs.preview_changes import CHANGED_MEANWHILE, beyond_rule, report_of
@@ -127,8 +127,6 @@ class Previews:
         self._probing: asyncio.Task[PreviewSupport] | None = None
         self._probed_at = 0.0
         self._known: PreviewSupport | None = None
-        self._applying = set[RunKey]()
-        """Runs that have ended and whose changes are just becoming real."""
         self._tasks = BackgroundTasks()
         self._opened = asyncio.Event()
         """Set once keepers can be asked."""
@@ -315,43 +313,17 @@ class Previews:
                     await self._executor.end(RunKey(call_id, preview.attempt), 0)
 
     def take(self, reports: Sequence[Report]) -> tuple[Report, ...]:
-        """Take the reports about previews, and about runs whose changes are not real yet. Returns all others."""
-        return tuple(self._plainly(report) for report in reports if not self._is_taken(report))
-
-    def _plainly(self, report: Report) -> Report:
-        """Return the end of a run in a view that changed nothing as that of an attempt that never ran.
-
-        Then the next attempt runs without a view: a rule has let it run, and nobody was promised an undo.
-        """
-        record = self._store.board.calls.get(report.key.call_id)
-        is_current = record is not None and record.attempt == report.key.attempt and record.keeps == "view"
-        if record is not None and is_current and isinstance(report, HasEnded) and self.changes.runs_plainly(record.id):
-            return NeverRan(report.key)
-        return report
+        """Take the reports about previews. Returns all others: those about runs."""
+        return tuple(report for report in reports if not self._is_taken(report))
 
     def _is_taken(self, report: Report) -> bool:
-        key = report.key
-        record = self._store.board.calls.get(key.call_id)
-        if record is None:
-            return False
-        preview = record.preview
-        if preview is not None and preview.attempt == key.attempt and record.attempt != key.attempt:
+        record = self._store.board.calls.get(report.key.call_id)
+        preview = record.preview if record is not None else None
+        # Once it is approved, the attempt of a preview is that of its call.
+        if record is not None and preview is not None and preview.attempt == report.key.attempt != record.attempt:
             self._on_preview(record, report)
             return True
-        if isinstance(report, HasEnded) and isinstance(report.ending, FailedToStart) and record.attempt == key.attempt:
-            return self.changes.not_started(record, report.ending.message.rstrip("."))
-        if not isinstance(report, HasEnded | HasSettled) or not self.changes.become_real(record, key):
-            return False
-        if isinstance(report, HasEnded) and key not in self._applying:
-            self._applying.add(key)
-            self._tasks.start(self._apply(record, key))
-        return True
-
-    async def _apply(self, record: CallRecord, key: RunKey) -> None:
-        try:
-            await self.changes.apply(record)
-        finally:
-            self._applying.discard(key)
+        return False
 
     def _on_preview(self, record: CallRecord, report: Report) -> None:
         if isinstance(report, HasEnded):
