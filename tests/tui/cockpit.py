@@ -1,10 +1,12 @@
 """A cockpit over a supervisor in memory, with short words for what tests do with it."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
-from textual._compositor import LayoutUpdate
+from textual._compositor import Compositor, LayoutUpdate
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -106,10 +108,14 @@ class Cockpit:
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait for a condition, bounded."""
+        if condition():
+            return
         for _ in range(PATIENCE):
-            if condition():
-                return
-            await self.pilot.pause(0.02)
+            await asyncio.sleep(0.02)
+            if condition() or self.app._exception is not None:
+                await self.pilot.pause(0)  # a pause asks each widget, which is too much for each look
+                if condition():
+                    return
         raise AssertionError(f"the condition was not met; on the screen:\n{self.text()}")
 
     async def sees(self, *words: str) -> None:
@@ -158,15 +164,36 @@ def _longer(notify: Callable[..., None]) -> Callable[..., None]:
     return longer
 
 
+@contextmanager
+def frames_left_out() -> Iterator[None]:
+    """Draw the whole screen when a test looks at it, and no frames in between: they took a fifth of the time."""
+    render_update = Compositor.render_update
+
+    def render(compositor: Compositor, full: bool = False, **how: Any) -> Any:
+        if full:
+            return render_update(compositor, full, **how)
+        compositor._dirty_regions.clear()
+        return None
+
+    with patch.object(Compositor, "render_update", render):
+        yield
+
+
 @asynccontextmanager
 async def open_cockpit(
-    scenario: Scenario, size: tuple[int, int] = (120, 40), rule_book: InMemoryRules | None = None, **options: Any
+    scenario: Scenario,
+    size: tuple[int, int] = (120, 40),
+    rule_book: InMemoryRules | None = None,
+    *,
+    frames: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Cockpit]:
-    """A cockpit that has settled."""
+    """A cockpit that has settled. It draws `frames` as on a terminal, or else when a test looks."""
     scenario.supervisor.rule_book = rule_book
     app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock, **options)
     app.notify = _longer(app.notify)  # type: ignore[method-assign]
-    async with app.run_test(size=size, notifications=True) as pilot:
-        found = Cockpit(app, pilot, scenario)
-        await found.settled()
-        yield found
+    with nullcontext() if frames else frames_left_out():
+        async with app.run_test(size=size, notifications=True) as pilot:
+            found = Cockpit(app, pilot, scenario)
+            await found.settled()
+            yield found

@@ -12,7 +12,7 @@ from tests.tui.test_output_pane import running
 
 
 async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_cockpit(workday()) as cockpit:
+    async with open_cockpit(workday(), frames=True) as cockpit:
         drawn: list[str | None] = []
         monkeypatch.setattr(cockpit.screen._update_timer, "resume", lambda: None)  # there is no next frame
         monkeypatch.setattr(cockpit.app, "post_display_hook", lambda: drawn.append(cockpit.selected))
@@ -26,7 +26,7 @@ async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch:
 
 
 async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_cockpit(running(b"".join(b"line %d\n" % number for number in range(1000)))) as cockpit:
+    async with open_cockpit(running(b"".join(b"line %d\n" % number for number in range(1000))), frames=True) as cockpit:
         await cockpit.press("f")
         await cockpit.sees("f to follow", "line 999")
         pane, drawn = cockpit.pane("out"), set[int]()
@@ -47,7 +47,7 @@ async def test_unchanged_rows_are_not_redrawn_while_output_grows(monkeypatch: py
 async def test_partial_redraws_equal_a_full_redraw() -> None:
     lines = b"".join(b"\x1b[3%dmline\x1b[0m %d %s\n" % (n % 8, n, b"x" * (n % 90)) for n in range(1000))
     keys = ("f", "shift+up", "w", "W", "W", "w", "Z", "shift+up", "Z", "number_sign", "number_sign", "f", "D", "t")
-    async with open_cockpit(running(lines), size=(80, 24)) as cockpit:
+    async with open_cockpit(running(lines), size=(80, 24), frames=True) as cockpit:
         await cockpit.sees("line 999")
         for number, key in enumerate(keys, start=2):
             await cockpit.press(key)

@@ -2,6 +2,7 @@
 
 import pytest
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.widgets._footer import FooterKey
 
 from tests.tui.cockpit import Cockpit, open_cockpit
@@ -13,9 +14,12 @@ from whisper_tui.tui.stylesheet import CockpitStylesheet
 
 def styles(cockpit: Cockpit) -> list[tuple[str, str, dict[str, str]]]:
     """The styles of every node, and those of its component classes."""
+
+    def components(node: DOMNode) -> dict[str, str]:
+        return {name: node.get_component_styles(name).base.css for name in sorted(node._get_component_classes())}
+
     return [
-        (str(node), node.styles.base.css, {name: each.base.css for name, each in node._component_styles.items()})
-        for node in cockpit.app.screen.walk_children(with_self=True)
+        (str(node), node.styles.base.css, components(node)) for node in cockpit.app.screen.walk_children(with_self=True)
     ]
 
 

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from textual.cache import LRUCache
 from textual.css.model import CombinatorType, RuleSet, Selector, SelectorType
-from textual.css.styles import RulesMap
+from textual.css.styles import RenderStyles, RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 from textual.dom import DOMNode
@@ -89,10 +89,35 @@ class CockpitStylesheet(Stylesheet):
             names = {"*", *(f".{name}" for name in components)}
             rules = [rule for rule in self.rules if not names.isdisjoint(rule.selector_names)]
             matched = self._of_components[components] = _Matched(rules)
-        place = matched.place_below(node)
-        if self._components_at.get(node) != place or not node._component_styles:
-            super()._process_component_classes(node)
+        place, before = matched.place_below(node), node._component_styles
+        if self._components_at.get(node) != place or not isinstance(before, _ComponentStyles):
+            node._component_styles = now = _ComponentStyles(self, node, components)
             self._components_at[node] = place
+            if any(now[name] != styles for name, styles in before.items()):
+                node.refresh()
+
+
+class _ComponentStyles(dict[str, RenderStyles]):
+    """The styles of the component classes of a node, each made when it is asked for first.
+
+    A widget that prints text has more than thirty, and draws with a few of them.
+    """
+
+    def __init__(self, sheet: CockpitStylesheet, node: DOMNode, names: frozenset[str]) -> None:
+        super().__init__()
+        self._sheet, self._node, self._names = sheet, node, names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __missing__(self, name: str) -> RenderStyles:
+        if name not in self._names:
+            raise KeyError(name)
+        component = DOMNode(classes=name)
+        component._attach(self._node)
+        self._sheet.apply(component)
+        made = self[name] = component.styles
+        return made
 
 
 class _SelectedRules(Stylesheet):
