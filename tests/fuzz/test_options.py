@@ -16,10 +16,10 @@ from tests.fuzz.coverage import Coverage
 from tests.fuzz.jail import Jail, programs
 from tests.fuzz.profile import LONG, fuzzed
 from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.policy.commands import read_only_programs as special_programs
-from whisper_tui.policy.commands.argv import AllowedOptions, allowed_options
-from whisper_tui.policy.commands.read_only_list import _forms, _subcommands, helpers_of
+from whisper_tui.policy.commands.argv import AllowedOptions
+from whisper_tui.policy.commands.read_only_list import helpers_of, listed_forms
 from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.programs.entries import entry_of, program_names
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH, minimal_environment
 from whisper_tui.supervisor.runs.start_order import read_only_environment
@@ -56,22 +56,11 @@ NASTY = [
     "-z", "-Z", "-u", "-X", "-S", "--recurse-submodules", "--expression=1e", "--import=data",
 ]  # fmt: skip
 
-_SPECIAL = {
-    "sed": special_programs.SED,
-    "awk": special_programs.AWK,
-    "mawk": special_programs.AWK,
-    "jq": special_programs.JQ,
-    "diff": special_programs._DIFF,
-    "ps": special_programs._PS,
-    "date": allowed_options("Rud:r:I", "utc universal date= reference= iso-8601?"),
-    "tput": allowed_options(),
-    "tar": allowed_options("tvzjJaf:", "list verbose gzip file= exclude= wildcards"),
-    "echo": allowed_options("neE"),
-    "test": allowed_options(),
-    "find": AllowedOptions(long=special_programs._FIND_FLAGS, long_valued=special_programs.FIND_TESTS),
-    "sysctl": allowed_options("anNe", "all names"),
-    "fd": allowed_options("HIuUsigFapL1q0d:e:", "hidden no-ignore follow max-depth="),
-    "ip": allowed_options("046sdjpoN", "-br -json"),
+_CHECKED = {
+    "tput": AllowedOptions(),
+    "echo": AllowedOptions(flags="neE"),
+    "test": AllowedOptions(),
+    "ip": AllowedOptions(flags="046sdjpoN", long=frozenset({"-br", "-json"})),
 }
 """Options of programs whose harmless calls a function tells, and no table."""
 
@@ -80,20 +69,17 @@ _SPECIAL = {
 def calls() -> dict[str, tuple[tuple[tuple[str, ...], AllowedOptions], ...]]:
     """By installed program: the first words of its harmless calls, and the options that may stand with them."""
     found: dict[str, list[tuple[tuple[str, ...], AllowedOptions]]] = {}
-    for program, form_ in {**_forms(), **_SPECIAL}.items():
+    for words, form_ in listed_forms():
+        found.setdefault(words[0], []).append((words[1:], form_))
+    for program, form_ in _CHECKED.items():
         found.setdefault(program, []).append(((), form_))
-    for program in special_programs.VERSIONS:
-        if is_script(program) and program not in found:
-            continue  # a wrapper of this machine, which says nothing about the program of that name elsewhere
-        found.setdefault(program, []).append(((), AllowedOptions(long=frozenset({"--version", "--help"}))))
-    for program, subcommands in _subcommands().items():
-        found.setdefault(program, []).extend((each.words, each.form) for each in subcommands)
-    for subcommand in ("x509", "req", "crl"):
-        found.setdefault("openssl", []).append(((subcommand,), special_programs._OPENSSL))
-    found["git"] += [
-        ((name,), made) for name, made in (special_programs._GIT | {"reflog": special_programs._GIT_REFLOG}).items()
-    ]
-    found["git"] += list(special_programs._two_words().items())
+    for program in program_names():
+        entry = entry_of(program)
+        # a script is a wrapper of this machine, which says nothing about the program of that name elsewhere
+        if entry and entry.tells_version and (program in found or not is_script(program)):
+            found.setdefault(program, []).append(((), AllowedOptions(long=frozenset({"--version", "--help"}))))
+    ((_, certificates),) = found["openssl"][:1]
+    found["openssl"] += [((subcommand,), certificates) for subcommand in ("x509", "req", "crl")]
     return {program: tuple(found[program]) for program in programs(*sorted(found.keys() - _LEFT_OUT))}
 
 

@@ -11,9 +11,9 @@ from tests.fuzz.profile import fuzzed
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
 from whisper_tui.policy.commands.read_only_list import helpers_of
-from whisper_tui.policy.commands.read_only_programs import SPECIAL
-from whisper_tui.policy.commands.text_tools import TEXT_TOOLS
+from whisper_tui.policy.commands.read_only_programs import check_of
 from whisper_tui.policy.rules.rule import Rules
+from whisper_tui.programs.entries import entry_of, program_names
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.system import host_files
 
@@ -166,7 +166,9 @@ def test_a_jq_filter_that_is_taken_for_harmless_only_sees_its_input(jail: Jail, 
         assert jail.harm(["jq", "-n", script]) == ""
 
 
-LISTED = programs(*{word for line in TEXT_TOOLS.splitlines() for word in line.partition("|")[0].split()}, *SPECIAL)
+LISTED = programs(
+    *(name for name in program_names() if ((entry := entry_of(name)) and entry.takes_files) or check_of(name))
+)
 """Programs that may be given file name patterns, and some that may not."""
 # it keeps what comes from a pipe in a temporary file
 LISTED.remove("tac")

@@ -111,7 +111,7 @@ def test_flags_before_an_option_do_not_hide_it(text: str) -> None:
 
 VALUED = [
     (words, option)
-    for words, form in git_forms()
+    for words, form in git_forms().items()
     for option in (*(f"-{letter}" for letter in form.valued), *sorted(form.long_valued))
 ]
 

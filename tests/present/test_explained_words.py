@@ -12,15 +12,12 @@ from whisper_tui.model.call import Argv, Shell
 from whisper_tui.model.verdict import Meaning, Resolved
 from whisper_tui.present.explained_words import (
     MOST_EXPLAINED,
-    ProgramEntry,
     explain_command,
     explain_words,
     explained_paragraphs,
     explained_rows,
-    known_programs,
-    read_options,
-    read_programs,
 )
+from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
 
 
 def rows(command: str) -> list[tuple[str, str]]:
@@ -131,23 +128,9 @@ def test_many_words_are_cut_and_counted() -> None:
     assert len(explained_rows(explain_words(("grep", "-e", "x" * 500)))[1][0]) == 60
 
 
-def test_a_malformed_table_is_refused() -> None:
-    for text in ("-x meaning", "-x, -y", "-x  one\n-x  two", "x y z  meaning"):
-        with pytest.raises(ValueError, match=r"malformed|twice"):
-            read_options(text)
-    for table in (
-        {"a": {"about": "a", "option": "-x  y"}},
-        {"a b": {"about": "b"}},
-        {"a": {"about": "a", "also": ["b"]}, "b": {"about": "b"}},
-        {"a": {"about": "a", "commands": "b"}},
-    ):
-        with pytest.raises(ValueError, match=r"unknown fields|no entry|twice|malformed"):
-            read_programs(table)
-
-
 def entries() -> list[tuple[tuple[str, ...], ProgramEntry]]:
     found = []
-    ahead = [((name,), entry) for name, entry in known_programs().items()]
+    ahead = [((name,), entry) for name in program_names() if (entry := entry_of(name)) is not None]
     while ahead:
         path, entry = ahead.pop()
         found.append((path, entry))
@@ -156,9 +139,9 @@ def entries() -> list[tuple[tuple[str, ...], ProgramEntry]]:
 
 
 def test_every_entry_says_something() -> None:
-    assert len(known_programs()) >= 80
+    assert len(program_names()) >= 400
     for path, entry in entries():
-        meanings = (entry.about, *(option.meaning for option in entry.options.values()))
+        meanings = (entry.about, *(option.meaning for option in entry.options.values() if option.meaning))
         for meaning in meanings:
             assert meaning == meaning.strip() and meaning and not re.search(r"\w\.$", meaning), path
         assert entry.bundle in {"", "dashed", "bare"}
@@ -190,7 +173,9 @@ def test_the_help_of_an_installed_program_names_each_long_option_that_is_describ
     if sys.platform != "linux" or "sage" not in said or "busybox" in said.lower():
         pytest.skip(f"{name} has no help of the usual kind here")
     options = dict(entries())[path].options
-    described = {option for option in options if option.startswith("--")} - ALSO_KNOWN.get(name, set())
+    described = {name for name, option in options.items() if option.meaning and name.startswith("--")} - ALSO_KNOWN.get(
+        name, set()
+    )
     missing = {option for option in described if not re.search(rf"{re.escape(option)}(?![\w-])", said)}
     plain = {option.replace("--no-", "--", 1) for option in missing}
     assert {option for option in plain if not re.search(rf"{re.escape(option)}(?![\w-])", said)} == set()

@@ -1,19 +1,17 @@
-"""A command in plain words: its program, its subcommand and each of its options, by a table of common programs."""
+"""A command in plain words: its program, its subcommand and each of its options, by the table of programs."""
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from importlib import resources
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, takewhile
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from whisper_tui.model.call import Command, Shell
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Resolved
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
+from whisper_tui.programs.entries import Option, ProgramEntry, ValueForm, entry_of
 
 NOT_DESCRIBED = "not described"
 MOST_EXPLAINED = 200
@@ -21,10 +19,6 @@ MOST_EXPLAINED = 200
 LONGEST_VALUE = 60
 """Characters of an option with its value that are shown."""
 _UNKNOWN = "⟨known only when it runs⟩"
-
-ValueForm = Literal["none", "needed", "attached", "number", "command", "rest"]
-"""`attached`: optional, in the same word. `number`: optional, the next word if it is a number. `command`: all words up
-to `;` or `+`. `rest`: the next word, and the words behind it belong to that."""
 
 
 class Explanation(NamedTuple):
@@ -35,106 +29,6 @@ class Explanation(NamedTuple):
     """None: not described."""
     is_program: bool = False
     """True for a program or its subcommand, and False for its options."""
-
-
-class Option(NamedTuple):
-    """The entry of an option."""
-
-    meaning: str
-    value: ValueForm
-
-
-@dataclass(frozen=True)
-class ProgramEntry:
-    """The entry of a program or of a subcommand."""
-
-    about: str
-    options: Mapping[str, Option] = field(default_factory=dict)
-    commands: Mapping[str, "ProgramEntry"] = field(default_factory=dict)
-    options_first: bool = False
-    single_dash: bool = False
-    bundle: Literal["", "dashed", "bare"] = ""
-    anywhere: bool = False
-
-
-_OPTION = re.compile(r"(?P<names>[^ ,]+(?:, [^ ,]+)*)(?P<value> \S+(?: ;| \.\.\.)?)?  (?P<meaning>\S.*)")
-_NAME = re.compile(r"(?P<name>-{0,2}[A-Za-z0-9@+][\w.-]*)(?P<own>\[=?\w+\]|=[\w:]+)?")
-_FIELDS = frozenset({"about", "also", "options", "commands", "options_first", "single_dash", "bundle", "anywhere"})
-
-
-def read_options(text: str) -> dict[str, Option]:
-    """Parse the lines of a program's options. Raises `ValueError` if one is malformed or occurs twice."""
-    found: dict[str, Option] = {}
-    for line in filter(None, text.split("\n")):
-        entry = _OPTION.fullmatch(line)
-        names = [_NAME.fullmatch(name) for name in entry["names"].split(", ")] if entry else []
-        if entry is None or None in names:
-            raise ValueError(f"malformed line: {line!r}")
-        for name in filter(None, names):
-            if name["name"] in found:
-                raise ValueError(f"{name['name']} is described twice")
-            found[name["name"]] = Option(entry["meaning"], _value_form(entry["value"] or "", name["own"] or ""))
-    return found
-
-
-def _value_form(shared: str, own: str) -> ValueForm:
-    if own:
-        return "attached" if own.startswith("[") else "needed"
-    if not shared:
-        return "none"
-    if shared.startswith(" ["):
-        return "number"
-    return "command" if shared.endswith(" ;") else "rest" if shared.endswith(" ...") else "needed"
-
-
-def read_programs(table: Mapping[str, Mapping[str, Any]]) -> dict[str, ProgramEntry]:
-    """Build the programs from the entries of a table. Raises `ValueError` for what cannot be understood."""
-    found: dict[str, ProgramEntry] = {}
-    for name, entry in table.items():
-        if " " not in name:
-            for each in (name, *entry.get("also", ())):
-                if each in found:
-                    raise ValueError(f"{each} is described twice")
-                found[each] = _program(name, table)
-    known = {" ".join(path) for name in found for path in _paths(found[name], (name,))}
-    if missed := table.keys() - known:
-        raise ValueError(f"no entry for the program of {', '.join(sorted(missed))}")
-    return found
-
-
-def _program(name: str, table: Mapping[str, Mapping[str, Any]]) -> ProgramEntry:
-    entry = table[name]
-    if unknown := entry.keys() - _FIELDS:
-        raise ValueError(f"{name} has unknown fields: {', '.join(sorted(unknown))}")
-    commands = {}
-    for line in filter(None, entry.get("commands", "").split("\n")):
-        word, _, about = line.partition("  ")
-        if not about or word in commands:
-            raise ValueError(f"malformed or repeated line: {line!r}")
-        commands[word] = ProgramEntry(about)
-    below = [each for each in table if each.rpartition(" ")[0] == name]
-    return ProgramEntry(
-        about=entry["about"],
-        options=read_options(entry.get("options", "")),
-        commands=commands | {each.rpartition(" ")[2]: _program(each, table) for each in below},
-        options_first=entry.get("options_first", False),
-        single_dash=entry.get("single_dash", False),
-        bundle=entry.get("bundle", ""),
-        anywhere=entry.get("anywhere", False),
-    )
-
-
-def _paths(program: ProgramEntry, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    yield path
-    for word, command in program.commands.items():
-        yield from _paths(command, (*path, word))
-
-
-@cache
-def known_programs() -> dict[str, ProgramEntry]:
-    """Return the programs that are described, by name."""
-    text = resources.files("whisper_tui.present").joinpath("programs.toml").read_text(encoding="utf-8")
-    return read_programs(tomllib.loads(text))
 
 
 class _Reader:
@@ -165,7 +59,7 @@ class _Reader:
             elif word.startswith("-") and word != "-":
                 yield from self._option(word)
             elif (operand := self._option_of(word.partition("=")[0])) is not None and "=" in word:
-                yield Explanation(word, operand.meaning)
+                yield Explanation(word, operand.meaning or None)
             elif self._program.commands or self._program.options_first:
                 yield from self._first_operand(word)
 
@@ -210,7 +104,7 @@ class _Reader:
             if option.value != "none":
                 yield self._with_value(name, option, rest or None, between="")
                 return
-            yield Explanation(name, option.meaning)
+            yield Explanation(name, option.meaning or None)
 
     def _bundled(self, word: str) -> Iterator[Explanation]:
         """Explain the first word of `tar xzf` and `ps aux`, whose letters have no dash; values follow in order."""
@@ -234,7 +128,7 @@ class _Reader:
             shown = " ".join((name, *(_UNKNOWN if value is None else value for value in values)))
         if option.value == "rest":
             self._at = len(self._words)
-        return Explanation(shown, option.meaning)
+        return Explanation(shown, option.meaning or None)
 
     def _values(self, form: ValueForm) -> list[str | None]:
         """Return the words of the value that follows, and step over them."""
@@ -244,7 +138,7 @@ class _Reader:
             taken = list(takewhile(lambda word: word not in {";", "+"}, rest))
             self._at += min(len(rest), len(taken) + 1)
             return taken
-        if form in {"needed", "rest"} or (form == "number" and rest and (rest[0] or "").isdecimal()):
+        if form in {"needed", "rest", "last"} or (form == "number" and rest and (rest[0] or "").isdecimal()):
             taken = list(rest[:1])
         self._at += len(taken)
         return taken
@@ -269,7 +163,7 @@ def explain_words(words: tuple[str | None, ...]) -> tuple[Explanation, ...]:
     # A script beside the project may have any name: only what is named as an installed program is taken for it
     # (decision 30).
     name = first.rsplit("/", 1)[-1] if _INSTALLED.fullmatch(first) else first
-    program = known_programs().get(name)
+    program = entry_of(name)
     if program is None:
         return (Explanation(first, None, is_program=True),)
     return tuple(_Reader(first, program, words).explain())

@@ -353,7 +353,7 @@ FORMS_OF_AGENTS = (
     ),
     Mutation(
         "options behind operands",
-        "whisper_tui.policy.commands.text_tools.named_words",
+        "whisper_tui.policy.commands.named_words.named_words",
         "taken == 1 or not operands",
         "True",
         NEIGHBOURS,
@@ -410,7 +410,7 @@ EXPANDED = (
     Mutation(
         "expansions: code before names",
         "whisper_tui.policy.commands.read_only_list.harmless_with_any",
-        "name in _CODE_FIRST and not only_reads(argv[:first], git_is_neutral=False)",
+        "entry.code_first and not only_reads(argv[:first], git_is_neutral=False)",
         "False",
         ASKED_EXPANSIONS,
     ),
@@ -693,7 +693,7 @@ EXPANDED = (
     Mutation(
         "programs whose operand is code",
         "whisper_tui.policy.risks.dangerous_options.options_that_rules_must_name",
-        "name in _RUN_OPERANDS",
+        "entry and entry.runs_operand",
         "False",
         (BARE + "test_a_program_that_runs_another_by_its_words_is_not_allowed_by_its_name",),
     ),

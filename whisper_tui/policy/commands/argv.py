@@ -1,9 +1,11 @@
 """The words of a command: its program, its options (and git's own), what a wrapper leaves, and its harmless forms."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
+
+from whisper_tui.programs.entries import Option, ProgramEntry, ValueForm, entry_of
 
 
 class Danger(NamedTuple):
@@ -322,42 +324,38 @@ class GivenArguments(NamedTuple):
     options: tuple[tuple[str, str | None], ...]
 
 
-def allowed_options(short: str = "", long: str = "", notes: str = "") -> AllowedOptions:
-    """A form in short: letters, with `:` behind those that take a value; names, with `=` for a value; behind both, `?`
-    for a value that is attached or missing.
+def allowed_by(options: Mapping[str, Option], entry: ProgramEntry | None = None) -> AllowedOptions:
+    """Return the options of a table as a form; `entry` says what else it asks of the arguments."""
+    short = {name[1:]: option.value for name, option in options.items() if len(name) == 2}
+    long = {name: option.value for name, option in options.items() if len(name) > 2 and name != "-NUMBER"}
 
-    A name that begins with a dash is a whole word with one dash.
-    """
-    following = (short + " ")[1:]
-    pairs = [(letter, after) for letter, after in zip(short, following, strict=True) if letter not in ":?"]
-    names = [name if name.startswith("-") else "--" + name for name in long.split()]
-    settings = dict(note.split("=") for note in notes.split() if "=" in note)
+    def taking(forms: Mapping[str, ValueForm], *wanted: ValueForm) -> list[str]:
+        return [name for name, form in forms.items() if form in wanted]
+
+    may_take: tuple[ValueForm, ...] = ("attached", "number", "last")
     return AllowedOptions(
-        flags="".join(letter for letter, after in pairs if after not in {":", "?"}),
-        valued="".join(letter for letter, after in pairs if after == ":"),
-        optional="".join(letter for letter, after in pairs if after == "?"),
-        long=frozenset(name for name in names if name[-1] not in "=?"),
-        attached=frozenset(name[:-1] for name in names if name.endswith("?")),
-        long_valued=frozenset(name[:-1] for name in names if name.endswith("=")),
-        most=int(settings["most"]) if "most" in settings else None,
-        numbers="numbers" in notes,
-        needs=settings.get("needs", ""),
-        first="first" in notes.split(),
+        flags="".join(taking(short, "none")),
+        valued="".join(taking(short, "needed")),
+        optional="".join(taking(short, *may_take)),
+        long=frozenset(taking(long, "none")),
+        attached=frozenset(taking(long, *may_take)),
+        long_valued=frozenset(taking(long, "needed")),
+        most=entry.most_operands if entry else None,
+        numbers="-NUMBER" in options,
+        needs="".join(name[1:] for name in entry.needs) if entry else "",
+        first=entry.options_first if entry else False,
     )
 
 
-def read_table(table: str) -> Iterator[tuple[str, AllowedOptions]]:
-    """Read a table: `programs | letters | names | notes`, a line each; an indented line continues the one before."""
-    lines: list[str] = []
-    for line in table.strip("\n").splitlines():
-        if line.startswith(" "):
-            lines[-1] += " " + line.strip()
-        else:
-            lines.append(line)
-    for line in lines:
-        programs, *columns = (column.strip() for column in line.split("|"))
-        made = allowed_options(*columns)
-        yield from ((program, made) for program in programs.split(" "))
+@cache
+def reading_form(name: str, *subcommands: str) -> AllowedOptions | None:
+    """Return the options with which a program or a subcommand of it only reads. None: the table does not say so."""
+    entry = entry_of(name)
+    for each in subcommands:
+        entry = entry.commands.get(each) if entry else None
+    if entry is None or entry.reads is None:
+        return None
+    return allowed_by({option: entry.options[option] for option in entry.reads}, entry)
 
 
 def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArguments | None:

@@ -1,39 +1,42 @@
 """Read-only checks for programs whose arguments are a language of their own, such as find, awk, ps and git."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from whisper_tui.policy.commands.argv import (
     HARMLESS_SETTING,
     AllowedOptions,
-    allowed_options,
     following_value,
     parse_arguments,
+    reading_form,
 )
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
+from whisper_tui.programs.entries import entry_of
 
-FIND_TESTS = frozenset(
-    "-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename "
-    "-links -lname -mmin -mtime -name -newer -path -perm -regex -samefile -size -type -uid -used -user -wholename "
-    "-xtype -context -maxdepth -mindepth -regextype -printf".split()
-)
-"""The tests and actions of find that take a value, and only look at files or print."""
-_FIND_FLAGS = frozenset(
-    "-empty -executable -false -nogroup -nouser -readable -true -writable -daystart -depth -d -follow -ignore_readdir_race "
-    "-mount -noignore_readdir_race -noleaf -nowarn -warn -xdev -print -print0 -ls -prune -quit -a -and -o -or -not ! ( ) , "
-    "-H -L -P -E -x -X -s".split()
-)
+
+def _form(name: str) -> AllowedOptions:
+    """The options with which a program only reads, of one that has such options."""
+    return reading_form(name) or AllowedOptions()
+
+
+@cache
+def find_tests() -> frozenset[str]:
+    """The tests and actions of find that take a value, and only look at files or print."""
+    form = reading_form("find")
+    return form.long_valued if form else frozenset()
 
 
 def find(words: Sequence[str]) -> bool:
     """True if every word is a path, a harmless test with its value, or an operator."""
+    form = _form("find")
+    flags = form.long.union(f"-{letter}" for letter in form.flags)
     at = 0
     while at < len(words):
         word = words[at]
-        if word in FIND_TESTS or re.fullmatch(r"-newer[aBcmt][aBcmt]", word):
+        if word in find_tests() or re.fullmatch(r"-newer[aBcmt][aBcmt]", word):
             at += 2
-        elif word in _FIND_FLAGS or not word.startswith("-") or re.fullmatch(r"-O[0-3]", word):
+        elif word in flags or not word.startswith("-") or re.fullmatch(r"-O[0-3]", word):
             at += 1
         else:
             return False
@@ -42,25 +45,12 @@ def find(words: Sequence[str]) -> bool:
 
 def fd(words: Sequence[str]) -> bool:
     """True if no option runs a command; `--list-details` runs `ls`."""
-    allowed = allowed_options(
-        "HIuUsigFapL1q0d:e:E:S:c:j:t:",
-        "hidden no-ignore no-ignore-vcs no-ignore-parent unrestricted case-sensitive ignore-case glob regex "
-        "fixed-strings absolute-path follow full-path max-depth= min-depth= exact-depth= type= extension= "
-        "exclude= size= color= threads= max-results= quiet print0 changed-within= changed-before= owner= prune "
-        "strip-cwd-prefix and= path-separator= search-path= base-directory= one-file-system show-errors hyperlink?",
-    )
-    return parse_arguments(words, allowed) is not None
-
-
-SED = allowed_options(
-    "nErszul:e:", "quiet silent regexp-extended separate null-data unbuffered debug sandbox expression="
-)
-"""The options of sed that only change how its script is read or its output, or that hold a part of it."""
+    return parse_arguments(words, _form("fd")) is not None
 
 
 def sed(words: Sequence[str]) -> bool:
     """True if every command of the script only changes the printed text."""
-    given = parse_arguments(words, SED)
+    given = parse_arguments(words, _form("sed"))
     if given is None:
         return False
     parts = [value for name, value in given.options if name in {"-e", "--expression"}] or list(given.operands[:1])
@@ -68,30 +58,17 @@ def sed(words: Sequence[str]) -> bool:
     return bool(parts) and None not in parts and not sed_has_effects("\n".join(part or "" for part in parts))
 
 
-# no long options: one awk takes such a word for an option and its value, another takes it for the program
-AWK = allowed_options("F:v:", "", "first")
-"""The options of awk that run nothing."""
-
-
 def awk(words: Sequence[str]) -> bool:
     """True if the program on the command line neither writes, runs nor loads anything."""
-    given = parse_arguments(words, AWK)
+    given = parse_arguments(words, _form("awk"))
     if given is None or not given.operands or any(value is None for _, value in given.options):
         return False
     return not awk_has_effects(given.operands[0]) and not any("/inet" in word for word in words)
 
 
-JQ = allowed_options(
-    "acCejMnrRsS",
-    "compact-output color-output exit-status join-output monochrome-output null-input raw-input raw-output slurp "
-    "sort-keys tab ascii-output",
-)
-"""The options of jq that change its output."""
-
-
 def jq(words: Sequence[str]) -> bool:
     """True if the filter reads nothing but its input."""
-    given = parse_arguments(words, JQ)
+    given = parse_arguments(words, _form("jq"))
     return given is not None and bool(given.operands) and not jq_reaches_further(given.operands[0])
 
 
@@ -130,11 +107,6 @@ def test(words: Sequence[str]) -> bool:
     ) and not any("[" in word and re.search(r"[$`]", word) for word in words)
 
 
-_PS = allowed_options(
-    "aAdNfFjlLHTwMZcp:q:s:t:u:U:g:G:C:o:O:k:",
-    "deselect pid= ppid= sid= tty= user= User= group= Group= forest headers no-headers sort= width= cols= columns= rows= "
-    "lines= cumulative info context format= quick-pid=",
-)
 # ps parses arguments that it does not understand once more as if they had no dash, where e means the environment; so
 # -e is only accepted in these words, and beside options that ps certainly understands
 _PS_EVERYTHING = re.compile(r"-(?:e|ef|eF|el|elf|efl|eLf|ejH|efH|eH|eo)w*")
@@ -145,7 +117,7 @@ def ps(words: Sequence[str]) -> bool:
     """True if ps does not show the environment of processes, as `e` without a dash does."""
     everything = [word for word in words if _PS_EVERYTHING.fullmatch(word)]
     rest = ["-o" if word == "-eo" else word for word in words if word not in everything or word == "-eo"]
-    given = parse_arguments(rest, _PS)
+    given = parse_arguments(rest, _form("ps"))
     if given is None or any("env" in (value or "").lower() for _, value in given.options):
         return False
     if not everything:
@@ -156,7 +128,7 @@ def ps(words: Sequence[str]) -> bool:
 
 def pager(words: Sequence[str]) -> bool:
     """True if a pager prints: without a terminal it does what cat does. `+COMMAND` would be run where there is one."""
-    given = parse_arguments(words, allowed_options("eEfFgiIJKmMnNqQrRsSuUwWX", "", ""))
+    given = parse_arguments(words, _form("less"))
     return given is not None and bool(given.operands) and not any(word.startswith("+") for word in given.operands)
 
 
@@ -168,43 +140,24 @@ def tput(words: Sequence[str]) -> bool:
 
 def diff(words: Sequence[str]) -> bool:
     """True for options that only change the comparison; the sandbox holds links in directory trees."""
-    return parse_arguments(words, _DIFF) is not None
-
-
-_DIFF = allowed_options(
-    "abBcdeEiHnNpqrstTuwyC:U:F:I:L:W:x:X:S:",
-    "normal brief report-identical-files context? unified? ed rcs side-by-side width= left-column "
-    "suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab tabsize= recursive "
-    "no-dereference new-file unidirectional-new-file ignore-file-name-case exclude= exclude-from= starting-file= "
-    "ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space ignore-blank-lines "
-    "ignore-matching-lines= text strip-trailing-cr minimal speed-large-files color? palette=",
-    "numbers",
-)
+    return parse_arguments(words, _form("diff")) is not None
 
 
 def date(words: Sequence[str]) -> bool:
     """True if date prints: any operand that is not a format would set the clock."""
-    given = parse_arguments(
-        words, allowed_options("Rud:r:I", "utc universal date= reference= iso-8601? rfc-3339= rfc-email")
-    )
+    given = parse_arguments(words, _form("date"))
     return given is not None and all(operand.startswith("+") for operand in given.operands)
 
 
 def sysctl(words: Sequence[str]) -> bool:
     """True if no operand sets a value."""
-    given = parse_arguments(words, allowed_options("anNe", "all names values ignore"))
+    given = parse_arguments(words, _form("sysctl"))
     return given is not None and not any("=" in operand for operand in given.operands)
-
-
-_COMPRESSORS = allowed_options(
-    "cdfklnNqrtv123456789T:",
-    "stdout to-stdout decompress uncompress force keep list no-name name quiet test verbose threads= robot",
-)
 
 
 def compressor(words: Sequence[str]) -> bool:
     """True if a program that packs or unpacks files prints or tests instead."""
-    given = parse_arguments(words, _COMPRESSORS)
+    given = parse_arguments(words, _form("gzip"))
     names = {name for name, _ in given.options} if given is not None else set[str]()
     # xz, zstd and bzip2 do the last of the things that they are told to do
     unpacks = bool(names & {"-d", "--decompress", "--uncompress"})
@@ -219,12 +172,7 @@ def tar(words: Sequence[str]) -> bool:
         if "f" in words[0][:-1]:
             return False  # in a first word without a dash, what follows the `f` is no value of it
         words = ["-" + words[0], *words[1:]]
-    given = parse_arguments(
-        words,
-        allowed_options(
-            "tvzjJaf:C:", "list verbose gzip bzip2 xz zstd auto-compress file= directory= exclude= wildcards"
-        ),
-    )
+    given = parse_arguments(words, _form("tar"))
     # tar fetches an archive with a colon in its name from another machine, by rsh
     if given is None or any(":" in (value or "").partition("/")[0] for _, value in given.options):
         return False
@@ -253,21 +201,13 @@ def ip(words: Sequence[str]) -> bool:
     return len(rest) == 1 or rest[1] in {"show", "list", "lst", "ls", "get"}
 
 
-_OPENSSL = allowed_options(
-    "",
-    "-noout -text -subject -issuer -dates -startdate -enddate -fingerprint -serial -modulus -pubkey -purpose -hash "
-    "-subject_hash -issuer_hash -email -ocsp_uri -alias -sha1 -sha256 -sha512 -in= -inform= -checkend= -nameopt= -ext= "
-    "-certopt= -checkhost= -checkip= -checkemail= -verify",
-)
-
-
 def openssl(words: Sequence[str]) -> bool:
     """True if openssl shows a version, a certificate or a request."""
     if words[:1] in (["version"], ["ciphers"]):
         return all(re.fullmatch(r"-[avVsoptdm]|[A-Za-z0-9:!+@=-]+", word) for word in words[1:])
     if words[:1] not in (["x509"], ["req"], ["crl"]):
         return False
-    given = parse_arguments(words[1:], _OPENSSL)
+    given = parse_arguments(words[1:], _form("openssl"))
     if given is None or given.operands:
         return False
     # A name with a colon in it is an address, which can name a library to load.
@@ -317,17 +257,11 @@ def _aws_options(words: Sequence[str]) -> bool:
     return True
 
 
-SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
+_CHECKS: dict[str, Callable[[Sequence[str]], bool]] = {
     "find": find,
-    "gfind": find,
     "fd": fd,
-    "fdfind": fd,
     "sed": sed,
-    "gsed": sed,
     "awk": awk,
-    "gawk": awk,
-    "mawk": awk,
-    "nawk": awk,
     "jq": jq,
     "echo": echo,
     "date": date,
@@ -335,115 +269,23 @@ SPECIAL: dict[str, Callable[[Sequence[str]], bool]] = {
     "[": bracket,
     "command": command,
     "set": options_of_shell,
-    **dict.fromkeys(("less", "more"), pager),
+    "less": pager,
     "ps": ps,
     "tput": tput,
     "diff": diff,
     "sysctl": sysctl,
     "tar": tar,
-    **dict.fromkeys("gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd".split(), compressor),
+    **dict.fromkeys(("gzip", "gunzip", "bzip2", "xz", "zstd"), compressor),
     "ip": ip,
     "openssl": openssl,
     "aws": aws,
 }
-"""By program: the check whether its arguments are harmless."""
-
-VERSIONS = frozenset(
-    "bash sh dash npm 7z 7za 7zr 7zz python python2 python3 node ruby perl lua gcc g++ clang clang++ cc make cmake ninja docker podman "
-    "kubectl helm pip pip3 uv gh aws psql mysql sqlite3 redis-cli nginx curl wget ssh openssl tar gzip env printenv jq "
-    "rm cp mv mkdir touch chmod ln dd sed awk find xargs vim nvim emacs nano tmux screen systemctl apt apt-get dpkg rpm "
-    "R Rscript julia zig nim deno bun ffmpeg convert magick pandoc latex xelatex shellcheck shfmt ruff mypy rsync git "
-    "svn yq fzf bat fd rg ag tree htop uname".split()
-)
-"""Programs that answer `--version` and `--help` before they read anything of the project."""
 
 
-_GIT_FORMAT = (
-    "oneline pretty? format? abbrev-commit no-abbrev-commit abbrev? decorate? no-decorate graph no-color color? date= "
-    "relative-date stat? numstat shortstat summary dirstat? name-only name-status compact-summary raw patch-with-stat "
-    "unified? minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color-words? no-prefix "
-    "ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol ignore-cr-at-eol inter-hunk-context= "
-    "function-context exit-code quiet no-ext-diff no-textconv patch no-patch full-index find-renames? find-copies? "
-    "diff-filter= pickaxe-all pickaxe-regex relative? no-relative text src-prefix= dst-prefix= "
-    "color-moved? no-renames check cc no-notes notes? encoding= line-prefix= ita-invisible-in-index"
-)
-_GIT_COMMITS = (
-    "max-count= skip= since= after= until= before= author= committer= grep= all-match invert-grep regexp-ignore-case "
-    "extended-regexp fixed-strings perl-regexp merges no-merges first-parent all branches? tags? remotes? glob= "
-    "exclude= reflog walk-reflogs cherry cherry-pick cherry-mark left-right left-only right-only ancestry-path? "
-    "full-history simplify-merges simplify-by-decoration topo-order date-order author-date-order reverse follow "
-    "boundary count children parents source min-parents? max-parents? not stdin no-walk? follow log-size "
-    "full-diff remove-empty sparse dense show-pulls"
-)
-
-_GIT: dict[str, AllowedOptions] = {
-    "status": allowed_options("sbvz", "short branch porcelain? long verbose untracked-files? ignored? ignore-submodules null column? "
-                   "no-column ahead-behind no-ahead-behind renames no-renames find-renames? show-stash -uno -uall -unormal"),
-    "log": allowed_options("n:pusizgcmwbWS:G:L:O:U?M?C?B?EFPi", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
-    "show": allowed_options("szwbWS:G:O:U?M?C?B?m", f"{_GIT_FORMAT} {_GIT_COMMITS}"),
-    "diff": allowed_options("szwbWRaS:G:O:U?M?C?B?pu", f"{_GIT_FORMAT} cached staged merge-base no-index base ours theirs patch diff-merges="),
-    "shortlog": allowed_options("nsecw", f"numbered summary email group= {_GIT_COMMITS}".replace(" committer=", " committer?")),
-    "rev-list": allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS} objects no-object-names disk-usage?", "numbers"),
-    "rev-parse": allowed_options("q", "abbrev-ref? abbrev? short? verify quiet show-toplevel show-prefix show-cdup git-dir git-common-dir "
-                      "is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository absolute-git-dir all "
-                      "branches? tags? remotes? symbolic symbolic-full-name show-object-format? show-superproject-working-tree"),
-    "ls-files": allowed_options("cdmosiukvztfx:", "cached deleted modified others stage ignored unmerged killed exclude= "
-                     "exclude-standard error-unmatch full-name abbrev? eol deduplicate directory "
-                     "no-empty-directory format="),
-    "ls-tree": allowed_options("drtlz", "long name-only name-status full-name full-tree abbrev? object-only format="),
-    "describe": allowed_options("", "all tags contains abbrev? candidates= exact-match debug long match= exclude= always first-parent"),
-    "blame": allowed_options("bcefglnpstwCML:", "root show-stats porcelain line-porcelain incremental date= score-debug show-name show-number "
-                  "show-email abbrev? since= ignore-rev= color-lines color-by-age"),
-    "annotate": allowed_options("lL:"),
-    "grep": allowed_options("aiIwvhHEGPFnlLczpqrWoe:m:A:B:C:", "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp "
-                 "perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match count color? "
-                 "no-color break heading show-function context= after-context= before-context= function-context and or not "
-                 "all-match quiet cached untracked no-index no-exclude-standard exclude-standard max-depth= "
-                 "only-matching max-count= threads= null no-recursive recursive", "numbers"),
-    "branch": allowed_options("alrvqi", "list all remotes remote verbose show-current contains? no-contains? merged? no-merged? sort= points-at= format= "
-                   "column? no-column color? no-color abbrev? no-abbrev ignore-case", "most=0"),
-    "tag": allowed_options("ln?i", "list contains? no-contains? merged? no-merged? sort= points-at= format= column? color? ignore-case", "most=0"),
-    "remote": allowed_options("v", "verbose", "most=0"),
-    "count-objects": allowed_options("vH", "verbose human-readable"),
-    "cat-file": allowed_options("tpse", "batch-check? follow-symlinks"),
-    "merge-base": allowed_options("a", "all octopus independent is-ancestor fork-point"),
-    "name-rev": allowed_options("", "tags refs= exclude= all name-only no-undefined always"),
-    "for-each-ref": allowed_options("", "count= sort= format= points-at= merged? no-merged? contains? no-contains? ignore-case color? exclude="),
-    "show-ref": allowed_options("hdqs", "head heads tags branches dereference hash? verify abbrev? quiet exists"),
-    "show-branch": allowed_options("ar", "all remotes current topo-order date-order list no-name sha1-name color? no-color sparse topics more="),
-    "check-ignore": allowed_options("qvzn", "quiet verbose stdin non-matching no-index"),
-    "check-attr": allowed_options("az", "all stdin cached source="),
-    "diff-tree": allowed_options("rtpsczmu", _GIT_FORMAT + " root no-commit-id merge-base stdin pretty?"),
-    "diff-index": allowed_options("pszmu", _GIT_FORMAT + " cached merge-base"),
-    "diff-files": allowed_options("pszu0123", _GIT_FORMAT),
-    "whatchanged": allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
-    "cherry": allowed_options("v", "abbrev?"),
-    "version": allowed_options("", "build-options"),
-    "fsck": allowed_options("v", "no-dangling dangling connectivity-only no-progress progress full no-full strict unreachable "
-                 "no-reflogs root tags cache verbose name-objects"),
-    "format-patch": allowed_options("pknNsv:", "stdout root no-signature subject-prefix= no-numbered numbered stat? no-stat", "numbers"),
-    "check-mailmap": allowed_options("", "stdin"),
-    "check-ref-format": allowed_options("", "branch normalize allow-onelevel no-allow-onelevel refspec-pattern"),
-    "verify-pack": allowed_options("vs", "verbose stat-only"),
-    "symbolic-ref": allowed_options("q", "short quiet", "most=1"),
-    "range-diff": allowed_options("s", "no-color color? creation-factor= no-dual-color"),
-}  # fmt: skip
-
-
-@cache
-def _two_words() -> dict[tuple[str, str], AllowedOptions]:
-    return {
-        ("stash", "list"): allowed_options("p:n:", f"{_GIT_COMMITS} stat? name-only oneline"),
-        ("stash", "show"): allowed_options("up", "stat? name-only name-status include-untracked only-untracked patch"),
-        ("worktree", "list"): allowed_options("vz", "verbose porcelain"),
-        ("remote", "get-url"): allowed_options("", "push all"),
-        ("remote", "show"): allowed_options("n", "", "needs=n"),
-        ("reflog", "show"): allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers"),
-        ("notes", "list"): allowed_options(),
-        ("notes", "show"): allowed_options(),
-        ("sparse-checkout", "list"): allowed_options(),
-        ("bundle", "verify"): allowed_options("q", "quiet"),
-    }
+def check_of(name: str) -> Callable[[Sequence[str]], bool] | None:
+    """Return the check whether the arguments of a program are harmless, of one whose arguments are a language."""
+    entry = entry_of(name)
+    return _CHECKS.get(name) or (_CHECKS.get(entry.name) if entry else None)
 
 
 _LOCAL_SETTING = re.compile(r"(?:remote|branch)\.[^\n]+\.[A-Za-z]+|core\.bare|core\.ignorecase|core\.filemode")
@@ -460,14 +302,16 @@ _ASKS_GPG = re.compile(r"%[-+ ]?G")
 _SHOWS_REFS = frozenset({"branch", "tag", "for-each-ref"})
 """Subcommands whose formats and sort keys can name the field signature."""
 
-_GIT_REFLOG = allowed_options("n:", f"{_GIT_FORMAT} {_GIT_COMMITS}", "numbers")
 
-
-def git_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
-    """Yield the subcommands of git that only show something, with their options."""
-    yield from (((name,), form) for name, form in _GIT.items())
-    yield from _two_words().items()
-    yield ("reflog",), _GIT_REFLOG
+@cache
+def git_forms() -> dict[tuple[str, ...], AllowedOptions]:
+    """Return the subcommands of git that only show something, with their options."""
+    git = entry_of("git")
+    subcommands = git.commands if git else {}
+    words: list[tuple[str, ...]] = [(name,) for name in subcommands]
+    words += [(name, below) for name, entry in subcommands.items() for below in entry.commands]
+    forms = ((each, reading_form("git", *each)) for each in words)
+    return {each: form for each, form in forms if form is not None}
 
 
 def reads_submodules(argv: Sequence[str]) -> bool:
@@ -495,23 +339,20 @@ def git_only_reads(words: Sequence[str]) -> bool:
     if rest[0] in {"--version", "--help", "help"}:
         return len(rest) == 1
     subcommand, behind = rest[0], rest[1:]
-    if behind == ["-h"] and subcommand in _GIT.keys() | {"worktree", "stash", "config", "commit", "rebase", "remote"}:
+    allowed = git_forms().get((subcommand,))
+    if behind == ["-h"] and (allowed or subcommand in {"worktree", "stash", "config", "commit", "rebase", "remote"}):
         return True
     # `gpg.program` of the repository would run
     if any(_ASKS_GPG.search(word) or (subcommand in _SHOWS_REFS and "signature" in word) for word in behind):
         return False  # it checks signatures, by running gpg
-    if behind and (pair := _two_words().get((subcommand, behind[0]))) is not None:
+    if behind and (pair := git_forms().get((subcommand, behind[0]))) is not None:
         return parse_arguments(behind[1:], pair) is not None
     if subcommand == "config":
         return _git_shows_setting(behind)
     if subcommand == "format-patch" and "--stdout" not in behind:
         return False
-    if subcommand == "reflog":
-        return (
-            not (behind and behind[0] in {"expire", "delete", "exists", "drop", "write"})
-            and parse_arguments(behind, _GIT_REFLOG) is not None
-        )
-    allowed = _GIT.get(subcommand)
+    if subcommand == "reflog" and behind and behind[0] in {"expire", "delete", "exists", "drop", "write"}:
+        return False
     if allowed is None:
         return False
     if subcommand in {"branch", "tag"}:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import known_options, parse_options, program_name
-from whisper_tui.policy.commands.read_only_programs import FIND_TESTS
+from whisper_tui.policy.commands.read_only_programs import find_tests
 
 
 class GivenWords(NamedTuple):
@@ -89,7 +89,7 @@ def _find(argv: tuple[str, ...]) -> Starter | None:
         while end < len(argv) and argv[end] != ";" and not (argv[end] == "+" and argv[end - 1] == "{}"):
             end += 1
         words = argv[at + 1 : end]
-        if end == len(argv) or not words or "{}" in words[0] or argv[at - 1] in FIND_TESTS:
+        if end == len(argv) or not words or "{}" in words[0] or argv[at - 1] in find_tests():
             return None
         # the names that `-execdir` hands on begin with `./` in one find, and with anything in another
         start = starts if argv[at] == "-exec" else ""

@@ -11,7 +11,7 @@ from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.commands.argv import Words, parse_git, program_name
-from whisper_tui.policy.commands.text_tools import named_words
+from whisper_tui.policy.commands.named_words import named_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import changes_what_runs
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code

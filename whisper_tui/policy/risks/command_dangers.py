@@ -19,6 +19,7 @@ from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.risks.secret_commands import prints_secrets
 from whisper_tui.policy.risks.telling_verbs import telling_verbs
 from whisper_tui.policy.shell.syntax import Script
+from whisper_tui.programs.entries import entry_of, program_names
 
 _CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
     "rm": destructive.remove,
@@ -103,7 +104,8 @@ _BUILTINS = frozenset(
 
 def checked_programs() -> frozenset[str]:
     """Return the programs of whose words or options something is known."""
-    return WORDS_ARE_DATA.union(_CHECKS, _HOST_CHECKS, _ALWAYS, _OPENS, _BUILTINS, examined_programs())
+    data = frozenset(name for name in program_names() if words_are_data(name))
+    return data.union(_CHECKS, _HOST_CHECKS, _ALWAYS, _OPENS, _BUILTINS, examined_programs())
 
 
 def dangers_of_program(argv: Words, name: str) -> list[Danger]:
@@ -138,37 +140,24 @@ def _host_dangers(argv: Words, name: str) -> list[Danger]:
     return check(argv)
 
 
-WORDS_ARE_DATA = frozenset(
-    ": [ alias base32 base64 basename bat bg break brew bunzip2 bzcat bzip2 cargo cat cd chgrp chmod chown cksum "
-    "clear cmp column comm continue cp csplit curl cut date dd declare df diff dig dir dircolors dirname dnf docker "
-    "du echo egrep exa expand export expr eza factor false fg fgrep file find fmt fold free gh git glab glow go "
-    "grep groups gzip gunzip head helm hexdump hostid hostname iconv id install ip jobs join jq kill killall "
-    "kubectl less ln local locate logger logname ls lsof md5sum mkdir mkfifo mktemp more mv netstat nl npm "
-    "nproc numfmt od oc paste pathchk pgrep ping pip pip3 pkill podman popd pr printenv printf ps pushd pwd read "
-    "readarray readlink readonly realpath rg rm rmdir rsync scp sed seq sha1sum sha256sum sha512sum shift shuf "
-    "sleep sort split ss stat strings stty sum svn sync systemctl tac tail tar tee terraform test touch tr tree "
-    "true truncate tsc tsort tty type typeset umask unalias uname unexpand uniq unlink unset unxz unzip uptime "
-    "users vdir wait wc wget whatis whereis which who whoami xxd xz yes yq zcat zgrep zip zstd apt apt-get yum "
-    "pacman snap journalctl launchctl pytest eslint ruff mypy black prettier".split()
-)
-"""Programs whose operands are names, texts or subcommands, and never commands that they run.
+def words_are_data(name: str | None) -> bool:
+    """True if a program never runs its operands. Its options that do run something are dangers of their own."""
+    entry = entry_of(name or "")
+    return entry is not None and entry.words_are_data
 
-Their options that do run something are dangers of their own.
-"""
 
-_HAVE_SUBCOMMANDS = frozenset(
-    "docker podman kubectl oc helm gh glab npm cargo go terraform systemctl apt apt-get dnf yum snap pip pip3 svn ip "
-    "journalctl launchctl".split()
-)
-_OPERANDS_ARE_DATA = (WORDS_ARE_DATA - _HAVE_SUBCOMMANDS) | SHELLS
-"""Programs whose first words are never subcommands."""
+def _operands_are_data(name: str) -> bool:
+    """True if the first words of a program are never subcommands."""
+    entry = entry_of(name)
+    return name in SHELLS or (entry is not None and entry.words_are_data and not entry.has_subcommands)
+
 
 _STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}
 
 
 def may_run_words(argv: Words, name: str) -> list[Danger]:
     """Return the danger of an unknown program with words that would be a dangerous command (decision 9)."""
-    if name in WORDS_ARE_DATA:
+    if words_are_data(name):
         return []
     for at in range(1, len(argv)):
         word = argv[at]
@@ -282,7 +271,7 @@ def _of_words(command: InnerCommand, name: str, found: Iterable[Danger]) -> list
     if command.opaque is not None or any(danger.id in known for danger in found) or destructive.only_help(command.argv):
         return []
     for offset, program in code_execution.programs_of(command.argv, name):
-        if program in _OPERANDS_ARE_DATA or (not offset and code_execution.is_interpreter(name)):
+        if _operands_are_data(program) or (not offset and code_execution.is_interpreter(name)):
             continue
         if verbs := telling_verbs(command.argv[offset:], program):
             return [danger._replace(word=danger.word + offset) for danger in verbs]

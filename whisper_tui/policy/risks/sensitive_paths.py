@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from whisper_tui.model.verdict import Place
 from whisper_tui.policy.commands.argv import Argv, program_name
+from whisper_tui.policy.commands.named_words import named_words
 from whisper_tui.policy.commands.read_only_programs import awk
-from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.words_of_input import looks_into_files
 from whisper_tui.policy.commands.wrapper_files import own_files

@@ -5,7 +5,7 @@ from functools import cache
 
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.read_only_list import listed_forms
-from whisper_tui.policy.commands.read_only_programs import SPECIAL as READ_ONLY
+from whisper_tui.policy.commands.read_only_programs import check_of
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.spellings import usual_name
 from whisper_tui.policy.commands.wrappers import BUILTINS, FOREIGN_SHELLS, SHELLS, WRAPPERS
@@ -15,6 +15,7 @@ from whisper_tui.policy.risks.command_dangers import checked_programs
 from whisper_tui.policy.risks.command_table import read_entries
 from whisper_tui.policy.risks.destructive import DELETES
 from whisper_tui.policy.risks.host_access import NETWORK
+from whisper_tui.programs.entries import program_names
 
 RUNNERS = frozenset(
     "npx bunx uvx pipx pnpx dlx make gmake ninja just task rake gradle gradlew mvn ant bazel tox nox invoke "
@@ -32,11 +33,9 @@ RUNNERS = frozenset(
 
 @cache
 def _known() -> frozenset[str]:
-    listed = {words[0] for words, _ in listed_forms()}
+    listed = {words[0] for words, _ in listed_forms()} | {name for name in program_names() if check_of(name)}
     wraps = (WRAPPERS, SPECIAL, RUNS_COMMANDS, SHELLS, FOREIGN_SHELLS)
-    return RUNNERS.union(
-        checked_programs(), listed, READ_ONLY, *wraps, BUILTINS, NETWORK, read_entries(DELETES), _EXAMINED
-    )
+    return RUNNERS.union(checked_programs(), listed, *wraps, BUILTINS, NETWORK, read_entries(DELETES), _EXAMINED)
 
 
 _EXAMINED = frozenset(

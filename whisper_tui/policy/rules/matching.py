@@ -30,10 +30,10 @@ from whisper_tui.policy.commands.words_of_input import starter
 from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import (
     EVALUATING,
-    WORDS_ARE_DATA,
     dangers_of_argv,
     dangers_of_command,
     gives_words_to_readers,
+    words_are_data,
 )
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.policy.rules.known_programs import says_too_little
@@ -365,7 +365,7 @@ def _stands(wanted: Sequence[str], command: InnerCommand) -> bool:
         if changes_what_runs(name.rstrip("+")) and _in_text(wanted, value):
             return True
     # the words of a wrapper are commands of their own; those of `echo rm` are data
-    if command.runs_others or (command.name in WORDS_ARE_DATA and not _runs_code(command)):
+    if command.runs_others or (words_are_data(command.name) and not _runs_code(command)):
         return False
     return _in_text(wanted, "\n".join(word for word in command.argv[1:] if word is not None))
 

@@ -25,8 +25,8 @@ from whisper_tui.model.verdict import (
     Verdict,
 )
 from whisper_tui.policy.commands.argv import parse_git
+from whisper_tui.policy.commands.named_words import named_words
 from whisper_tui.policy.commands.read_only_list import helpers_of
-from whisper_tui.policy.commands.text_tools import named_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
 from whisper_tui.policy.rules.rule import is_below
