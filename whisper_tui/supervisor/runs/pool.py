@@ -166,7 +166,7 @@ class _Run:
     starting: asyncio.Task[None] | None = None
     """Keeps files before the command starts."""
     settled: list[HasSettled] | None = None
-    """What follows its end, while its changes become real. None: it has not ended."""
+    """The facts that follow its end, while its changes become real. None: it has not ended."""
 
 
 def _has_gone_on(board: Board, record: CallRecord) -> bool:
