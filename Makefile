@@ -14,13 +14,16 @@ DEVELOPS := $(VENV)/.develops
 DOCUMENTS := $(VENV)/.documents
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive nightly
+.PHONY: run test quick test-clients test-engines check screenshots bench bench-peers clean help crashtest mutations fuzz docs exhaustive nightly
 
 run: $(RUNS) ## run the demo: in a terminal the cockpit, otherwise a printed session
 	@$(BIN)/whisper-tui demo
 
 test: $(DEVELOPS) ## all tests except the slow ones, with two workers for each processor, eight at most
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+quick: $(DEVELOPS) ## the tests of what differs from the main branch, for a minute: the table is in CONTRIBUTING.md
+	@$(BIN)/python -m tests.quick -n $(WORKERS)
 
 test-clients: $(DEVELOPS) ## the tests with the real agent clients, which npm installs once, into .clients
 	@$(BIN)/python tests/clients/install.py || true # without a client, its tests fail and name it
@@ -46,7 +49,7 @@ MANY_CASES := tests/changes tests/supervisor/preview tests/supervisor/places tes
 
 exhaustive: $(DEVELOPS) ## all cases of the tests that `make check` leaves out or tries a part of
 	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal $(MANY_CASES)
-	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -m one_in
+	@EXHAUSTIVE=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "few or one_in or exhaustive"
 	@$(BIN)/python -m tests.supervisor.places.faults
 
 nightly: exhaustive ## the same, and tests against data that is not ours: GTFOBINS names a checkout of GTFOBins

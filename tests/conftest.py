@@ -7,7 +7,6 @@ import resource
 import signal
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -37,44 +36,61 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.pop("CLAUDE_PID", None)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark all but n cases of each test marked `few(n)` slow, and keep one of n of those marked `one_in(n)`.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Leave out most cases of tests with many: see the marks `few`, `one_in` and `exhaustive` in pyproject.toml.
 
-    Where all cases of the latter, or single ones, are asked for, they are all kept.
+    Where all cases, or single ones, are asked for, they are all kept.
     """
-    _mark_slow_cases(items)
+    _mark_few(items)
+    _mark_one_in(items)
+    result = yield
     if EXHAUSTIVE or any("::" in argument for argument in config.args):
-        return
-    seen: Counter[str] = Counter()
-    left_out = []
-    for item in items:
-        mark = item.get_closest_marker("one_in")
-        if mark is not None:
-            function = item.nodeid.partition("[")[0]
-            seen[function] += 1
-            # Tests begin at different cases, so that a parameter of several tests is not always left out.
-            if (seen[function] + crc32(function.encode())) % mark.args[0]:
-                left_out.append(item)
+        return result
+    left_out = [item for item in items if item.get_closest_marker("exhaustive") is not None]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+    return result
 
 
-def _mark_slow_cases(items: list[pytest.Item]) -> None:
-    """Mark the cases of tests marked `few(n)` slow, but for n of them from all over the list."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("few") is not None:
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for each in cases.values():
-        mark = each[0].get_closest_marker("few")
-        assert mark is not None
-        kept = {number * len(each) // mark.args[0] for number in range(mark.args[0])}
+def _mark_few(items: list[pytest.Item]) -> None:
+    """Mark n cases of tests marked `few(n)`, from all over the list, for each run; as many others slow."""
+    for each, count in _cases(items, "few"):
+        kept, more = spread(len(each), count)
         for number, item in enumerate(each):
             if number not in kept:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.slow if number in more else pytest.mark.exhaustive)
+
+
+def spread(cases: int, count: int) -> tuple[set[int], set[int]]:
+    """Return which cases every run tries, `count` from all over the list, and which `make check` tries beside them."""
+    kept = {number * cases // count for number in range(count)}
+    others = [number for number in range(cases) if number not in kept]
+    return kept, {others[number * len(others) // count] for number in range(count)} if others else set()
+
+
+def _mark_one_in(items: list[pytest.Item]) -> None:
+    """Mark all cases of tests marked `one_in(n)` exhaustive, but for one of n."""
+    for each, count in _cases(items, "one_in"):
+        # Tests begin at different cases, so that a parameter of several tests is not always left out.
+        first = crc32(each[0].nodeid.partition("[")[0].encode())
+        for number, item in enumerate(each, start=1):
+            if (number + first) % count:
+                item.add_marker(pytest.mark.exhaustive)
+
+
+def _cases(items: list[pytest.Item], mark: str) -> Iterator[tuple[list[pytest.Item], int]]:
+    """Yield the cases of each test with a mark, and the number in it."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker(mark) is not None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in cases.values():
+        found = each[0].get_closest_marker(mark)
+        assert found is not None
+        yield each, found.args[0]
 
 
 def pytest_collection_finish() -> None:

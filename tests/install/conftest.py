@@ -10,6 +10,7 @@ import pytest
 
 from tests.agent_process import AgentProcess
 from tests.clients.install import versions
+from tests.conftest import spread
 from tests.install.realistic import REALISTIC
 from tests.interpreter import PYTHON
 from whisper_tui.agents.client_files import Change, InstallPlan, InstallRequest, Launch, apply_changes, changes
@@ -31,7 +32,7 @@ OF_EACH_CLIENT = {"test_doctor.py", "test_install_gateway.py"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark these tests slow for all clients but two, which are others for each test."""
+    """Mark these tests slow for two clients, which are others for each test, and exhaustive for all but four."""
     cases: dict[str, list[tuple[str, pytest.Item]]] = {}
     for item in items:
         if item.path.parent == HERE and item.path.name in OF_EACH_CLIENT and isinstance(item, pytest.Function):
@@ -42,10 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         clients = list(dict.fromkeys(client for client, _ in each))
         # By its name and not by its position, so that it is the same whatever else is collected.
         first = zlib.crc32(name.encode()) % len(clients)
-        kept = {clients[first], clients[(first + len(clients) // 2) % len(clients)]}
+        kept, more = spread(len(clients), min(2, len(clients)))
+        turned = {client: (number + first) % len(clients) for number, client in enumerate(clients)}
         for client, item in each:
-            if client not in kept:
-                item.add_marker(pytest.mark.slow)
+            if turned[client] not in kept:
+                item.add_marker(pytest.mark.slow if turned[client] in more else pytest.mark.exhaustive)
 
 
 class Machine:
