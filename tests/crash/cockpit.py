@@ -23,6 +23,8 @@ COLUMNS, ROWS = 120, 40
 LOOKS_EVERY_S = 0.05
 SEES_S = 10.0
 """Seconds for which the human waits for what a key should show."""
+OPENS_S = 60.0
+"""Seconds for which the human waits for a dialog: keys for the list would be text in one that opens late."""
 FILTER = "k=keyed"
 HELP = re.compile("Keys and signs")
 WAITING = re.compile(r"Call (\d+)  ◆ waiting for you")
@@ -72,7 +74,7 @@ class _Seat:
         await self._sees(re.compile("● connected"), seconds=60.0)
         while True:
             self._press("/")
-            if await self._sees(re.compile("command, words, session, number")):
+            if await self._sees(re.compile("command, words, session, number"), seconds=OPENS_S):
                 self._press(FILTER)
                 await self._sees(re.compile(FILTER))
                 self._press("\r")
@@ -111,7 +113,7 @@ class _Seat:
                 self._confirmed(call_id, "approve")
             return
         self._press("d")
-        if await self._sees(re.compile(f"Deny call {call_id}")):
+        if await self._sees(re.compile(f"Deny call {call_id}"), seconds=OPENS_S):
             self._press(f"no {work.number}")
             await self._sees(re.compile(f"no {work.number} "))
             self._press("\r")
@@ -122,7 +124,7 @@ class _Seat:
         work = self._keyed(call_id)
         assert work is not None
         self._press("i")
-        if await self._sees(re.compile(f"Type into call {call_id}")):
+        if await self._sees(re.compile(f"Type into call {call_id}"), seconds=OPENS_S):
             self._press(work.word)
             await self._rest(0.3)
             self._press("\r")
