@@ -6,7 +6,6 @@ undoes the steps before it: decision 16.
 """
 
 import fcntl
-import gc
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -173,9 +172,6 @@ def _locked(store: str) -> Iterator[int]:
 
     The descriptor holds the lock, also in a process that inherits it.
     """
-    collects = gc.isenabled()
-    # All objects of a large plan stay in use. To look for garbage among them takes a tenth of the time.
-    gc.disable()
     try:
         fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -185,9 +181,6 @@ def _locked(store: str) -> Iterator[int]:
             os.close(fd)
     except OSError as error:
         raise TransitionFailed(f"{_sentence(error)} It can be tried again when that is repaired.") from error
-    finally:
-        if collects:
-            gc.enable()
 
 
 # Applying
