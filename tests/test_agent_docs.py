@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.agents.client_files import OR_GO_ON, OR_REFUSE, InstallRequest, Launch, changes, split
 from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.dispatch import parser
@@ -90,18 +91,18 @@ def _ours(words: list[str]) -> list[str]:
     return words[words.index(LAUNCHER[-1]) + 1 :] if LAUNCHER[-1] in words else words
 
 
-@pytest.mark.parametrize("line", command_lines(), ids=" ".join)
+@each_row("line", command_lines(), ids=" ".join)
 def test_every_command_line_is_one_that_the_program_takes(line: list[str]) -> None:
     assert parser().parser.parse_args(line)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_row("page", PAGES, ids=lambda page: page.stem)
 def test_every_client_is_given_a_day_to_wait_for_a_human(page: Path) -> None:
     days = {"gemini": "86400000", "opencode": "86400000", "kilo": "86400000", "qwen": "86400000", "kimi": "86400000"}
     assert re.search(rf'"?(?:toolT|t)imeout(?:Sec|Ms)?"?: {days.get(client_of(page), "86400")}\b', page.read_text())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_row("page", PAGES, ids=lambda page: page.stem)
 def test_every_page_tells_how_to_prove_it_and_how_to_take_it_back(page: Path) -> None:
     client = client_of(page)
     assert f"whisper-tui doctor {client}" in page.read_text()

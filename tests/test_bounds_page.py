@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.changes import file_trees, pre_images
 from whisper_tui.cli import bring, far_output
 from whisper_tui.model import api, board, event, preview, protocol_version
@@ -89,7 +88,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each_row("row", ROWS)
 def test_a_row_of_the_table_has_the_number_that_is_in_force(row: str) -> None:
     (cells,) = re.findall(rf"^\| {re.escape(row)} \| ([^|]*) \|", PAGE, re.MULTILINE)
     assert f"{ROWS[row]:,.0f}" in re.findall(r"[\d,]*\d", cells)
@@ -108,7 +107,7 @@ def test_the_table_has_no_other_rows_than_these_and_those_about_memory() -> None
     assert memory == [f"{admission.LARGEST_OF_A_SESSION:,}", f"{admission.LARGEST:,}"]
 
 
-@pytest.mark.parametrize("origin", places.SHARES)
+@each_row("origin", places.SHARES)
 def test_the_share_of_what_commands_and_agents_have_started_is_the_one_in_force(origin: places.Origin) -> None:
     (share,) = re.findall(
         rf"^\| socket \| connections of all that {origin}s have started \| (.*?) of those", PAGE, re.M

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.install import CLIENTS, ROOT, NotInstalled, install, is_complete, missing, versions
+from tests.rows import each_row
 
 PAGES = {
     "claude": "claude-code",
@@ -111,14 +112,14 @@ def test_a_program_of_another_version_is_an_error_and_the_client_stays_incomplet
     assert not is_complete("codex", tmp_path / "place")
 
 
-@pytest.mark.parametrize("program", PAGES)
+@each_row("program", PAGES)
 def test_the_page_about_a_client_names_the_version_that_is_tested(program):
     page = (ROOT / "docs" / "agents" / f"{PAGES[program]}.md").read_text(encoding="utf-8")
     _, measured = page.split("## What was measured")
     assert f" {versions()[program]}, by `make test-clients`" in measured
 
 
-@pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "kimi", "opencode", "copilot", "gemini", "qwen"])
+@each_row("agent", ["claude-agent-acp", "codex-acp", "kimi", "opencode", "copilot", "gemini", "qwen"])
 def test_the_page_about_editors_names_the_version_of_each_agent_that_is_tested(agent):
     _, measured = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8").split("## What was measured")
     assert versions()[agent] in measured

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.config.configuration import CockpitSettings, Configuration, McpSettings
 from whisper_tui.model.call import Session
 from whisper_tui.notify.delivery import NotifySettings
@@ -42,7 +43,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" in target:
@@ -53,7 +54,7 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(aim), f"{name_of(page)} links to {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_every_make_target_that_a_page_names_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set(re.findall(r"^make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE))
@@ -66,7 +67,7 @@ def test_the_first_two_commands_of_the_readme_run_the_demo_and_the_tests() -> No
     assert commands == ["make run", "make test"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_every_command_line_that_a_page_shows_is_one_that_the_program_takes(page: Path) -> None:
     from whisper_tui.cli.dispatch import parser
 
@@ -85,7 +86,7 @@ def test_the_readme_installs_into_every_agent_that_has_a_page() -> None:
         assert f"](docs/agents/{page.name})" in README.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "names"),
     [
         ("supervisor", tuple(SupervisorSettings.model_fields)),
@@ -153,7 +154,7 @@ def test_every_file_of_a_run_is_described() -> None:
     assert {getattr(run_files, name) for name in files} <= described
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_every_python_program_of_a_page_compiles(page: Path) -> None:
     for program in blocks(page, "python"):
         compile(program, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -214,7 +215,7 @@ def test_the_programs_about_the_library_do_what_they_are_shown_for(tmp_path: Pat
     assert run(own_tool, tmp_path / "home", tmp_path) == "{'lines': 2}\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_a_page_says_nothing_about_the_place_where_it_was_written(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"/home/|/root/|/tmp/|C:\\\\", text)
@@ -228,7 +229,7 @@ GENERATED = {name_of(page) for page in ROOT.glob("docs/tools/*.md")}
 """Pages that a program writes, as their sources word them."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in GENERATED], ids=name_of)
+@each_row("page", [page for page in PAGES if name_of(page) not in GENERATED], ids=name_of)
 def test_prose_wraps_at_120_columns(page: Path) -> None:
     text = re.sub(r"^\s*```.*?^\s*```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     wide = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(WIDE) and " " in line.strip()]

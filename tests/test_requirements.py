@@ -5,9 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from tests.requirements import REQUIREMENTS, Requirement
+from tests.rows import each_row
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools import ToolContext, standard_registry
 from whisper_tui.tools.exec_envelope import Kind
@@ -28,7 +27,7 @@ def test_every_id_is_there_once() -> None:
     assert len(IDS) == len(REQUIREMENTS)
 
 
-@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.id)
+@each_row("requirement", REQUIREMENTS, ids=lambda requirement: requirement.id)
 def test_every_demand_is_shown_by_tests_that_exist(requirement: Requirement) -> None:
     assert requirement.demand and requirement.tests
     for test in requirement.tests:

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import PROGRAM, Instance
 from tests.cli.terminal import Terminal
 from tests.outside import outside_only
+from tests.rows import each_row
 from whisper_tui.cli.commands.shell_completion import SHELLS
 from whisper_tui.cli.subcommand import GROUPS
 
@@ -33,7 +34,7 @@ def completed(*words: str, home: Path | None = None) -> dict[str, str]:
     return dict(line.split("\t") for line in answer.stdout.splitlines())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "offered"),
     [
         (("",), {name for names in GROUPS.values() for name in names}),
@@ -129,7 +130,7 @@ def test_the_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="nothing can show a manual page here")
-@pytest.mark.parametrize("name", ["", "approve", "rules", "mcp"])
+@each_row("name", ["", "approve", "rules", "mcp"])
 def test_a_manual_page_is_shown_without_a_warning(name: str) -> None:
     words = [*PROGRAM, "man", *([name] if name else [])]
     page = subprocess.run(words, capture_output=True, check=True, timeout=90).stdout

@@ -4,9 +4,8 @@ import argparse
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.model.build import a_board, a_session, submitted
+from tests.rows import each_row
 from whisper_tui.cli.dispatch import parser
 from whisper_tui.cli.subcommand import MEANINGS
 from whisper_tui.model.call_rows import call_details
@@ -32,14 +31,14 @@ def test_every_subcommand_is_documented_and_no_other():
     assert set(documented()) == set(subcommands())
 
 
-@pytest.mark.parametrize("name", sorted(subcommands()))
+@each_row("name", sorted(subcommands()))
 def test_every_option_is_documented(name):
     hidden = {"--help", "-h", "--home", "--directories", "--tell", "--follow"}
     options = {option for action in subcommands()[name]._actions for option in action.option_strings} - hidden
     assert {option for option in options if option not in documented()[name]} == set()
 
 
-@pytest.mark.parametrize("name", sorted(subcommands()))
+@each_row("name", sorted(subcommands()))
 def test_every_help_tells_the_exit_codes_and_takes_a_home(name):
     text = subcommands()[name].format_help()
     assert "exit codes:" in text and "--home DIR" in text
@@ -55,7 +54,7 @@ def test_every_key_of_a_row_is_documented():
     assert [key for key in row if f"`{key}`" not in PAGE] == []
 
 
-@pytest.mark.parametrize("name", sorted(subcommands()))
+@each_row("name", sorted(subcommands()))
 def test_a_subcommand_is_found_without_loading_the_others(name):
     (found,) = [
         action

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.cli import main
 from whisper_tui.cli.commands.agent_entry import launcher
 from whisper_tui.config import find_directories
@@ -79,7 +80,7 @@ def test_the_quick_way_finds_the_directory_that_the_long_way_finds(changes, chos
         assert quick == str(find_directories(chosen[1] if chosen else None, environ).runtime)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ["hook"],

@@ -17,6 +17,7 @@ from tests.cli.terminal import Terminal
 from tests.cli.test_other_machines import Desk
 from tests.interpreter import PYTHON
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.ssh_server import loopback_server, needs_sshd
 from whisper_tui.cli import far_output
 from whisper_tui.cli.far_output import FarJsonLines, FarText, LastWords, NoJson, TooMuch, json_text
@@ -202,7 +203,7 @@ def test_hidden_characters_of_json_are_escaped_as_json_does(far):
 TEXT = "a\u202eé e\u0301\u0301\u0301\u0301 x\r\ny\rz \x1b[31m 漢字 \U0001f600\tq\u0301\n"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+@each_row("size", [1, 2, 3, 5, 7])
 def test_text_that_is_cut_anywhere_is_shown_like_the_whole_text(size):
     def shown(size: int) -> str:
         text, data = FarText(), TEXT.encode()

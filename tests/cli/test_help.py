@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.cli.dispatch import FAMILIES
 from whisper_tui.cli.subcommand import GROUPS
 
@@ -27,18 +26,18 @@ def test_the_help_lists_every_subcommand_in_its_group_and_no_internal_one() -> N
     assert {verb for verbs in FAMILIES.values() for verb in verbs} - listed <= INTERNAL
 
 
-@pytest.mark.parametrize("name", ["call", "watch", "tools", "serve"])
+@each_row("name", ["call", "watch", "tools", "serve"])
 def test_the_description_of_a_subcommand_wraps_at_the_width_of_the_terminal(name: str) -> None:
     lines = whisper(name, "--help").stdout.splitlines()
     assert max(len(line) for line in lines[: lines.index("exit codes:")]) <= 80
 
 
-@pytest.mark.parametrize("name", ["hook", "exec", "gate", "supervise", "check"])
+@each_row("name", ["hook", "exec", "gate", "supervise", "check"])
 def test_an_internal_subcommand_still_has_its_help(name: str) -> None:
     assert f"usage: whisper-tui {name}" in whisper(name, "--help").stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "meant"),
     [
         (("aprove", "1"), "there is no subcommand 'aprove'; did you mean 'approve'?"),

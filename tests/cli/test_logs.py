@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import outside_only
+from tests.rows import each_row
 from whisper_tui.cli.recorded_output import TerminalText
 
 pytestmark = outside_only
@@ -69,7 +70,7 @@ def test_a_terminal_gets_colours_and_nothing_else_that_controls_it(instance):
     os.close(ours)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@each_row("size", [1, 2, 3, 1000])
 def test_an_escape_cut_by_the_end_of_a_piece_is_still_one(size):
     text = "a\x1b[1;31mb\x1b[0mc\x1b[10;10Hd\x1b]52;c;b3duZWQ=\x07e\x1bPq#0\x1b\\f\x1b(Bg\x9b2Jh\x07i\rj\tkü\n".encode()
     shown = TerminalText()
@@ -77,7 +78,7 @@ def test_an_escape_cut_by_the_end_of_a_piece_is_still_one(size):
     assert b"".join(pieces).decode() == "a\x1b[1;31mb\x1b[0mcdefg2Jhi\nj\tkü\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("printed", "shown"),
     [
         (b"rm -rf /\rls      \r\n", b"rm -rf /\nls      \r\n"),

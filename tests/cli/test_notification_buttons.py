@@ -16,6 +16,7 @@ import pytest
 from tests.cli.agent_shell import Shell, shell
 from tests.cli.conftest import ANSWER_S, Instance
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.tui.scenes import Scenario
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec
 from whisper_tui.model.call import Shell as ShellCommand
@@ -277,7 +278,7 @@ SECRET = "curl -H 'Authorization: Bearer abcdefghijklmnop1234' h"
 LS = CommandSpec(command=Argv(program="ls"), cwd="/w")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "record",
     [
         waiting(LS, Risk(id="destructive", sentence="It destroys")),
@@ -305,7 +306,7 @@ def test_a_call_that_a_notification_cannot_show_cannot_be_approved_by_it(record:
     assert not notice.may_approve and "Open the cockpit to approve: " in notice.body
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "/usr/bin/time -f 'touch /tmp/pwn' -o ~/.bashrc ls",

@@ -21,6 +21,7 @@ import whisper_tui
 from tests.cli.conftest import ANSWER_S, PROGRAM, Instance
 from tests.cli.terminal import Terminal
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.ssh_server import loopback_server, needs_sshd, other_machine
 from whisper_tui.cli.other_machines import SshHost, by_host, is_elsewhere, without_host
 from whisper_tui.model.errors import Unavailable
@@ -241,7 +242,7 @@ def test_rules_of_another_machine_are_changed_there(pair):
     gpu1.asks("touch made")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "sent"),
     [
         ("rules add deny --host a -- curl --host b", "rules add deny -- curl --host b"),
@@ -261,7 +262,7 @@ def test_a_number_without_a_machine_is_sent_to_none(near):
     assert (away.returncode, "machine away cannot be reached" in away.stderr) == (3, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "ids", "sent"),
     [
         ("show gpu1:7 --json", ["gpu1:7"], {"gpu1": "show 7 --json"}),
@@ -276,7 +277,7 @@ def test_each_machine_gets_its_own_ids(words, ids, sent):
     assert {host: " ".join(own) for host, own in by_host(options, words.split()).items()} == sent
 
 
-@pytest.mark.parametrize("ids", [["7"], ["7", "host:80"], ["a:b"], ["-x:1"], ["a:"]])
+@each_row("ids", [["7"], ["7", "host:80"], ["a:b"], ["-x:1"], ["a:"]])
 def test_other_words_name_no_machine(ids):
     assert not is_elsewhere(Namespace(verb="deny", ids=ids))
 

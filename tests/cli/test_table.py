@@ -6,8 +6,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-
+from tests.rows import each_row
 from tests.tui.scenes import workday
 from whisper_tui.cli.commands.list_calls import _listed
 from whisper_tui.cli.output_format import (
@@ -34,9 +33,7 @@ print_table(("ID", "COMMAND"), [("1", "x" * 100), ("22", "短い")])
 """
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(-5, "0s"), (0.9, "0s"), (59.9, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")]
-)
+@each_row(("seconds", "shown"), [(-5, "0s"), (0.9, "0s"), (59.9, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
 def test_ages_are_short(seconds, shown):
     assert age(seconds) == shown
 
@@ -80,7 +77,7 @@ def test_in_a_pipe_a_row_is_wide_and_no_command_makes_it_wider():
     assert max(map(width_of, piped.decode().splitlines())) == PIPED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("risks", "shown"),
     [
         ([], ""),
@@ -110,7 +107,7 @@ def test_a_command_is_shown_as_one_would_type_it():
     assert command_line("echo a\necho b") == "echo a␊echo b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "shown"),
     [
         ({"ending": None, "state": "running"}, "running"),
@@ -130,7 +127,7 @@ def test_a_table_in_parts_has_its_headings_once_and_becomes_wider(capsys):
     assert capsys.readouterr().out == "ID  STATE\n1   waiting\n1000  running\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variables", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
     ids=str,

@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from tests.demo.instance import a_supervisor
+from tests.rows import each_row
 from whisper_tui.demo.scripted_agents import temporary_workspace
 from whisper_tui.demo.scripted_human import StoryFailed, last_lines, observing, run_without_terminal
 from whisper_tui.demo.story import SCENES, Denies
@@ -80,7 +81,7 @@ async def test_the_onlooker_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPat
                 await onlooker.see("99", lambda _: True, "to end")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "lines"),
     [
         ("", []),

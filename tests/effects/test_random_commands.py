@@ -9,6 +9,7 @@ import pytest
 
 from tests.effects.differential import Ground
 from tests.effects.random_commands import RandomCommands
+from tests.rows import each_row
 from whisper_tui.model.effects import Effects
 
 LINES = 100
@@ -25,7 +26,7 @@ def test_every_file_that_a_random_line_changes_is_stated_or_said_to_be_unknown(s
         assert ground.certain > LINES // 4, "too few of these lines have effects that claim to be complete"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     ["touch new", "rm a.txt", "chmod 600 b.txt", "touch ~/rc", "mv sub other", "ln -s x y", "echo x > ../outside/file"],
 )

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.effects.text_edits import parse_sed
 
 pytestmark = pytest.mark.skipif(
@@ -67,26 +68,26 @@ def real(script: str, content: str, *options: str) -> bytes:
     return subprocess.run(words, input=content.encode(), capture_output=True, check=True).stdout
 
 
-@pytest.mark.parametrize("script", COMPUTED)
+@each_row("script", COMPUTED)
 def test_a_simple_script_is_computed_as_sed_does(script: str) -> None:
     parsed = parse_sed(script, extended=False)
     assert parsed is not None
     assert parsed.edited(CONTENT.encode()) == real(script, CONTENT)
 
 
-@pytest.mark.parametrize("script", EXTENDED)
+@each_row("script", EXTENDED)
 def test_extended_patterns_are_computed_as_sed_does(script: str) -> None:
     parsed = parse_sed(script, extended=True)
     assert parsed is not None
     assert parsed.edited(CONTENT.encode()) == real(script, CONTENT, "-E")
 
 
-@pytest.mark.parametrize("script", NOT_COMPUTED)
+@each_row("script", NOT_COMPUTED)
 def test_only_simple_scripts_are_computed(script: str) -> None:
     assert parse_sed(script, extended=False) is None
 
 
-@pytest.mark.parametrize("content", ["a\nb", "caf\u00e9\n", "", "\n", "a\r\nb\r\n"])
+@each_row("content", ["a\nb", "caf\u00e9\n", "", "\n", "a\r\nb\r\n"])
 def test_the_end_and_the_letters_of_a_file_are_kept_or_nothing_is_computed(content: str) -> None:
     for script in ("s/b/c/", "s/a.*/c/", "1d", "$a end"):
         parsed = parse_sed(script, extended=False)

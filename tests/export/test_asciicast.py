@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.outside import outside_only
+from tests.rows import each_row
 from whisper_tui.export.asciicast import PlayableFilter, asciicast, recorded_output
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
@@ -113,7 +114,7 @@ ROUGH = (
 )
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@each_row("size", [1, 2, 3, 7, 1000])
 def test_sequences_beyond_the_screen_are_removed_however_output_is_split(size):
     data = ROUGH.encode()
     shown = PlayableFilter(terminal=True)
@@ -121,13 +122,13 @@ def test_sequences_beyond_the_screen_are_removed_however_output_is_split(size):
     assert text == "abcdefgh\x1b[?25hi\x1b[2Jjük"
 
 
-@pytest.mark.parametrize("cut", [1, 2, 3])
+@each_row("cut", [1, 2, 3])
 def test_line_feeds_go_back_to_the_left_where_no_terminal_did_it(cut):
     data = b"a\nb\r\nc"
     shown = PlayableFilter(terminal=False)
     assert shown.feed(data[:cut]) + shown.feed(data[cut:], last=True) == "a\r\nb\r\nc"
 
 
-@pytest.mark.parametrize("escape", ["[x", "[1x", "[?u", "[?1000h", "[?25;1006h", "[?1004h", "[?9l", "[?2004h"])
+@each_row("escape", ["[x", "[1x", "[?u", "[?1000h", "[?25;1006h", "[?1004h", "[?9l", "[?2004h"])
 def test_a_recording_asks_the_terminal_that_plays_it_for_nothing(escape):
     assert PlayableFilter(terminal=True).feed(f"a\x1b{escape}b".encode(), last=True) == "ab"

@@ -6,6 +6,7 @@ from tests.fuzz.profile import LONG
 from tests.hostile.adversarial import Adversary, cockpit_of
 from tests.hostile.screen import check, missing, read_through
 from tests.hostile.texts import HUGE, each_of
+from tests.rows import each_row
 from tests.tui.scenes import Scenario
 from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.present.call_text import describe
@@ -35,7 +36,7 @@ def test_a_call_with_a_million_of_everything_is_drawn_in_bounded_pieces(text: st
 
 
 @each_of(HUGE)
-@pytest.mark.parametrize("argv", [False, True])
+@each_row("argv", [False, True])
 def test_the_end_of_a_command_is_shown_however_long_it_is(text: str, argv: bool) -> None:
     adversary = Adversary("x")
     command: Command = Argv(program="ls", args=(text,)) if argv else Shell(text=text)

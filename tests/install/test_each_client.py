@@ -10,6 +10,7 @@ import pytest
 
 from tests.install.conftest import Machine
 from tests.install.findings import said
+from tests.rows import each_row
 from whisper_tui.agents.claude import MATCHER
 from whisper_tui.agents.client_files import Launch
 from whisper_tui.agents.codex import OFFER
@@ -329,7 +330,7 @@ def test_kilo_is_given_a_plugin_that_asks_in_its_name_in_the_file_that_it_has(ma
     assert "2 times" in said(machine.doctor("kilo"), "hook", CheckState.BAD)
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
+@each_row("client", ["claude", "codex", "gemini"])
 def test_a_hook_whose_launcher_is_gone_refuses(client: str) -> None:
     text = Launch(("/nowhere/whisper-tui",)).hook_text(client)
     ran = subprocess.run(["/bin/sh", "-c", text], input=b"{}", capture_output=True, timeout=60, check=False)

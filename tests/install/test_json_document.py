@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.rows import each_row
 from whisper_tui.agents.documents import JsonDocument, JsonProblem, read_json
 from whisper_tui.agents.file_entries import WrongShape
 
@@ -24,7 +25,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@each_row("text", TEXTS.values(), ids=TEXTS)
 def test_an_added_value_can_be_removed_to_the_byte(text: str) -> None:
     document = JsonDocument(text, comments=True)
     before = document.plain()
@@ -89,7 +90,7 @@ def test_letters_of_all_languages_stay_themselves() -> None:
     assert document.text == '{"ä": "\\u00e4ö", "ß": "é"}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ('{\n  "a": 1\n  "b": 2\n}', 3),
@@ -117,7 +118,7 @@ def test_the_last_of_two_members_with_one_name_wins() -> None:
     assert document.text == '{"a": {"x": 1}, "a": {"y": 1, "z": 1}}'
 
 
-@pytest.mark.parametrize("text", ['{"hooks": 1}', '{"hooks": {"PreToolUse": {}}}', '{"hooks": []}'])
+@each_row("text", ['{"hooks": 1}', '{"hooks": {"PreToolUse": {}}}', '{"hooks": []}'])
 def test_a_place_of_another_shape_is_left_alone(text: str) -> None:
     document = JsonDocument(text, comments=False)
     with pytest.raises(WrongShape):

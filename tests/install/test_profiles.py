@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import whisper_tui
+from tests.rows import each_row
 from whisper_tui import agents
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of, profiles
 from whisper_tui.agents.profile import ClientProfile
@@ -37,13 +38,13 @@ ELSEWHERE = {
 """The modules outside of `agents` whose code names a client, and the reason. It may only become shorter."""
 
 
-@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: profile.name)
+@each_row("profile", profiles(), ids=lambda profile: profile.name)
 def test_a_hook_answers_before_its_client_runs_the_command_without_it(profile: ClientProfile) -> None:
     deadline_s = KNOWN[profile.name].deadline_s
     assert profile.hook_timeout_s is None or deadline_s + MARGIN_S <= profile.hook_timeout_s
 
 
-@pytest.mark.parametrize("profile", profiles(), ids=lambda profile: profile.name)
+@each_row("profile", profiles(), ids=lambda profile: profile.name)
 def test_the_table_of_clients_says_what_their_profiles_say(profile: ClientProfile) -> None:
     known = KNOWN[profile.name]
     assert [one.name for one in profile.rule_formats] == list(known.rule_formats)

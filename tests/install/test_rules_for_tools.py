@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.agents import claude, gemini, opencode
 from whisper_tui.agents.own_rules import ImportedRules
 from whisper_tui.policy.rules.rule import Rule
@@ -39,14 +38,14 @@ def test_permissions_of_claude_code_become_rules_for_files_hosts_and_tools() -> 
     assert found.left == []
 
 
-@pytest.mark.parametrize("entry", ["Edit", "Write(**)", "WebFetch", "WebFetch(domain:*)", "Task"])
+@each_row("entry", ["Edit", "Write(**)", "WebFetch", "WebFetch(domain:*)", "Task"])
 def test_a_permission_that_would_allow_nearly_anything_is_not_imported(entry: str) -> None:
     found = claude.rules_in(settings(allow=[entry]))
     assert found.of("allow") == ()
     assert len(found.left) == 1
 
 
-@pytest.mark.parametrize("entry", ["Read(.env)", "Edit(!x)", "WebFetch(domain:a b)", "mcp__whisper__wait", "Skill(x)"])
+@each_row("entry", ["Read(.env)", "Edit(!x)", "WebFetch(domain:a b)", "mcp__whisper__wait", "Skill(x)"])
 def test_a_permission_that_no_rule_can_express_is_named(entry: str) -> None:
     found = claude.rules_in(settings(deny=[entry]))
     assert (found.of("deny"), len(found.left), found.uncertain) == ((), 1, [])

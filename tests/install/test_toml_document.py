@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.agents.documents import TomlDocument
 from whisper_tui.agents.file_entries import WrongShape
 
@@ -23,7 +24,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@each_row("text", TEXTS.values(), ids=TEXTS)
 def test_an_added_value_can_be_removed_to_the_byte(text: str) -> None:
     document = TomlDocument(text)
     document.append(("hooks", "PreToolUse"), GROUP)
@@ -57,7 +58,7 @@ def test_an_existing_value_is_changed_in_place() -> None:
     assert document.text.endswith("[tui]\n# the end\n")
 
 
-@pytest.mark.parametrize("text", ["mcp_servers = 1\n", "mcp_servers = [1]\n", "[[mcp_servers]]\na = 1\n"])
+@each_row("text", ["mcp_servers = 1\n", "mcp_servers = [1]\n", "[[mcp_servers]]\na = 1\n"])
 def test_a_place_of_another_shape_is_left_alone(text: str) -> None:
     document = TomlDocument(text)
     with pytest.raises(WrongShape):

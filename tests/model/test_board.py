@@ -26,6 +26,7 @@ from tests.model.build import (
     submitted,
     whole_life,
 )
+from tests.rows import each_row
 from whisper_tui.model.board import ENDED_KEPT, Board
 from whisper_tui.model.call import ClientInfo
 from whisper_tui.model.decision import Approve
@@ -54,7 +55,7 @@ def where(board: Board, call_id: str = "1") -> list[str]:
     return [shelf for shelf in SHELVES if call_id in getattr(board, shelf)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "state", "shelves"),
     [
         (whole_life()[:1], Unjudged, []),
@@ -108,9 +109,7 @@ def test_a_denied_call_stays_where_it_is_until_it_has_its_ending() -> None:
     assert board.record("1").process is None
 
 
-@pytest.mark.parametrize(
-    "ending", [Withdrawn(why="the agent took it back"), Denied(by=HUMAN, reason=""), Lost(why="nobody knows")]
-)
+@each_row("ending", [Withdrawn(why="the agent took it back"), Denied(by=HUMAN, reason=""), Lost(why="nobody knows")])
 def test_a_call_that_ends_before_any_attempt_is_settled_at_once(ending: Withdrawn | Denied | Lost) -> None:
     board = a_board(submitted(), judged(), finished(ending=ending))
     record = board.record("1")
@@ -196,7 +195,7 @@ def test_a_remembered_approval_counts_its_uses_and_keeps_when_it_was_revoked() -
     assert board.grants["g1"] == a_grant().model_copy(update={"uses": 2, "revoked_at": 5.0})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "event",
     [
         judged("99"),

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.model.build import a_shell, a_spec
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 
 
@@ -20,7 +21,7 @@ def test_limits_of_time_do_not_make_another_command() -> None:
     assert a_spec().identity() == a_spec(timeout_s=9.0, grace_s=1.0).identity()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         a_spec(Argv(program="git", args=("status", ""))),
@@ -48,13 +49,13 @@ def test_a_command_of_this_machine_is_written_as_before_there_were_places() -> N
     assert CommandSpec.model_validate_json(a_spec(place="gpu1").canonical()) == a_spec(place="gpu1")
 
 
-@pytest.mark.parametrize("name", ["*", "..", "-oProxyCommand=x", "a b", "a/b", "gpu1\n", "x" * 101])
+@each_row("name", ["*", "..", "-oProxyCommand=x", "a b", "a/b", "gpu1\n", "x" * 101])
 def test_a_place_has_a_plain_name(name: str) -> None:
     with pytest.raises(ValidationError):
         CommandSpec.model_validate({**a_spec().model_dump(), "place": name})
 
 
-@pytest.mark.parametrize("wrong", [{"timeout_s": 0}, {"timeout_s": -1}, {"grace_s": -0.1}, {"colour": "red"}])
+@each_row("wrong", [{"timeout_s": 0}, {"timeout_s": -1}, {"grace_s": -0.1}, {"colour": "red"}])
 def test_senseless_limits_and_unknown_parts_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         CommandSpec.model_validate({**a_spec().model_dump(), **wrong})

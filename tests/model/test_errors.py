@@ -1,7 +1,6 @@
 """Errors: one tree, and the same error on both sides of a wire."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model import errors
 from whisper_tui.model.errors import WhisperError, error_from
 
@@ -11,7 +10,7 @@ ALL = sorted(
 )
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+@each_row("kind", ALL, ids=lambda kind: kind.__name__)
 def test_an_error_is_the_same_after_a_wire(kind: type[WhisperError]) -> None:
     back = error_from(kind.kind, "call 7 is not there", "look at the list")
     assert type(back) is kind

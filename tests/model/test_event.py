@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.model.build import a_call, a_shell, numbered, one_of_each, submitted
+from tests.rows import each_row
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import ToolCall
 from whisper_tui.model.ending import Ending
@@ -23,7 +24,7 @@ def test_there_is_an_example_of_every_kind_of_event() -> None:
     assert {event.kind for event in one_of_each()} == KINDS
 
 
-@pytest.mark.parametrize("event", numbered(one_of_each()), ids=lambda event: event.kind)
+@each_row("event", numbered(one_of_each()), ids=lambda event: event.kind)
 def test_an_event_survives_json(event: Event) -> None:
     assert EVENT.validate_json(EVENT.dump_json(event)) == event
 
@@ -43,7 +44,7 @@ def test_an_event_cannot_be_changed() -> None:
         submitted().at = 9.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         '{"kind": "settled", "at": 1.0, "call_id": "1", "colour": "red"}',

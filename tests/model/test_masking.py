@@ -1,8 +1,7 @@
 """Secrets are found where commands usually hold them, and nothing else is hidden with them."""
 
-import pytest
-
 from tests.model.build import ASK, a_board, a_grant, a_shell, a_spec, judged, left_behind, opened, submitted
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, Function
 from whisper_tui.model.call_rows import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.decision import Approve, Decider, PrefixScope
@@ -15,7 +14,7 @@ TOKEN = "ghp_" + "a1B2" * 9
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("PASSWORD=hunter2 run; ls", "PASSWORD=* run; ls"),
@@ -45,7 +44,7 @@ def test_a_secret_is_replaced_and_the_rest_stays(text: str, shown: str) -> None:
     assert masked(text) == shown.replace("*", MASK)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "git status",
@@ -137,7 +136,7 @@ def test_the_secret_of_a_command_is_replaced_wherever_the_same_call_repeats_it()
     assert "Log in with " in text and "run2 --password" in text
 
 
-@pytest.mark.parametrize("part", ["echo", "hunter22", "--password hunter22", "rm y", "x; rm"])
+@each_row("part", ["echo", "hunter22", "--password hunter22", "rm y", "x; rm"])
 def test_the_place_of_a_risk_moves_with_the_text(part: str) -> None:
     text = "echo a; run --password hunter22 x; rm y"
     risk = Risk(id="destructive", sentence="It deletes", span=(text.index(part), text.index(part) + len(part)))

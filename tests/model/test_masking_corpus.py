@@ -3,8 +3,7 @@
 Every value is made up. In a command, what stands between « and » is the secret.
 """
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.secrets import MASK, masked
 
 NEEDED = 115
@@ -238,12 +237,12 @@ def test_nearly_all_secrets_in_typical_commands_are_hidden() -> None:
     assert hidden * 125 >= NEEDED * len(SECRETS), "\n".join(shown)
 
 
-@pytest.mark.parametrize("line", SECRETS)
+@each_row("line", SECRETS)
 def test_masking_keeps_the_program_visible(line: str) -> None:
     text = masked(line.replace("«", "").replace("»", ""))
     assert not text.startswith(MASK) and len(text) >= 8
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@each_row("line", HARMLESS)
 def test_a_harmless_command_is_shown_as_it_is(line: str) -> None:
     assert masked(line) == line

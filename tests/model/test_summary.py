@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.model.build import (
     HUMAN,
     a_board,
@@ -20,6 +18,7 @@ from tests.model.build import (
     started,
     submitted,
 )
+from tests.rows import each_row
 from whisper_tui.model.call_rows import call_details, call_row, grant_row
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Lost, Signalled, TimedOut, Withdrawn, signal_name
@@ -33,16 +32,14 @@ def row(*events):
     return call_row(a_board(*events).record("1"), a_session())
 
 
-@pytest.mark.parametrize(
-    ("length", "state"), [(2, "waiting"), (3, "waiting"), (4, "queued"), (5, "starting"), (6, "running")]
-)
+@each_row(("length", "state"), [(2, "waiting"), (3, "waiting"), (4, "queued"), (5, "starting"), (6, "running")])
 def test_the_state_is_named_in_one_word(length, state):
     found = row(*RUN[:length])
     assert found["state"] == state
     assert found.keys() == row(*RUN, finished()).keys()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "expected"),
     [
         (Exited(code=0), ("exited", 0, None, None, None)),
@@ -63,7 +60,7 @@ def test_an_ending_is_described_exactly(ending, expected):
     assert tuple(found[key] for key in ("ending", "exit_code", "signal", "signal_name", "reason")) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "reason"),
     [
         ("cpu", "its CPU time limit of 9 s was reached"),

@@ -2,16 +2,16 @@
 
 import sys
 
-import pytest
 from rich.cells import cell_len
 from wcwidth import wcwidth
 
+from tests.rows import each_row
 from whisper_tui.model.text import BIDI, BLANKS, HIDDEN, MOST_MARKS, is_hidden, pieces, visible, without_hidden
 
 ACUTE = "\u0301"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("git status", "git status"),
@@ -58,7 +58,7 @@ def test_marks_stay_on_a_letter_as_long_as_they_are_few() -> None:
     assert visible("한글ที่") == "한글ที่"
 
 
-@pytest.mark.parametrize("before", ["", "\u200b", "\n"])
+@each_row("before", ["", "\u200b", "\n"])
 def test_a_combining_mark_without_a_letter_is_shown(before: str) -> None:
     assert visible(before + ACUTE + "x").endswith("⟨U+0301⟩x")
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.rows import each_row
 from whisper_tui.model.secrets import MASK, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.token_shapes import SHAPES
 
@@ -47,7 +48,7 @@ def test_a_well_known_token_is_masked_wherever_it_stands(name):
     assert token not in json.dumps(masked_json({"arguments": {"text": [f"use {token}"], "note": token}}))
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in SHAPES])
+@each_row("name", [name for name, _, _ in SHAPES])
 def test_samples_of_every_shape_are_masked(name):
     (keywords, pattern) = next((keywords, pattern) for each, keywords, pattern in SHAPES if each == name)
     shape = re.compile(pattern, re.ASCII)
@@ -74,7 +75,7 @@ def test_ordinary_commands_hold_no_token():
     assert not {text for text in found for shape in shapes if shape.fullmatch(text)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"git checkout {H[:40]}",

@@ -3,16 +3,15 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from tests.mutations.mutation import Mutation
 from tests.mutations.source import Place
 from tests.mutations.table import MUTATIONS
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@each_row("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_each_defence_is_where_the_table_says_and_its_tests_exist(mutation: Mutation):
     Place(ROOT, mutation.place).replaced(mutation.text, mutation.instead)
     assert mutation.text != mutation.instead and mutation.tests

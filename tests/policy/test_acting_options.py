@@ -5,8 +5,7 @@ Most of the command lines stand in `data/acting_options.txt`.
 
 from pathlib import Path
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
@@ -207,7 +206,7 @@ def words(text: str) -> tuple[str, ...]:
     return read_plain(text)[0].argv
 
 
-@pytest.mark.parametrize("text", TRIES)
+@each_row("text", TRIES)
 def test_neither_a_program_nor_a_prefix_nor_a_pattern_covers_it(text: str) -> None:
     name = words(text)[0]
     rules = [Rule(name="r", program=name), Rule(name="r", prefix=(name,)), Rule(name="r", pattern=name + " *")]
@@ -218,7 +217,7 @@ _WHOLE = {"config", "record", "stat", "b"}
 """Second words that name all that the command does: it sets something, or runs what follows."""
 
 
-@pytest.mark.parametrize("text", TRIES)
+@each_row("text", TRIES)
 def test_a_prefix_of_the_subcommand_does_not_cover_it(text: str) -> None:
     prefix = words(text)[:2]
     if len(prefix) == 2 and prefix[1].isalpha() and prefix[1] not in {"create", "a", "xIf"} | _WHOLE:
@@ -228,21 +227,21 @@ def test_a_prefix_of_the_subcommand_does_not_cover_it(text: str) -> None:
 RUN_THEIR_WORDS = ("fd", "awk", "gdb", "valgrind")
 
 
-@pytest.mark.parametrize("text", [each for each in TRIES if not each.startswith(RUN_THEIR_WORDS)])
+@each_row("text", [each for each in TRIES if not each.startswith(RUN_THEIR_WORDS)])
 def test_a_prefix_that_names_everything_covers_it(text: str) -> None:
     if any(word.partition("=")[0].isidentifier() and "=" in word for word in words(text)):
         return  # in a prefix, such a word stands for a variable in front of the command
     assert judged(text, Rule(name="r", prefix=words(text))) == "allow"
 
 
-@pytest.mark.parametrize("text", listed("inner"))
+@each_row("text", listed("inner"))
 def test_a_rule_for_the_program_in_front_does_not_cover_the_command_among_its_words(text: str) -> None:
     name = words(text)[0]
     rules = [Rule(name="r", program=name), Rule(name="r", prefix=(name,)), Rule(name="r", pattern=name + " *")]
     assert [judged(text, rule) for rule in rules] == ["ask"] * 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "options"),
     [
         ("helm template --post-renderer=./x .", ("--post-renderer=",)),
@@ -257,7 +256,7 @@ def test_a_rule_may_name_the_option_in_its_list(text: str, options: tuple[str, .
     assert judged(text, Rule(name="r", prefix=prefix, options=options)) == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "named"),
     [
         ("rsync -e ssh --rsync-path=./x a h:b", 3),
@@ -270,7 +269,7 @@ def test_a_rule_that_names_one_such_option_does_not_cover_the_next(text: str, na
     assert judged(text, Rule(name="r", prefix=words(text)[:named])) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "kubectl get pods -n a -o json",
@@ -304,7 +303,7 @@ def test_common_allow_rules_still_match(text: str) -> None:
     assert judged(text, Rule(name="r", prefix=words(text)[:1])) == "allow"
 
 
-@pytest.mark.parametrize("text", [each for each in TOLD if not each.startswith("strange")])
+@each_row("text", [each for each in TOLD if not each.startswith("strange")])
 def test_the_risk_is_shown_to_the_human(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     question = Question("s", ROOT, spec, "", Resolved(program="/bin/bash", cwd=ROOT, shell="bash"))

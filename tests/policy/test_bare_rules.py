@@ -1,8 +1,7 @@
 """A rule that names nothing but a program allows what is known of that program, and nothing of an unknown one."""
 
-import pytest
-
 from tests.policy.build import FOUND, a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict
 from whisper_tui.policy.evaluate import evaluate
@@ -55,14 +54,14 @@ mysql --default-auth x
 RUN_OTHERS = _RUN_OTHERS.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", RUN_OTHERS)
+@each_row("text", RUN_OTHERS)
 def test_a_program_that_runs_another_by_its_words_is_not_allowed_by_its_name(text: str) -> None:
     name = text.split(maxsplit=1)[0]
     assert judged(text, prefix(name)).kind == "ask"
     assert judged(text, Rule(name="mine", program=name)).kind == "ask"
 
 
-@pytest.mark.parametrize("text", ["fzf --filter x --bind y", "lftp open -c x", "restic snapshots --password-command x"])
+@each_row("text", ["fzf --filter x --bind y", "lftp open -c x", "restic snapshots --password-command x"])
 def test_a_further_word_does_not_cover_an_option_that_runs_something(text: str) -> None:
     assert judged(text, prefix(*text.split()[:2])).kind == "ask"
 
@@ -74,7 +73,7 @@ def test_a_rule_for_an_unknown_program_needs_a_further_word() -> None:
     assert judged("acme build x", prefix("acme", "build")).kind == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rule"),
     [
         ("acme", prefix("acme")),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.policy.corpus_runner import cases, outcome
+from tests.rows import each_row
 from whisper_tui.policy.corpus import judge_case
 
 _SHOWS_SECRETS = "the environment holds the secrets of whoever started the agent"
@@ -47,7 +48,7 @@ def judged(case: dict[str, Any]) -> Any:
     return judge_case(case["kind"], case["command"], case["rules"], {"tags": case.get("tags", [])})
 
 
-@pytest.mark.parametrize("kind", ["substitution", "split", "decision", "danger", "safe", "redirect", "wrapper"])
+@each_row("kind", ["substitution", "split", "decision", "danger", "safe", "redirect", "wrapper"])
 def test_every_case_is_answered_as_expected_or_more_strictly_for_a_known_reason(kind: str) -> None:
     missed = {case["id"]: outcome(case, judged(case)) for case in cases() if case["kind"] == kind}
     missed = {name: result for name, result in missed.items() if result != "pass"}

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.model.build import ROOT
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Risk, is_grave, is_remark
 from whisper_tui.policy.evaluate import evaluate
@@ -18,7 +17,7 @@ def remarks(text: str, description: str) -> list[Risk]:
     return [risk for risk in evaluate(asked, Rules(), ()).risks if risk.id == "silent-description"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "description"),
     [
         ("chmod -R 777 .", "Fix permissions"),
@@ -37,7 +36,7 @@ def test_a_description_with_a_word_about_the_command_is_not_remarked_on(text: st
     assert remarks(text, description) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "description"),
     [("git reset --hard", "again"), ("rm -rf src", "Show the status"), ("sudo rm -rf src; ls", "Count the lines")],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.corpus import ROOT
@@ -99,29 +100,27 @@ def test_the_tables_hold_twenty_eight_disguises() -> None:
     assert len(DENIED + ASKED) == 28
 
 
-@pytest.mark.parametrize("text", DENIED)
+@each_row("text", DENIED)
 def test_a_disguise_is_denied(text: str) -> None:
     assert kind(text) == "refuse"
 
 
-@pytest.mark.parametrize("text", MORE)
+@each_row("text", MORE)
 def test_more_disguises_are_denied(text: str) -> None:
     assert kind(text) == "refuse"
 
 
-@pytest.mark.parametrize(
-    "text", [*ASKED, "sudo --unheard-of touch zz", "echo dG91Y2ggeno= | base64 -d | sh", "${x@P}", "source ./x"]
-)
+@each_row("text", [*ASKED, "sudo --unheard-of touch zz", "echo dG91Y2ggeno= | base64 -d | sh", "${x@P}", "source ./x"])
 def test_opaque_commands_are_asked(text: str) -> None:
     assert kind(text) in {"ask", "refuse"}
 
 
-@pytest.mark.parametrize("text", ["echo touch zz", "echo 'touch zz'", "grep touch zz", "echo a # touch zz"])
+@each_row("text", ["echo touch zz", "echo 'touch zz'", "grep touch zz", "echo a # touch zz"])
 def test_the_word_alone_is_not_denied(text: str) -> None:
     assert kind(text) == "allow"
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish", "dash", "/usr/bin/zsh", "cmd.exe"])
+@each_row("shell", ["zsh", "fish", "dash", "/usr/bin/zsh", "cmd.exe"])
 def test_text_for_another_shell_is_never_allowed_by_the_grammar_of_bash(shell: str) -> None:
     spec = CommandSpec(command=Shell(text="echo a", shell=shell), cwd=ROOT)
     question = Question("s", ROOT, spec, "", Resolved(program="/bin/x", cwd=ROOT, shell=shell.rsplit("/", 1)[-1]))

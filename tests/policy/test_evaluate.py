@@ -4,6 +4,7 @@ import pytest
 
 from tests.model.build import HUMAN, ROOT, a_grant, a_shell, a_spec
 from tests.policy.build import FOUND, a_question
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, LONGEST_JUDGED
@@ -49,7 +50,7 @@ def test_a_rule_allows_exactly_its_words(spec: CommandSpec, rule: str) -> None:
     assert (verdict.kind, verdict.rule) == ("allow", rule)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spec",
     [
         a_spec(Argv(program="git", args=("status", "--short"))),
@@ -85,7 +86,7 @@ def test_a_rule_without_a_justification_is_named_instead() -> None:
     assert "'status'" in evaluate(a_question(), Rules(allow=(STATUS,)), ()).reason
 
 
-@pytest.mark.parametrize("risk", DOUBTFUL)
+@each_row("risk", DOUBTFUL)
 def test_deny_beats_every_doubt(risk: str) -> None:
     spec = DOUBTFUL[risk]
     words = spec.command.words()
@@ -94,7 +95,7 @@ def test_deny_beats_every_doubt(risk: str) -> None:
     assert evaluate(a_question(spec), Rules(deny=(rule,)), ()).kind == "refuse"
 
 
-@pytest.mark.parametrize("risk", DOUBTFUL)
+@each_row("risk", DOUBTFUL)
 def test_uncertain_commands_are_asked_despite_rules_and_approvals(risk: str) -> None:
     spec = DOUBTFUL[risk]
     rule = ExactRule(name="always", text=spec.command.words()[-1])

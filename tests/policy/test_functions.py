@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.model.build import a_grant
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Function
 from whisper_tui.model.decision import ExactScope
 from whisper_tui.model.verdict import Verdict
@@ -27,7 +26,7 @@ def judged(rules: Rules, tool: str, *grants: Any, **arguments: Any) -> Verdict:
     return evaluate_carried_out(*asked(tool, **arguments), rules, grants)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         {"command": "git push"},
@@ -46,7 +45,7 @@ def test_a_command_among_the_arguments_is_denied_by_its_own_words(arguments: dic
     assert (verdict.kind, verdict.rule, verdict.reason) == ("refuse", "no pushing", "people push here")
 
 
-@pytest.mark.parametrize("arguments", [{"text": "git push"}, {"command": "git status"}, {"command": 3}, {}])
+@each_row("arguments", [{"text": "git push"}, {"command": "git status"}, {"command": 3}, {}])
 def test_text_that_is_not_a_command_is_none(arguments: dict[str, Any]) -> None:
     assert judged(Rules(deny=(PUSH,)), "tweet", **arguments).kind == "ask"
 

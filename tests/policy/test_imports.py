@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.cli.client_rules import import_rules, outside_of_system
 from whisper_tui.policy.rules.rules_toml import is_about
 
@@ -122,7 +123,7 @@ def test_an_import_names_the_programs_that_no_sandbox_opens(tmp_path: Path, monk
     ]
 
 
-@pytest.mark.parametrize("name", ["x.json", "x.rules", "x.toml", "x.txt"])
+@each_row("name", ["x.json", "x.rules", "x.toml", "x.txt"])
 def test_another_file_format_is_an_error(name: str) -> None:
     with pytest.raises(ValueError):
         import_rules(name, "[(")

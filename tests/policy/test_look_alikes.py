@@ -1,9 +1,8 @@
 """Letters that imitate ASCII are found inside of Latin words; ordinary words and emoji are no deception."""
 
-import pytest
-
 from tests.model.build import a_spec
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.risks.call_risks import _characters, risks_of
 from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED
@@ -15,7 +14,7 @@ def found(text: str) -> set[str]:
     return ids & {"look-alikes", "deceptive-characters", "control-characters"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "g\u0456t status",
@@ -39,7 +38,7 @@ def test_every_letter_of_the_data_is_found_inside_of_a_latin_word():
     assert {letter for letter in letters if not found(f"ls a{letter}b")} == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "echo yap\u0131ld\u0131 stra\u00dfe \u00f8l na\u00efve \u0141\u00f3d\u017a",
@@ -53,7 +52,7 @@ def test_words_of_living_languages_are_no_imitation(text):
     assert found(text) == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "emoji",
     [
         "\u26a0\ufe0f",
@@ -71,7 +70,7 @@ def test_emoji_are_no_deception(emoji):
     assert found(f'git commit -m "{emoji} done"') == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "rm a\ufe0f",

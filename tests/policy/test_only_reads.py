@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.policy.test_read_only import kind
+from tests.rows import each_row
 from whisper_tui.policy.commands.argv import AllowedOptions
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, listed_forms, only_reads
 from whisper_tui.policy.commands.read_only_programs import git_forms
@@ -50,7 +51,7 @@ def test_no_option_of_a_listed_program_hides_a_dangerous_word(words: tuple[str, 
     assert not [argv for argv in listed if dangers_of_argv(argv, has_input=False)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "git diff -M --output=F",
@@ -82,7 +83,7 @@ def test_nothing_with_a_danger_runs_unasked_even_if_the_list_were_wrong(monkeypa
     assert kind("sort -o F notes") == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "git diff -M",
@@ -104,7 +105,7 @@ def test_what_only_reads_needs_no_question(text: str) -> None:
     assert kind(text) == "allow"
 
 
-@pytest.mark.parametrize("text", ["psql -to F", "psql -tAf x.sql", "psql -tAo F db", "mysql -re 'system id'"])
+@each_row("text", ["psql -to F", "psql -tAf x.sql", "psql -tAo F db", "mysql -re 'system id'"])
 def test_flags_before_an_option_do_not_hide_it(text: str) -> None:
     assert dangers_of_argv(tuple(shlex.split(text)), has_input=False)
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.model.build import ROOT
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.agents import claude as claude_profile
 from whisper_tui.agents import codex as codex_profile
 from whisper_tui.agents import gemini as gemini_profile
@@ -51,7 +52,7 @@ def opencode(bash: Any) -> OwnRules:
 SHELL = {"toolName": "run_shell_command"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [
         claude(deny=["Bash(touch:*)", "Bash(head *)"]),
@@ -73,7 +74,7 @@ def test_a_clients_denial_overrides_everything(own: OwnRules) -> None:
     assert verdict(own, "cargo test") == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [
         claude(ask=["Bash(git push:*)"]),
@@ -88,7 +89,7 @@ def test_a_clients_question_overrides_permissions(own: OwnRules) -> None:
     assert verdict(own, "git status") == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [claude(ask=["Bash"]), gemini({**SHELL, "decision": "ask_user"}), opencode("ask"), opencode({"*": "ask"})],
     ids=["claude", "gemini", "opencode", "opencode in a table"],
@@ -121,12 +122,12 @@ def test_a_denial_of_everything_with_exceptions_asks_about_everything() -> None:
     assert verdict(own, "make") == "ask"
 
 
-@pytest.mark.parametrize("own", [claude(deny=["Bash"]), opencode("deny"), gemini({**SHELL, "decision": "deny"})])
+@each_row("own", [claude(deny=["Bash"]), opencode("deny"), gemini({**SHELL, "decision": "deny"})])
 def test_a_client_without_a_shell_says_nothing_about_tools_that_it_has_instead(own: OwnRules) -> None:
     assert verdict(own, "make") == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [
         opencode({"touch *": "deny", "*": "allow"}),
@@ -145,7 +146,7 @@ def test_an_overridden_denial_is_not_imported_and_allows_nothing(own: OwnRules) 
     assert verdict(own, "cargo test") == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [
         claude(deny=["Bash($HOME/bin/x:*)"]),

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.policy.build import FOUND, a_question
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.model.verdict import Meaning
 from whisper_tui.policy.evaluate import evaluate
@@ -20,7 +19,7 @@ def kind(text: str, *, neutral: bool = True, rules: Rules = LOOKING) -> str:
     return evaluate(a_question(spec, resolved=resolved, session_root=CWD), rules, ()).kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "ls -la src && pwd",
@@ -41,7 +40,7 @@ def test_read_only_commands_run_without_approval(text: str) -> None:
     assert kind(text, rules=Rules()) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "ls > out",
@@ -120,12 +119,12 @@ def test_words_that_no_shell_reads_are_judged_alike() -> None:
     assert evaluate(a_question(spec, session_root=CWD), LOOKING, ()).kind == "allow"
 
 
-@pytest.mark.parametrize("text", ["ls & cat file", "sleep 60 &", "bash -c 'ls &'", "nohup ls &", "timeout 5 ls & true"])
+@each_row("text", ["ls & cat file", "sleep 60 &", "bash -c 'ls &'", "nohup ls &", "timeout 5 ls & true"])
 def test_no_lasting_command_is_on_the_list(text: str) -> None:
     assert kind(text) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "tmux ls -F '#(touch x)'",
@@ -150,7 +149,7 @@ def test_commands_under_foreign_control_are_not_on_the_list(text: str) -> None:
     assert kind(text) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "expected"),
     [
         ("/usr/bin/ls", "allow"),
@@ -168,7 +167,7 @@ def test_a_program_that_the_agent_could_have_put_there_is_not_on_the_list(progra
     assert evaluate(question, LOOKING, ()).kind == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "text"), [("find", "find / -exec cat {} +"), ("xargs", "xargs cat"), ("find .", "find . -exec cat {} +")]
 )
 def test_a_rule_for_a_program_that_gives_words_to_others_is_not_about_what_they_show(words: str, text: str) -> None:
@@ -176,7 +175,7 @@ def test_a_rule_for_a_program_that_gives_words_to_others_is_not_about_what_they_
     assert kind(text, rules=Rules(allow=(rule,))) == "ask"
 
 
-@pytest.mark.parametrize("text", ["ls | xargs wc", "find . -exec wc {} +", "fd x -x wc"])
+@each_row("text", ["ls | xargs wc", "find . -exec wc {} +", "fd x -x wc"])
 def test_no_program_of_the_workspace_gets_words_of_input(text: str) -> None:
     programs = {"ls": "/bin/ls", "xargs": "/usr/bin/xargs", "find": "/usr/bin/find", "fd": "/usr/bin/fd"}
 
@@ -198,7 +197,7 @@ def test_unresolved_programs_are_not_trusted() -> None:
     assert evaluate(question, LOOKING, ()).kind == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "grep -r token /home/me",
@@ -253,7 +252,7 @@ def test_contents_of_private_files_elsewhere_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "cat /etc/hosts",
@@ -270,7 +269,7 @@ def test_names_everywhere_and_system_files_may_be_read(text: str) -> None:
     assert kind(text) == "allow"
 
 
-@pytest.mark.parametrize("root", ["/", "/home", "/home/me", "/root"])
+@each_row("root", ["/", "/home", "/home/me", "/root"])
 def test_reading_a_workspace_that_contains_a_home_is_asked(root: str) -> None:
     found = FOUND.model_copy(update={"cwd": root, "shell": "bash"})
     for text, expected in (("rg x", "ask"), ("cat x", "ask"), ("ls", "allow")):
@@ -278,7 +277,7 @@ def test_reading_a_workspace_that_contains_a_home_is_asked(root: str) -> None:
         assert evaluate(question, LOOKING, ()).kind == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "test -n -- -a -v 'a[$''(touch x)]'",
@@ -441,7 +440,7 @@ def test_commands_with_hidden_effects_are_asked(text: str) -> None:
     assert kind(text) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "env",
@@ -469,7 +468,7 @@ def test_commands_that_show_environments_or_cloud_secrets_are_asked(text: str) -
     assert kind(text) == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "test -f x && ls",
@@ -549,7 +548,7 @@ def test_the_rest_of_the_list_is_allowed(text: str) -> None:
     assert kind(text) == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["diff -r a b", "grep -R x .", "grep --dereference-recursive x .", "rgrep x .", "rg -L x", "rg --follow x"]
 )
 def test_what_follows_links_runs_in_the_sandbox_alone(text: str) -> None:
@@ -562,7 +561,7 @@ def test_what_follows_links_runs_in_the_sandbox_alone(text: str) -> None:
     assert evaluate(question, LOOKING, ()).kind == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("cd /opt/x && ls", "allow"),
@@ -591,7 +590,7 @@ def test_the_shells_code_in_a_word_is_seen_although_quotes_break_it_up_in_the_te
     assert "substitution" in {risk.id for risk in risks}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "cd src && cat x",
@@ -613,7 +612,7 @@ def test_harmless_commands_in_the_workspace_run(text: str) -> None:
     assert kind(text) == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         ".envrc",
@@ -650,12 +649,12 @@ def test_files_that_usually_hold_secrets_are_asked_with_a_risk(name: str) -> Non
     assert "reads-secrets" in {risk.id for risk in verdict.risks}
 
 
-@pytest.mark.parametrize("name", ["cert.pem", "fullchain.pem", ".env.example", "id_rsa.pub", "environ", "README.md"])
+@each_row("name", ["cert.pem", "fullchain.pem", ".env.example", "id_rsa.pub", "environ", "README.md"])
 def test_files_that_only_sound_alike_are_no_secrets(name: str) -> None:
     assert kind(f"cat {name}") == "allow"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "env",
@@ -678,7 +677,7 @@ def test_commands_that_show_the_environment_have_a_risk(text: str) -> None:
     assert "reads-secrets" in {risk.id for risk in verdict.risks}
 
 
-@pytest.mark.parametrize("text", ["ps -ef", "ps aux", "env A=1 make", "ssh -i .ssh/id_rsa x", "set -e", "rm .env"])
+@each_row("text", ["ps -ef", "ps aux", "env A=1 make", "ssh -i .ssh/id_rsa x", "set -e", "rm .env"])
 def test_other_commands_have_no_such_risk(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=CWD)
     verdict = evaluate(a_question(spec, session_root=CWD), LOOKING, ())
@@ -704,7 +703,7 @@ def test_a_shim_asks_the_project_what_it_shall_start() -> None:
     assert evaluate(a_question(spec, resolved=resolved, session_root=CWD), LOOKING, ()).kind == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["docker ps", "kubectl get pods -n x", "az vm list -o table", "gh pr list", "systemctl status ssh", "dmesg"]
 )
 def test_commands_that_need_sockets_or_devices_are_asked(text: str) -> None:

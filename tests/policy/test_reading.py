@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.model.call import Shell
 from whisper_tui.policy.shell import tree_sitter_reader
 from whisper_tui.policy.shell.bash_reader import read_script
@@ -15,7 +16,7 @@ def argvs(text: str) -> list[tuple[str, ...]]:
     return [command.argv for command in read_plain(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("git  commit\t-m 'a b'", [("git", "commit", "-m", "a b")]),
@@ -35,7 +36,7 @@ def test_plain_text_has_certain_words(text: str, expected: list[tuple[str, ...]]
     assert argvs(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", " \n", "ls $x", 'ls "$x"', "ls `x`", "ls *", "ls [a]", "ls {a,b}", "ls ~", "ls a=~/x", "(ls)", "{ ls; }",
@@ -50,7 +51,7 @@ def test_anything_else_is_not_plain(text: str) -> None:
         read_plain(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("find . 2>/dev/null -delete", [("find", ".", "-delete")]),
@@ -77,7 +78,7 @@ def test_text_before_a_syntax_error_is_kept() -> None:
     assert [command.argv for command in found.commands] == [("rm", "x")]
 
 
-@pytest.mark.parametrize("text", ["ls -l", "a && b 'c d' | e >/dev/null", "cat <<E\nx\nE", "time ls"])
+@each_row("text", ["ls -l", "a && b 'c d' | e >/dev/null", "cat <<E\nx\nE", "time ls"])
 def test_the_readings_agree_about_plain_text(text: str) -> None:
     assert agreed(text, read_script(text))[0] is not None
 
@@ -109,7 +110,7 @@ WORST = {
 }
 
 
-@pytest.mark.parametrize("name", WORST)
+@each_row("name", WORST)
 def test_the_worst_text_is_read_in_a_bounded_time(name: str) -> None:
     view.__globals__["_view_of_text"].cache_clear()
     before = time.process_time()

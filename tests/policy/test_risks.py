@@ -1,9 +1,8 @@
 """Risks are found and marked at the right place, and not invented elsewhere."""
 
-import pytest
-
 from tests.model.build import ROOT, a_shell, a_spec
 from tests.policy.build import FOUND, a_question
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.policy.risks.call_risks import LONGEST_JUDGED, command_text, risks_of
 
@@ -20,7 +19,7 @@ def marked(spec: CommandSpec, risk_id: str) -> str:
     return command_text(spec.command)[slice(*risk.span)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spec",
     [
         a_spec(),
@@ -35,7 +34,7 @@ def test_an_ordinary_command_has_no_findings(spec: CommandSpec) -> None:
     assert ids(spec) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("echo $(id)", "$("),
@@ -53,7 +52,7 @@ def test_a_substitution_is_found_and_marked(text: str, shown: str) -> None:
     assert marked(a_shell(text), "substitution") == shown
 
 
-@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2800"])
+@each_row("blank", ["\u00a0", "\u3000", "\u2800"])
 def test_a_blank_other_than_a_space_is_found_and_marked(blank: str) -> None:
     (risk,) = risks_of(a_question(a_shell(f"ls{blank}x")))
     assert risk.id == "deceptive-characters"
@@ -66,13 +65,13 @@ def test_more_marks_than_a_letter_carries_are_found() -> None:
     assert ids(a_shell("ls e" + "\u0301" * 9)) == ["deceptive-characters"]
 
 
-@pytest.mark.parametrize("character", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b"])
+@each_row("character", ["\x00", "\x07", "\x1b", "\r", "\x7f", "\x9b"])
 def test_a_control_character_is_found_and_marked(character: str) -> None:
     assert ids(a_shell(f"ls {character} x")) == ["control-characters"]
     assert marked(a_shell(f"ls {character} x"), "control-characters") == character
 
 
-@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\U000e0041", "\u3164"])
+@each_row("character", ["\u202e", "\u2066", "\u200b", "\u00ad", "\ufeff", "\U000e0041", "\u3164"])
 def test_a_character_that_hides_or_reorders_is_found_and_marked(character: str) -> None:
     assert ids(a_shell(f"ls {character} x")) == ["deceptive-characters"]
     assert marked(a_shell(f"ls {character} x"), "deceptive-characters") == character
@@ -98,7 +97,7 @@ def test_more_than_anybody_reads_is_noticed() -> None:
     assert ids(a_shell("x" * (LONGEST_JUDGED + 1))) == ["too-long"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cwd", "root", "outside"),
     [
         (ROOT, ROOT, False),
@@ -120,19 +119,19 @@ def test_the_directory_counts_as_it_is_resolved_not_as_it_is_written() -> None:
     assert [risk.id for risk in found] == ["outside-workspace"]
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash", "/bin/sh", "/usr/bin/zsh"])
+@each_row("shell", ["sh", "bash", "/bin/sh", "/usr/bin/zsh"])
 def test_a_known_shell_is_not_worth_a_word(shell: str) -> None:
     assert ids(a_spec(Shell(text="ls", shell=shell))) == []
 
 
-@pytest.mark.parametrize("shell", ["/tmp/bash", "./bash", "python3", "", "bash\x1b"])
+@each_row("shell", ["/tmp/bash", "./bash", "python3", "", "bash\x1b"])
 def test_text_for_anything_but_a_known_shell_is_noticed(shell: str) -> None:
     (risk,) = risks_of(a_question(a_spec(Shell(text="ls", shell=shell))))[-1:]
     assert risk.id == "unknown-shell"
     assert "\x1b" not in risk.sentence
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         'X=a; rm -rf "$X/"',
@@ -148,7 +147,7 @@ def test_a_variable_with_a_certain_value_is_not_called_empty(text: str) -> None:
     assert "empty-variable" not in ids(a_shell(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         'rm -rf "$X/"',

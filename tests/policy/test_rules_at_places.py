@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.model.build import a_grant, a_shell, a_spec
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.config.project_rules import restrictions_only, trusted_here
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import PrefixScope, RuleScope
@@ -27,7 +26,7 @@ def kind(spec: CommandSpec, rules: Rules, *grants: object) -> str:
     return evaluate(a_question(spec), rules, grants).kind  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "allowed"),
     [(None, [""]), ("here", [""]), ("gpu1", ["gpu1"]), ("*", ["", "gpu1", "gpu2"])],
 )
@@ -38,11 +37,11 @@ def test_a_rule_allows_at_the_place_that_it_names_and_without_one_on_this_machin
     assert [place for place in ("", "gpu1", "gpu2") if kind(at(place), rules) == "allow"] == allowed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "reached"),
     [(None, ["", "gpu1", "gpu2"]), ("here", [""]), ("gpu1", ["gpu1"]), ("*", ["", "gpu1", "gpu2"])],
 )
-@pytest.mark.parametrize("effect", ["deny", "ask"])
+@each_row("effect", ["deny", "ask"])
 def test_a_rule_that_restricts_is_about_every_place_unless_it_names_one(
     effect: str, said: str | None, reached: list[str]
 ) -> None:
@@ -112,7 +111,7 @@ def test_changes_at_a_place_are_not_kept_and_not_previewed() -> None:
     assert (plan.how, plan.why) == ("none", "it runs at gpu1, and changes are kept on this machine only")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("effect", "rule", "said"),
     [
         ("allow", 'prefix = ["make"]\nplace = "gpu1"', "needs sandbox = false: there is no sandbox at a place"),
@@ -148,7 +147,7 @@ def test_a_rule_with_a_place_is_written_as_it_is_read() -> None:
 TRAIN = Rule(name="train", prefix=("python3", "train.py"), run_at="gpu1", sandbox=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place"),
     [
         ("python3 train.py --epochs 3", "gpu1"),

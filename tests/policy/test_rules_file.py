@@ -5,6 +5,7 @@ import tomllib
 import pytest
 
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.rule import Rule, Rules, stricter
@@ -122,7 +123,7 @@ def test_rules_of_others_permit_no_effects() -> None:
     assert [rule.allow_if_preview for rule in rules.ask] == [None, None]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "said"),
     [
         ('[[allow]]\nname = "b"\nprefix = ["make"]\nallow_if_preview = {}\n', "only a rule that asks"),
@@ -174,7 +175,7 @@ def test_a_rule_that_fails_its_examples_is_reported_and_everything_is_asked(exam
     assert say(rules, "git push") == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "complaint"),
     [
         ('[[allow]]\nname = "x"\nprefix = []\n', "empty prefix"),
@@ -202,7 +203,7 @@ def test_rules_are_written_so_that_they_read_back_the_same() -> None:
     assert read(rules_text(rules)) == rules
 
 
-@pytest.mark.parametrize("setting", [True, False, None])
+@each_row("setting", [True, False, None])
 def test_the_setting_about_commands_that_only_look_is_written_as_it_was_read(setting: bool | None) -> None:
     text = "" if setting is None else f"read_only = {str(setting).lower()}\n"
     assert read(text).read_only is setting

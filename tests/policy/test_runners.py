@@ -1,8 +1,7 @@
 """Deny rules match commands that other programs run, by a subcommand, an option or a text."""
 
-import pytest
-
 from tests.policy.test_disguises import kind
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import PrefixScope
 from whisper_tui.model.verdict import Resolved
@@ -153,17 +152,17 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("text", REACHED)
+@each_row("text", REACHED)
 def test_a_denied_command_is_denied_behind_a_runner(text: str) -> None:
     assert kind(text) == "refuse"
 
 
-@pytest.mark.parametrize("text", ASKED)
+@each_row("text", ASKED)
 def test_a_denied_word_in_code_or_behind_an_unknown_program_is_asked_whatever_is_allowed(text: str) -> None:
     assert kind(text) in {"ask", "refuse"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "echo touch zz",
@@ -195,13 +194,13 @@ def asked(text: str) -> Question:
     return Question("s", ROOT, spec, "", Resolved(program="/bin/bash", cwd=ROOT, shell="bash"))
 
 
-@pytest.mark.parametrize("text", [text for text in REACHED if text.split()[0] not in {"timeout", "perf", "envconsul"}])
+@each_row("text", [text for text in REACHED if text.split()[0] not in {"timeout", "perf", "envconsul"}])
 def test_a_runner_always_has_a_risk(text: str) -> None:
     destructive = text.replace("touch", "rm -rf" if "'" in text else "rm").replace("zz", "-rf .")
     assert risks_of(asked(destructive)) != ()
 
 
-@pytest.mark.parametrize("text", ["devbox run rm -rf .", "some-new-runner rm -rf .", "some-new-runner bash -c x"])
+@each_row("text", ["devbox run rm -rf .", "some-new-runner rm -rf .", "some-new-runner bash -c x"])
 def test_destructive_commands_behind_runners_are_flagged(text: str) -> None:
     assert {"destructive", "runs-other-code"} & {risk.id for risk in risks_of(asked(text))}
 
@@ -224,7 +223,7 @@ def test_a_rule_may_name_a_runner_and_what_it_runs() -> None:
     assert not allowed("uv run python -c x", "uv", "run", "python")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("bun", "run"),
@@ -242,7 +241,7 @@ def test_a_runner_without_its_object_can_not_be_remembered(words: tuple[str, ...
     assert scope_problem(PrefixScope(words=words), spec) is not None
 
 
-@pytest.mark.parametrize("text", ["uv run pytest -q", "bun run lint", "poetry run ruff check", "npm run build"])
+@each_row("text", ["uv run pytest -q", "bun run lint", "poetry run ruff check", "npm run build"])
 def test_a_runner_with_its_object_can_be_remembered(text: str) -> None:
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
     assert scope_problem(PrefixScope(words=tuple(text.split()[:3])), spec) is None

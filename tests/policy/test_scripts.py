@@ -1,11 +1,10 @@
 """Scripts of sed, awk and jq that could write, run, open or hide something are recognised."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         '/"/{system("touch x")} /"/',
@@ -44,7 +43,7 @@ def test_an_awk_program_that_acts_or_is_read_differently_by_different_awks(scrip
     assert awk_has_effects(script)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         "{print $1}",
@@ -67,7 +66,7 @@ def test_an_awk_program_that_only_prints(script: str) -> None:
     assert not awk_has_effects(script)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         ":/a/a e touch x",
@@ -104,7 +103,7 @@ def test_a_sed_script_that_acts_or_cannot_be_read_with_certainty(script: str) ->
     assert sed_has_effects(script)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         "s/a/b/",
@@ -132,7 +131,7 @@ def test_a_sed_script_that_only_changes_what_is_printed(script: str) -> None:
     assert not sed_has_effects(script)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         'import "config" as $d {search:"~/.docker"}; $d',
@@ -169,7 +168,7 @@ def test_a_jq_filter_that_could_show_more_than_its_input(script: str) -> None:
     assert jq_reaches_further(script)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "script",
     [
         ".",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.policy.build import FOUND, a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.commands.readings import find_words, first_words, read_words
 from whisper_tui.policy.evaluate import evaluate
@@ -62,9 +63,7 @@ OPTIONS_BETWEEN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("denied", "text"), [(denied, text) for denied, texts in OPTIONS_BETWEEN.items() for text in texts]
-)
+@each_row(("denied", "text"), [(denied, text) for denied, texts in OPTIONS_BETWEEN.items() for text in texts])
 def test_options_between_a_program_and_its_subcommand_hide_nothing(denied: str, text: str) -> None:
     words = denied.split()
     assert judged(text, *words) == "refuse"
@@ -127,12 +126,12 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize(("denied", "text"), [(denied, text) for denied, texts in SAME.items() for text in texts])
+@each_row(("denied", "text"), [(denied, text) for denied, texts in SAME.items() for text in texts])
 def test_a_denial_holds_for_every_spelling_that_the_program_accepts(denied: str, text: str) -> None:
     assert judged(text, *denied.split()) == "refuse"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("denied", "text"),
     [
         ("kubectl delete", "kubectl -n prod get pods"),
@@ -182,7 +181,7 @@ def test_the_possible_subcommands_end_with_the_first_word_that_can_be_nothing_el
     assert first_words(("docker",)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "kubectl -n prod delete deploy x",
@@ -215,7 +214,7 @@ def test_a_service_is_started_behind_options() -> None:
     assert "persistence" in risks("systemctl -H host restart x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "docker compose -f x.yml exec app rm -rf /data",

@@ -2,8 +2,7 @@
 
 import shlex
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.policy.rules.matching import stays_inside
 
 OUTSIDE = """
@@ -24,12 +23,12 @@ sort -o../x a
 """
 
 
-@pytest.mark.parametrize("line", OUTSIDE.strip().splitlines())
+@each_row("line", OUTSIDE.strip().splitlines())
 def test_a_word_that_leads_out_is_noticed_however_it_is_written(line: str) -> None:
     assert not stays_inside(shlex.split(line), "/srv/project")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "make -j8 all",

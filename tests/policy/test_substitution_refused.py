@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.model.build import ROOT
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.policy.evaluate import evaluate
@@ -18,14 +17,12 @@ def verdict(text: str, tool: str = "run_shell_command") -> Verdict:
     return evaluate(replace(question, tool=tool), Rules(), ())
 
 
-@pytest.mark.parametrize(
-    "text", ["echo $(id)", "echo `id`", "cat <(id)", "tee >(id)", "echo $'\\'' $(id)", "bash -c 'echo $(id)'"]
-)
+@each_row("text", ["echo $(id)", "echo `id`", "cat <(id)", "tee >(id)", "echo $'\\'' $(id)", "bash -c 'echo $(id)'"])
 def test_substitutions_fail_the_call(text: str) -> None:
     assert verdict(text).kind == "refuse"
 
 
-@pytest.mark.parametrize("text", ["echo '$(x)'", "echo $((1+2))", "cat <<'END'\n$(x)\nEND", "echo \\$(x"])
+@each_row("text", ["echo '$(x)'", "echo $((1+2))", "cat <<'END'\n$(x)\nEND", "echo \\$(x"])
 def test_text_without_substitutions_is_accepted(text: str) -> None:
     assert verdict(text).kind == "ask"
 

@@ -2,11 +2,10 @@
 
 import shlex
 
-import pytest
-
 from tests.model.build import ROOT
 from tests.policy.build import a_question
 from tests.policy.test_spellings import judged, risks
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.risks.call_risks import risks_of
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv
@@ -49,7 +48,7 @@ gpg --export-secret-keys
 """
 
 
-@pytest.mark.parametrize("text", PRINT_SECRETS.strip().splitlines())
+@each_row("text", PRINT_SECRETS.strip().splitlines())
 def test_a_command_that_prints_secrets_has_a_risk_and_a_rule_must_name_it(text: str) -> None:
     assert "reads-secrets" in risks(text)
     assert judged(text, "never-called") == "ask"
@@ -68,7 +67,7 @@ op --version
 """
 
 
-@pytest.mark.parametrize("text", HARMLESS.strip().splitlines())
+@each_row("text", HARMLESS.strip().splitlines())
 def test_names_alone_are_no_secrets(text: str) -> None:
     assert "reads-secrets" not in risks(text)
 
@@ -96,7 +95,7 @@ mongosh h --eval 'db.dropDatabase()'
 """
 
 
-@pytest.mark.parametrize("text", RESETS.strip().splitlines())
+@each_row("text", RESETS.strip().splitlines())
 def test_a_reset_of_a_database_is_destructive(text: str) -> None:
     assert "destructive" in risks(text)
 
@@ -105,7 +104,7 @@ _VERBS = "delete destroy purge remove rm drop reset wipe disable clear erase tru
 VERBS = _VERBS.split()
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_row("verb", VERBS)
 def test_an_unknown_program_is_judged_by_what_its_subcommand_says(verb: str) -> None:
     for text in (
         f"acme {verb} x",
@@ -119,7 +118,7 @@ def test_an_unknown_program_is_judged_by_what_its_subcommand_says(verb: str) -> 
         assert any(danger.sentence for danger in dangers_of_argv(tuple(shlex.split(text)), has_input=False))
 
 
-@pytest.mark.parametrize("text", ["acme list", "acme a/remove", "acme undelete", "echo delete", "vim drop", "rg reset"])
+@each_row("text", ["acme list", "acme a/remove", "acme undelete", "echo delete", "vim drop", "rg reset"])
 def test_other_words_say_nothing(text: str) -> None:
     assert not risks(text) & {"destructive", "interrupts"}
 
@@ -133,7 +132,7 @@ def test_a_package_that_is_removed_can_be_installed_again() -> None:
     assert risks("poetry remove x") == {"interrupts"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("coverage erase", "nx reset", "php artisan cache:clear", "php artisan config:clear", "wp cache flush"),
@@ -151,13 +150,13 @@ def test_a_question_about_the_program_itself_needs_no_network() -> None:
     assert not reaches_network(("git", "status"), "git")
 
 
-@pytest.mark.parametrize("text", ["rm *", "sudo rm *", "env A=1 rm build/*", "xargs rm *", "rm -v */"])
+@each_row("text", ["rm *", "sudo rm *", "env A=1 rm build/*", "xargs rm *", "rm -v */"])
 def test_rm_of_everything_in_a_directory_is_destructive(text: str) -> None:
     assert any("matches" in danger.sentence for _, danger in view(Shell(text=text)).dangers)
     assert "destructive" in risks(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("git check-ignore .env", False),

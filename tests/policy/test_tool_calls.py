@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.effects.edit_results import examine
 from whisper_tui.model.call import (
     CarriedOut,
@@ -603,7 +604,7 @@ def test_a_shell_command_in_a_foreign_tool_is_denied_as_a_command(workspace: Pat
     assert judge(workspace, call, Rules(deny=(Rule(name="rm", program="rm"),))).kind == "refuse"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "problem"),
     [
         ({"path": ""}, "pattern"),

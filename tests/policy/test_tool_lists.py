@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.model.build import ROOT
 from tests.policy.build import a_question
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Function, Shell
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.evaluate import evaluate
@@ -31,9 +30,7 @@ def verdict(text: str, held: Rules, tool: str = "run_shell_command"):
     return evaluate(replace(a_question(spec, resolved=resolved), tool=tool), held, ())
 
 
-@pytest.mark.parametrize(
-    "text", ["rm x", "rm", "/bin/rm x", "ls; rm x", "sudo rm x", "ls | xargs rm", "bash -c 'rm x'"]
-)
+@each_row("text", ["rm x", "rm", "/bin/rm x", "ls; rm x", "sudo rm x", "ls | xargs rm", "bash -c 'rm x'"])
 def test_an_excluded_command_fails_however_it_is_wrapped(text):
     answer = verdict(text, rules(exclude=("run_shell_command(rm)",)))
     assert (answer.kind, answer.rule) == ("refuse", "excludeTools: run_shell_command(rm)")
@@ -75,9 +72,7 @@ def test_a_tool_alone_on_the_core_list_allows_nothing_by_itself():
     assert allowances(("run_shell_command",), []) == ()
 
 
-@pytest.mark.parametrize(
-    "entry", ["", "run_shell_command(", "run_shell_command()", "run_shell_command('x)", "rm -rf", "a(b) c"]
-)
+@each_row("entry", ["", "run_shell_command(", "run_shell_command()", "run_shell_command('x)", "rm -rf", "a(b) c"])
 def test_an_entry_that_says_nothing_is_a_problem_and_no_rule(entry):
     for read in (denials, allowances):
         problems: list[str] = []

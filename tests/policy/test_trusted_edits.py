@@ -1,7 +1,6 @@
 """The setting about edits is as hard to remove as a rule that denies."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.call import Unasked
 from whisper_tui.model.event import RulesChanged
 from whisper_tui.policy.rules.rule import UNASKED, Rules
@@ -29,8 +28,8 @@ def test_edits_are_not_allowed_by_a_setting_that_no_human_has_trusted() -> None:
     assert as_trusted(Rules(edits="allow"), changed(now, before)).edits == "ask"
 
 
-@pytest.mark.parametrize("now", [None, "nothing", "reading", "workspace"])
-@pytest.mark.parametrize("before", ["nothing", "reading", "workspace"])
+@each_row("now", [None, "nothing", "reading", "workspace"])
+@each_row("before", ["nothing", "reading", "workspace"])
 def test_no_more_runs_unasked_than_a_human_has_agreed_to(before: Unasked, now: Unasked | None) -> None:
     agreed, found = marks_of(Rules(unasked=before)), marks_of(Rules(unasked=now))
     level = as_trusted(Rules(unasked=now), changed(found, agreed)).unasked

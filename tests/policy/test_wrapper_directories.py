@@ -2,8 +2,7 @@
 
 import shlex
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.policy.commands.wrapper_directories import runs_elsewhere
 
 ELSEWHERE = """
@@ -38,11 +37,11 @@ ls -C
 """
 
 
-@pytest.mark.parametrize("line", ELSEWHERE.strip().splitlines())
+@each_row("line", ELSEWHERE.strip().splitlines())
 def test_another_directory_is_noticed(line: str) -> None:
     assert runs_elsewhere(shlex.split(line))
 
 
-@pytest.mark.parametrize("line", HERE.strip().splitlines())
+@each_row("line", HERE.strip().splitlines())
 def test_options_of_the_command_behind_are_not_those_of_the_wrapper(line: str) -> None:
     assert not runs_elsewhere(shlex.split(line))

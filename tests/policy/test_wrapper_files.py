@@ -1,7 +1,6 @@
 """Files that wrappers write themselves: a risk of the call, and no allow rule covers one that it does not name."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
@@ -10,7 +9,7 @@ from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.supervisor.approvals.judge import judge_alone
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "written"),
     [
         ("/usr/bin/time -o F ls", ("F",)),
@@ -28,7 +27,7 @@ def test_the_own_files_of_a_wrapper(text: str, written: tuple[str, ...]) -> None
     assert own_files(tuple(text.split())).written == written
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["rlwrap -H F ls", "strace -ff -o F ls", "strace -o |x ls", "valgrind --tool=massif ls", "bash -i -c ls"]
 )
 def test_a_wrapper_of_which_not_all_files_are_known(text: str) -> None:

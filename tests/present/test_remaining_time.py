@@ -1,11 +1,10 @@
 """The remaining time of an approval, in units that a person reads at once."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.present.words import until_text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "words"),
     [(7200, "2 h"), (7199.2, "2 h"), (7141, "2 h"), (7140, "1 h 59 min"), (61, "2 min"), (59, "59 s"), (-3, "0 s")],
 )

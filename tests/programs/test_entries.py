@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.programs import entries
 from whisper_tui.programs.entries import entry_of, program_names, read_options, read_programs
 
@@ -66,7 +67,7 @@ def test_an_entry_is_like_another_but_for_what_it_says_itself() -> None:
     assert read["a"].needs_socket and not read["b"].needs_socket
 
 
-@pytest.mark.parametrize("name", [name for name in program_names() if (entry := entry_of(name)) and entry.reads])
+@each_row("name", [name for name in program_names() if (entry := entry_of(name)) and entry.reads])
 def test_no_option_only_reads_and_does_more(name: str) -> None:
     entry = entry_of(name)
     assert entry is not None and entry.reads is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.build import judged, opened, whole_life
+from tests.rows import each_row
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.supervisor.journal.journal import Journal
 from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
@@ -97,7 +98,7 @@ def test_a_noted_end_finds_what_the_chain_alone_cannot(
     assert problem in (check_file(path, noted).problem or "")
 
 
-@pytest.mark.parametrize("text", ["", "5", "x:00", "5:00", "0:" + "00" * 32, "-1:" + "00" * 32])
+@each_row("text", ["", "5", "x:00", "5:00", "0:" + "00" * 32, "-1:" + "00" * 32])
 def test_an_invalid_end_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         Head.parse(text)

@@ -1,7 +1,6 @@
 """A repository whose settings could run something is never looked at without a question."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.effects.git_repository import configuration_is_neutral
 
 ORDINARY = """
@@ -24,7 +23,7 @@ def test_an_ordinary_configuration_runs_nothing() -> None:
     assert configuration_is_neutral(ORDINARY)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "setting",
     [
         "[core]\n\tfsmonitor = ./x",

@@ -5,6 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.supervisor.conftest import Bench
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Function, SessionHello, WriteFile
 from whisper_tui.model.decision import Deny
@@ -76,9 +77,7 @@ def test_an_infinite_time_is_refused(field):
         CommandSpec.model_validate({"command": Argv(program="true"), "cwd": "/", field: math.inf})
 
 
-@pytest.mark.parametrize(
-    "hello", [{"pid": 2**31}, {"pid": -1}, {"name": "n" * 1001}, {"root": "/" + "d" * 4096}, {"key": "k" * 1001}]
-)
+@each_row("hello", [{"pid": 2**31}, {"pid": -1}, {"name": "n" * 1001}, {"root": "/" + "d" * 4096}, {"key": "k" * 1001}])
 def test_a_session_that_no_system_could_have_is_refused(hello):
     with pytest.raises(ValidationError):
         SessionHello.model_validate({"name": "agent", "root": "/", **hello})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
+from tests.rows import each_row
 from whisper_tui.system.ancestry import ProcessSeen, ancestry, read_process
 from whisper_tui.system.processes import LINUX
 from whisper_tui.system.session_opener import COMMANDS, agent_of
@@ -31,7 +32,7 @@ def test_all_that_an_agent_starts_belongs_to_the_oldest_process_on_its_terminal(
     assert agent_of((SHELL, LOGIN, INIT)) == "process 70 7"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [None, (WINDOW, INIT), (ORPHAN, INIT), (OWN_TERMINAL, ORPHAN, INIT), (OWN_TERMINAL, DETACHED, INIT)],
     ids=["gone", "no terminal", "orphan", "child of an orphan", "terminal of an agent"],

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tests.rows import each_row
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools.ai_tool import ArgumentError, check_arguments
 from whisper_tui.tools.command_tools import ExecuteCommandTool
@@ -12,7 +13,7 @@ from whisper_tui.tools.supervised_tool import ToolContext
 SCHEMA = ExecuteCommandTool(ToolContext(Recorded(), session("/ws"))).parameters_schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("timeout", "given"),
     [
         (True, "the boolean true"),
@@ -34,7 +35,7 @@ def test_a_timeout_that_is_not_a_whole_number_of_seconds_in_range_is_refused(tim
     assert raised.value.message == (f"The argument 'timeout' must be an integer from 1 to 120; {given} was given")
 
 
-@pytest.mark.parametrize("timeout", [1, 60, 120])
+@each_row("timeout", [1, 60, 120])
 def test_a_timeout_in_range_is_accepted(timeout):
     assert check_arguments("execute_command", SCHEMA, {"command": "ls", "timeout": timeout})["timeout"] == timeout
 
@@ -60,7 +61,7 @@ def test_a_whole_command_line_as_args_is_refused():
         check_arguments("execute_command", SCHEMA, {"command": "ls", "args": "-la"})
 
 
-@pytest.mark.parametrize("arguments", [[], "ls", None, 3, True])
+@each_row("arguments", [[], "ls", None, 3, True])
 def test_arguments_that_are_no_object_are_refused(arguments):
     with pytest.raises(ArgumentError, match="The arguments of execute_command must be an object"):
         check_arguments("execute_command", SCHEMA, arguments)

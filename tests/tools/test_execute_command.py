@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.rows import each_row
 from tests.tools.recorded import HUMAN, Recorded, ended, session
 from whisper_tui.model.call import Argv, CommandSpec
 from whisper_tui.model.decision import Decider
@@ -118,7 +119,7 @@ async def test_the_call_is_submitted_as_argv_with_the_arguments_as_sent():
     assert request.tool == "execute_command"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cwd", "expected"),
     [(None, "/ws"), (".", "/ws"), ("", "/ws"), ("a/./b", "/ws/a/b"), ("../x", "/ws/../x"), ("/etc", "/etc")],
 )

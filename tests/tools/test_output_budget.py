@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.rows import each_row
 from tests.tools.recorded import Recorded
 from tests.tools.test_execute_command import tool_over
 from whisper_tui.tools import RunShellCommandTool
@@ -60,7 +61,7 @@ async def test_a_short_answer_is_left_alone():
     assert answer.result["stdout"] == "hi\n"
 
 
-@pytest.mark.parametrize("size", [1, 200, 5_000])
+@each_row("size", [1, 200, 5_000])
 def test_a_text_without_a_shape_is_cut_in_its_middle_and_says_how_much_is_missing(size):
     text = "a" * 10_000 + "z" * 10_000
     short = shortened(text, OutputBudget(5_000), "look elsewhere")

@@ -1,7 +1,6 @@
 """What is known of each client decides how long its calls wait and how much it is sent."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.agents.profile import LONG_WAIT_S, UNKNOWN_WAIT_S
 from whisper_tui.agents.profile import SMALLEST_BUDGET as SMALLEST
 from whisper_tui.model.call import ClientInfo
@@ -11,7 +10,7 @@ from whisper_tui.transports.mcp.mcp_calls import output_budget, wait_limit
 SMALLEST_BUDGET = OutputBudget(*SMALLEST)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "version", "progress", "seconds"),
     [
         ("opencode", "1.18.33", True, 50),
@@ -35,7 +34,7 @@ def test_a_client_that_has_not_said_who_it_is_is_taken_for_an_impatient_one():
     assert wait_limit(None, progress=True) == UNKNOWN_WAIT_S
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "room"),
     [
         ("claude-code", OutputBudget(48 * 1024, in_bytes=True)),

@@ -7,6 +7,7 @@ import time
 import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from tests.rows import each_row
 from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT
 from whisper_tui.agents.hook_formats import WORK_RUNS
@@ -249,7 +250,7 @@ async def test_a_client_may_discover_twice_and_go_on_without_initializing(endpoi
     assert all("result" in answer for answer in answers)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changed",
     [
         {"jsonrpc": "1.0"},

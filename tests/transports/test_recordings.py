@@ -14,6 +14,7 @@ from tests.clients.install import ROOT, versions
 from tests.clients.record import EDIT, RECORDED, RECORDINGS, SCENES, is_progress, summary
 from tests.clients.scenes import DeniedFor, Edited, Scene
 from tests.clients.test_edits import OLD
+from tests.rows import each_row
 from tests.supervisor.conftest import Bench
 from tests.transports.conftest import Human
 from tests.transports.endpoint_server import EndpointServer, Lines
@@ -185,12 +186,12 @@ async def answer(agent: Lines) -> dict[str, Any]:
     return message
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_a_recording_is_of_the_version_that_the_tests_install(client: str) -> None:
     assert json.loads((RECORDINGS / f"{client}.json").read_text())["version"] == versions()[client]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_a_recording_tells_nothing_of_the_machine_or_the_run(client: str) -> None:
     text = (RECORDINGS / f"{client}.json").read_text()
     assert set(re.findall(r"(?<![\w.])/tmp[/-][a-z-]+", text)) <= {"/tmp/cc-socks", "/tmp/claude-"}
@@ -198,7 +199,7 @@ def test_a_recording_tells_nothing_of_the_machine_or_the_run(client: str) -> Non
     assert set(re.findall(r"\b20\d\d-\d\d-\d\dT", text)) <= {"2026-01-01T"}
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_the_variables_that_are_known_of_a_client_are_in_its_recording(client: str) -> None:
     content = json.loads((RECORDINGS / f"{client}.json").read_text())
     known = KNOWN[client]

@@ -2,13 +2,12 @@
 
 import os
 
-import pytest
-
+from tests.rows import each_row
 from tests.transports.relay_ends import INITIALIZE, answer, call
 from whisper_tui.transports.mcp.relay import RelayState, client_name, parsed, workspace
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "said", "expected"),
     [
         ("/a", "/tmp", "/a"),
@@ -48,7 +47,7 @@ def test_a_number_and_the_same_digits_as_text_are_two_requests():
     assert memory.replay()[0] == [b"number"]
 
 
-@pytest.mark.parametrize("line", [b"no JSON", b"[1]", b"7", b"\xff"])
+@each_row("line", [b"no JSON", b"[1]", b"7", b"\xff"])
 def test_a_line_that_is_no_message_is_passed_on_and_not_remembered(line):
     memory = RelayState()
     memory.sent(parsed(line), line)

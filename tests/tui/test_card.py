@@ -6,6 +6,7 @@ import pytest
 from textual.widgets._toast import Toast
 
 from tests.in_memory.world import RecordedStreams
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import ROOT, Scenario, workday
 from tests.tui.test_describe import text_of
@@ -49,7 +50,7 @@ def test_usual_facts_have_no_row() -> None:
     assert "make" in text and f"site builder · claude-code 2.1.329  in {ROOT}" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "resolved", "label"),
     [
         (

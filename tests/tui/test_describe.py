@@ -3,6 +3,7 @@
 import pytest
 
 from tests.model.build import left_behind
+from tests.rows import each_row
 from tests.tui.scenes import BY_ID, ME, ROOT, Scenario, spec_of, workday
 from whisper_tui.cli.watch_text import happened, lines
 from whisper_tui.model.call import Argv, CommandSpec, DeleteFile, FileEdits, Function, Shell
@@ -281,7 +282,7 @@ def test_a_tool_of_the_agents_own_is_shown_with_its_arguments() -> None:
     assert "run by the agent itself" in command_title(spec.command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "shown"),
     [
         (("a", "b c"), "a 'b c'"),
@@ -345,7 +346,7 @@ def test_hidden_characters_have_their_own_role() -> None:
     assert said("a\u202eb") == (Span("a"), Span("⟨U+202E⟩", "hidden"), Span("b"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "sentence", "word"),
     [
         (Exited(code=0), "Ended with exit code 0", "exit 0"),
@@ -378,7 +379,7 @@ EDIT = FileEdits(tool="Edit", changes=(DeleteFile(path="/w/a"),))
 FETCH = Function(tool="WebFetch", arguments={}, about="web", targets=("example.org",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "command", "sentence", "word"),
     [
         (HandedOver(), EDIT, "Approved, and left to the agent's own tool, which makes the edit", "approved"),

@@ -1,7 +1,6 @@
 """Editing a command: text into a specification, with what is wrong in words."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Function, Shell
 from whisper_tui.tui.dialogs.drafts import Draft, checked, draft_of, hidden_count
 
@@ -10,7 +9,7 @@ SHELL = CommandSpec(command=Shell(text="cd x &&\n\tmake"), cwd="/home/me", tty=T
 FUNCTION = CommandSpec(command=Function(tool="mail", arguments={"to": ["me"], "n": 1}), cwd="/home/me")
 
 
-@pytest.mark.parametrize("spec", [ARGV, SHELL, FUNCTION])
+@each_row("spec", [ARGV, SHELL, FUNCTION])
 def test_an_untouched_draft_is_the_same_specification(spec: CommandSpec) -> None:
     assert checked(draft_of(spec), spec).spec == spec
 
@@ -21,7 +20,7 @@ def test_unedited_fields_stay_unchanged() -> None:
     assert spec == CommandSpec(command=Shell(text="true"), cwd="/srv", timeout_s=0.5, tty=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "problem"),
     [
         ({"program": " "}, "There is no program."),
@@ -48,7 +47,7 @@ def test_an_empty_shell_text_is_no_command() -> None:
     assert checked(Draft("", " \n", "/", ""), SHELL).problems == ("There is no command.",)
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", "3"])
+@each_row("text", ["[1]", "{", "3"])
 def test_arguments_of_a_tool_are_a_json_object(text: str) -> None:
     assert checked(Draft("", text, "/", ""), FUNCTION).problems == ("The arguments must be a JSON object.",)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import approved, edit, folder, one_edit, several_files
 from tests.tui.scenes import Scenario
@@ -44,7 +45,7 @@ def rebuilt(old: list[str], new: list[str]) -> list[str]:
     return found + old[at:]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_row("seed", range(40))
 def test_the_blocks_make_the_new_text_of_the_old_one(seed: int) -> None:
     chance = random.Random(seed)
     old = [chance.choice("abcdefgh") * chance.randint(1, 2) for _ in range(chance.randint(0, 60))]
@@ -94,7 +95,7 @@ def test_a_blank_that_became_a_tab_does_not_look_the_same() -> None:
     assert "−     x = 1" in text and "+ →   x = 1" in text
 
 
-@pytest.mark.parametrize("width", [60, 99, SIDE_BY_SIDE, 141])
+@each_row("width", [60, 99, SIDE_BY_SIDE, 141])
 def test_every_row_has_the_width_that_there_is(width: int) -> None:
     rows = laid_out(coloured_diffs((versions("a = 1\n" * 9 + "漢字\tx\n", "b" * 500 + "\n"),), "/w", mask=False), width)
     lines = [row for row in rows if not row.margin and row.spans and "lines" not in row.spans[-1].text]

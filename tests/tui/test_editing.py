@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.widgets import TextArea
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario
 from tests.tui.test_deciding import three_waiting
@@ -33,7 +34,7 @@ def shown(asked: CommandSpec, runs: CommandSpec) -> list[str]:
     return rows
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "runs", "rows"),
     [
         (shell("make -j8 all"), shell("make -j2 all"), [f"{MINUS} make -[j8] all", "+ make -[j2] all"]),

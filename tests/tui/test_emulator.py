@@ -2,8 +2,7 @@
 
 import random
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.tui.output.ansi import DIRECT
 from whisper_tui.tui.output.emulator import Emulator, RecordedScreen, keystroke, pasted
 
@@ -43,7 +42,7 @@ def test_leaving_the_alternate_screen_restores_the_normal_one() -> None:
     assert emulator.cursor == (1, 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sequence",
     [
         b"\x1b[>4;2m",
@@ -142,7 +141,7 @@ def test_no_output_breaks_the_emulator() -> None:
     assert "alive" in emulator.text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "character", "sent"),
     [
         ("a", "a", b"a"),

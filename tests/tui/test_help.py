@@ -6,6 +6,7 @@ import re
 import pytest
 from textual.widgets import OptionList
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import a_month
 from tests.tui.scenes import workday
@@ -174,7 +175,7 @@ async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_colu
         assert widest <= 72
 
 
-@pytest.mark.parametrize(("word", "name"), [("group", "Sort"), ("batch", "Review marked"), ("vim", "Settings")])
+@each_row(("word", "name"), [("group", "Sort"), ("batch", "Review marked"), ("vim", "Settings")])
 def test_help_is_found_by_words_that_other_programs_use(word: str, name: str) -> None:
     assert name in {entry.name for entry in matching(EVERYTHING, word)}
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.rows import each_row
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import Scenario, workday
 from whisper_tui.config.configuration import CockpitSettings
@@ -11,7 +12,7 @@ from whisper_tui.tui.command_definition import KEY_SETS, RESERVED, SETS, read_ke
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS, OTHER_SCREENS, keymap
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "key", "shown"),
     [
         ("k", "k", "k"),
@@ -39,7 +40,7 @@ def test_keys_are_parsed_and_printed_in_the_usual_notation(text: str, key: str, 
     assert read_key(shown) == key
 
 
-@pytest.mark.parametrize("text", ["", "foo", "ctrl+", "hyper+x", "kk", "\x1b", "ctrl+foo"])
+@each_row("text", ["", "foo", "ctrl+", "hyper+x", "kk", "\x1b", "ctrl+foo"])
 def test_invalid_keys_are_rejected(text: str) -> None:
     assert read_key(text) is None
 
@@ -90,7 +91,7 @@ def test_an_unknown_key_is_reported_and_the_command_keeps_its_key() -> None:
     assert keymap("default", {"approve": "foo"}).command(BY_ID["approve"]).key == "a"
 
 
-@pytest.mark.parametrize("key", sorted(RESERVED))
+@each_row("key", sorted(RESERVED))
 def test_reserved_keys_cannot_be_assigned(key: str) -> None:
     assert "cannot have it" in problem({"approve": key})
 

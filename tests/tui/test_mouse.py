@@ -8,6 +8,7 @@ import pytest
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 
 from tests.in_memory.world import RecordedStreams
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.live import live
 from tests.tui.test_typing_in import asking
@@ -22,7 +23,7 @@ def an_event(kind: type[MouseEvent], button: int = 0, *, shift: bool = False, ct
     return kind(None, 0, 0, 0, 0, button, shift, False, ctrl)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "tracking", "sgr", "older"),
     [
         (an_event(MouseDown, 1), Tracking.PRESSES, b"\x1b[<0;3;5M", b"\x1b[M \x23\x25"),

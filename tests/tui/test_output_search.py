@@ -3,8 +3,7 @@
 import random
 from typing import Any
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.model.run import OutputChunk
 from whisper_tui.tui.output.ansi import PLAIN, Pen, Run
 from whisper_tui.tui.output.output_search import BLOCK, ERRORS, Finder, Needle, StreamSearch
@@ -38,12 +37,12 @@ def test_words_are_found_in_any_case_and_through_colours() -> None:
     assert list(Needle.of("[a").starts(b"x[a]")) == [1]
 
 
-@pytest.mark.parametrize("line", ["TypeError: x", "FAILED tests", "fatal: no", "thread panicked", "Traceback (most"])
+@each_row("line", ["TypeError: x", "FAILED tests", "fatal: no", "thread panicked", "Traceback (most"])
 def test_error_lines_are_recognized(line: str) -> None:
     assert list(ERRORS.starts(line.encode()))
 
 
-@pytest.mark.parametrize("line", ["0 errors", "no errors", "terrors", "a mirror", "no error here", "0 failed"])
+@each_row("line", ["0 errors", "no errors", "terrors", "a mirror", "no error here", "0 failed"])
 def test_other_lines_are_not_taken_for_errors(line: str) -> None:
     assert not list(ERRORS.starts(line.encode()))
 

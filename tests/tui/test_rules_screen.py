@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input, OptionList
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.past import ROOT, a_month, begin, ran
 from tests.tui.scenes import ME, Scenario
@@ -427,7 +428,7 @@ async def test_capital_y_answers_why_from_the_card_and_from_the_history() -> Non
             await cockpit.until(lambda: not isinstance(cockpit.app.screen, WhyScreen))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "shown"),
     [
         ({"kind": "allow", "rule": "built-in: only looks"}, "the built-in read-only list"),
@@ -467,7 +468,7 @@ async def test_denials_for_a_session_are_listed_and_lifted() -> None:
         assert not scenario.supervisor.board.denials
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "definition"),
     [
         (RuleFields(words="npm 'run it'"), {"name": "npm 'run it'", "prefix": ["npm", "run it"]}),
@@ -513,7 +514,7 @@ def test_the_form_keeps_the_fields_that_it_does_not_show() -> None:
     assert kept_of(draft) == {"until": 5.5, "match": ["git status -s"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "field", "problem"),
     [
         (RuleFields(), "words", "Type the commands"),

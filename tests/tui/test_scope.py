@@ -3,6 +3,7 @@
 import pytest
 from textual.widgets import Input, OptionList
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario
 from tests.tui.test_deciding import three_waiting
@@ -58,7 +59,7 @@ async def opened(cockpit: Cockpit, reach: int = 0) -> None:
     await cockpit.press(*["down"] * reach)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("draft", "scope"),
     [
         (ScopeDraft("exact"), ExactScope()),
@@ -79,7 +80,7 @@ def test_a_draft_is_parsed_into_a_scope(draft: ScopeDraft, scope: object) -> Non
     assert problems == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("draft", "problem"),
     [
         (ScopeDraft("here"), "Type the first words"),
@@ -97,7 +98,7 @@ def test_mistakes_in_a_scope_are_reported(draft: ScopeDraft, problem: str) -> No
     assert problem in problems[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "draft", "scope"),
     [
         (FETCH, ScopeDraft("exact", uses="2"), ExactScope(uses=2)),
@@ -115,7 +116,7 @@ def test_a_draft_for_a_tool_is_parsed_into_a_scope(
     assert problems == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "draft", "problem"),
     [
         (FETCH, ScopeDraft("session", " "), "Type a host."),
@@ -229,7 +230,7 @@ async def test_the_card_offers_no_rule_for_the_workspace_for_a_file_outside_of_i
         assert isinstance(cockpit.record("1").state, Waiting)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "words"),
     [
         ("/src/a.py", "src/a.py"),

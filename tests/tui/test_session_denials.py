@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import ME, ROOT, Scenario
 from tests.tui.test_deciding import three_waiting
@@ -25,7 +26,7 @@ async def never(cockpit: Cockpit, call_id: str, words: str, reason: str = "") ->
     await cockpit.press("home", "shift+end", "backspace", *words, "tab", *reason, "enter")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "meanings", "refused"),
     [
         (Argv(program="npm", args=("publish", "--tag", "x")), (), True),
@@ -49,7 +50,7 @@ def test_calls_with_the_denied_prefix_are_refused(
     assert denial.matches(beginnings(command, Verdict(kind="ask", reason="no rule is about it"), resolved)) is refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "suggested"),
     [("echo 'rate = 20' > tax.conf", ("echo", "rate = 20")), ("echo it's here", ("echo", "it's")), ("", ())],
 )

@@ -1,7 +1,6 @@
 """Reading the colours of terminal output, and dropping everything else that a terminal would obey."""
 
-import pytest
-
+from tests.rows import each_row
 from whisper_tui.tui.output.ansi import DIRECT, PLAIN, Pen, Run, pen_after, read_line
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.theme import PLACES, contrast, load_themes
@@ -25,7 +24,7 @@ def test_colours_and_attributes_are_kept() -> None:
     assert pen == PLAIN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sequence", "pen"),
     [
         (b"38;5;208", Pen(foreground=208)),
@@ -51,7 +50,7 @@ def test_a_colour_continues_in_the_next_line() -> None:
     assert pen_after(b"\x1b[31mred\x1b[0m\n\x1b[32mgreen\n") == Pen(foreground=2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sequence",
     [
         b"\x1b[2J",
@@ -91,7 +90,7 @@ def test_tabs_stop_at_multiples_of_eight() -> None:
     assert text_of("日\tb".encode()) == "日      b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "text"),
     [
         (b"10 %\r20 %\r30 %", "30 %"),

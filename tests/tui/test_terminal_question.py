@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.tui.terminal_driver import (
     DEFAULT_THEME,
     LIGHT_THEME,
@@ -53,8 +54,8 @@ def through(answers: AnswerFilter, *pieces: bytes, waits: bool = False) -> bytes
     return typed + answers.flush()
 
 
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("answer", [DARK, LIGHT, FENCE, DARK + FENCE, b"\x1b]11;a a a\x07"])
+@each_row("waits", [False, True])
+@each_row("answer", [DARK, LIGHT, FENCE, DARK + FENCE, b"\x1b]11;a a a\x07"])
 def test_an_answer_is_never_a_key_wherever_it_is_cut(answer: bytes, waits: bool) -> None:
     for cut in range(len(answer) + 1):
         typed = through(AnswerFilter(), answer[:cut], answer[cut:], waits=waits)
@@ -65,7 +66,7 @@ def test_an_answer_is_never_a_key_wherever_it_is_cut(answer: bytes, waits: bool)
     assert set(through(AnswerFilter(), *bytewise, waits=waits)) <= HARMLESS
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each_row("key", KEYS)
 def test_every_key_comes_through_wherever_it_is_cut(key: bytes) -> None:
     for waits in (False, True):
         for cut in range(len(key) + 1):
@@ -100,7 +101,7 @@ def test_a_lone_escape_is_not_kept_back_and_is_no_part_of_what_is_typed_later() 
     assert answers.feed(b"]11;a") == b"]11;a"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("colour", "dark"),
     [
         (b"rgb:0000/0000/0000", True),

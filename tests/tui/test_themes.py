@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.color import Color as RichColor
 
+from tests.rows import each_row
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.errors import BadConfiguration
@@ -72,14 +73,14 @@ def test_twelve_themes_ship_and_all_are_easy_to_read() -> None:
     assert all(themes.good[name].theme.dark == name.endswith("-dark") for name in NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_text_is_readable_on_its_backgrounds(name: str) -> None:
     theme = load_themes().good[name]
     for what, text, ground in pairs(theme.colors, theme.terminal):
         assert contrast(text, ground) >= SMALL, f"{name}: {what}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_text_can_be_read_in_256_colours(name: str) -> None:
     theme = load_themes().good[name].indexed()
     colors = {key: drawn_as(color) for key, color in theme.colors.items()}
@@ -87,14 +88,14 @@ def test_every_text_can_be_read_in_256_colours(name: str) -> None:
         assert contrast(text, ground) >= SMALL, f"{name}: {what}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_selection_and_the_bars_stay_different_from_what_is_around_them_in_256_colours(name: str) -> None:
     drawn = {key: drawn_as(color) for key, color in load_themes().good[name].indexed().colors.items()}
     assert len({drawn[key] for key in ("background", "row-back", "row-idle-back", "word-back", "button-back")}) >= 4
     assert drawn["row-back"] not in {drawn[ground] for ground in (*GROUNDS, "word-back")}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_added_and_removed_lines_can_be_read(name: str) -> None:
     colors = load_themes().good[name].colors
     grounds = diff_grounds(colors)
@@ -138,8 +139,8 @@ def seen_as(color: str, deficiency: str) -> tuple[float, float, float]:
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-@pytest.mark.parametrize("deficiency", DEFICIENCIES)
-@pytest.mark.parametrize("name", ["colour-blind-dark", "colour-blind-light"])
+@each_row("deficiency", DEFICIENCIES)
+@each_row("name", ["colour-blind-dark", "colour-blind-light"])
 def test_states_are_distinguishable_with_colour_blindness(name: str, deficiency: str) -> None:
     theme = load_themes().good[name]
     in_palette = {key: drawn_as(color) for key, color in theme.indexed().colors.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from tests.rows import each_row
 from tests.tui.cockpit import open_cockpit
 from tests.tui.live import live
 from tests.tui.scenes import ROOT, Scenario
@@ -74,7 +75,7 @@ async def test_typed_text_can_be_hidden() -> None:
         await cockpit.until(lambda: cockpit.scenario.supervisor.written["1"].out.endswith(b"secret\x04"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("echo", "question", "hidden"),
     [
         ("hides", "Continue?", True),

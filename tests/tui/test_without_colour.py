@@ -2,8 +2,7 @@
 
 from itertools import combinations
 
-import pytest
-
+from tests.rows import each_row
 from tests.tui.cockpit import open_cockpit
 from tests.tui.scenes import ME, ROOT, Scenario, workday
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
@@ -56,7 +55,7 @@ def of_every_kind() -> dict[str, CallRecord]:
     return found
 
 
-@pytest.mark.parametrize("width", [27, 37, 79])
+@each_row("width", [27, 37, 79])
 def test_rows_of_the_list_differ_in_their_text_alone(width: int) -> None:
     rows = {}
     for name, record in of_every_kind().items():

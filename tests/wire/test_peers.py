@@ -14,6 +14,7 @@ import pytest
 import whisper_tui
 from tests.interpreter import PYTHON
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.wire.conftest import Raw, waiting_call
 from whisper_tui.model.call import ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Approve, Decider
@@ -55,7 +56,7 @@ def test_a_process_of_the_user_may_decide():
     assert judged(11) is None
 
 
-@pytest.mark.parametrize("pid", [KEEPER, 51, 52])
+@each_row("pid", [KEEPER, 51, 52])
 def test_a_descendant_of_a_keeper_may_not_decide(pid):
     assert "inside a supervised command" in judged(pid)
 
@@ -78,7 +79,7 @@ def test_a_supervisor_may_take_the_place_of_another():
     assert judged(72) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "is_one"),
     [
         (" ".join([*own_program(), "supervise", "--home", "/h"]), True),
@@ -238,7 +239,7 @@ async def test_a_peer_that_names_an_agent_which_is_no_ancestor_is_refused(home, 
         await server.close()
 
 
-@pytest.mark.parametrize("pid", [0, 80, 90, 4711])
+@each_row("pid", [0, 80, 90, 4711])
 def test_a_process_that_cannot_be_examined_may_not_decide(pid):
     assert "cannot be examined" in judged(pid)
 

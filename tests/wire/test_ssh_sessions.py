@@ -10,6 +10,7 @@ import pytest
 
 import whisper_tui
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.ssh_server import loopback_server, needs_sshd, other_machine
 from tests.wire.conftest import waiting_call
 from whisper_tui.system.ancestry import ProcessSeen, is_ssh_server, parse_ps
@@ -55,7 +56,7 @@ def test_a_session_may_not_decide_while_we_are_connected_by_ssh_to_where_it_come
     assert why_refused_over_ssh(below_sshd(SESSION), [COMES_IN, elsewhere]) is None
 
 
-@pytest.mark.parametrize("told", ["", "x", "UNKNOWN 65535 UNKNOWN 65535", "192.0.2.7 50000 192.0.2.1 many"])
+@each_row("told", ["", "x", "UNKNOWN 65535 UNKNOWN 65535", "192.0.2.7 50000 192.0.2.1 many"])
 def test_a_session_that_does_not_say_where_it_comes_from_may_not_decide(told):
     assert "does not say" in why_refused_over_ssh(below_sshd(told), [COMES_IN])
 

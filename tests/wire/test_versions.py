@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from tests.wire.conftest import Raw
 from tests.wire.shape import shape
 from whisper_tui.model.errors import OtherVersion
@@ -39,7 +40,7 @@ def test_a_newer_program_that_still_speaks_this_version_is_answered_in_it():
     assert greeting({"version": VERSION + 3, "oldest": OLDEST})["version"] == VERSION
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "advice"),
     [
         ({"version": VERSION + 2, "oldest": VERSION + 1, "program": "9.1"}, "Run whisper-tui restart"),

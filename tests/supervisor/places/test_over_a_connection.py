@@ -3,8 +3,7 @@
 import os
 import signal
 
-import pytest
-
+from tests.rows import each_row
 from tests.ssh_server import needs_sshd
 from tests.supervisor.engine.conftest import until
 from tests.supervisor.places.conftest import PlaceEngine
@@ -90,7 +89,7 @@ def test_the_archive_is_the_same_whenever_it_is_made() -> None:
     assert far_package() == package
 
 
-@pytest.mark.parametrize("word", ["'", "\n", "$", "!"])
+@each_row("word", ["'", "\n", "$", "!"])
 def test_the_loader_survives_every_shell(word: str) -> None:
     program = far_package().argv("python3", "start", "", "near")[5]
     assert word not in program or word == "'"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place
 
@@ -19,7 +20,7 @@ def test_the_options_of_an_engine_are_texts_and_those_of_every_place_have_fields
     assert (place.option("gpus"), place.option("memory")) == ("0.5", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "table", "said"),
     [
         ("two words", {"by": "ssh"}, "a place has a name of letters"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.supervisor.places import ray_bridge
 from whisper_tui.supervisor.places.cluster_transports import (
@@ -63,7 +64,7 @@ def test_near_ends_and_places_have_names_of_their_own_in_an_engine():
     assert engine_name("gpu1", "a") == engine_name("gpu1", "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "expected"),
     [
         ({}, {"num_cpus": 1.0, "num_gpus": 0.0}),
@@ -77,7 +78,7 @@ def test_resources_are_told_to_ray_in_its_words(said: dict[str, str], expected: 
     assert resources(settings("ray", **said)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [{"cpus": "many"}, {"gpus": "-1"}, {"memory": "G"}, {"memory": "1.5G"}, {"resources": "a=b"}, {"cpus": "nan"}],
 )

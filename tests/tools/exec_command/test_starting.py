@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tests.rows import each_row
 from tests.tools.exec_command.conftest import Shop
 from whisper_tui.model.call import Shell
 from whisper_tui.tools import ToolRegistry
@@ -55,7 +56,7 @@ def test_input_is_accepted_with_a_terminal_unless_told_otherwise(shop: Shop):
     assert shop.tool.request({"cmd": "x", "accepts_input": True}).spec.accepts_input
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shell", "expected"),
     [("/bin/bash", "bash"), ("/usr/bin/zsh", "zsh"), ("/bin/sh", "sh"), ("/usr/bin/fish", "sh"), (None, "sh")],
 )

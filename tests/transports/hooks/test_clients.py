@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.agents.agent_tools import FileResult
 from whisper_tui.agents.codex_programs import login_shell
@@ -119,7 +120,7 @@ def said(answer: HookAnswer) -> Any:
     return json.loads(answer.stdout)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "directory", "call_id"),
     [
         ("claude", "/srv/project", "toolu_1"),
@@ -147,13 +148,13 @@ def test_an_event_after_the_command_is_let_pass() -> None:
     assert HOOK_FORMATS["claude"].read({**INPUTS["claude"], "hook_event_name": "PostToolUse"}) is None
 
 
-@pytest.mark.parametrize("client", HOOK_FORMATS)
+@each_row("client", HOOK_FORMATS)
 def test_a_tool_that_is_not_known_and_has_a_command_does_not_pass(client: str) -> None:
     with pytest.raises(InvalidRequest, match="'Terminal' is unknown"):
         HOOK_FORMATS[client].read(changed(client, {"tool_name": "Terminal"}))
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "crush"])
+@each_row("client", ["claude", "codex", "gemini", "crush"])
 def test_an_event_that_is_not_known_does_not_pass(client: str) -> None:
     name = "event" if client == "crush" else "hook_event_name"
     with pytest.raises(InvalidRequest, match="'BeforeShell' is unknown"):
@@ -181,8 +182,8 @@ def test_a_call_that_is_no_shell_command_is_refused(tool: str, tool_input: dict[
         HOOK_FORMATS["claude"].read({**INPUTS["claude"], "tool_name": tool, "tool_input": tool_input})
 
 
-@pytest.mark.parametrize("client", HOOK_FORMATS)
-@pytest.mark.parametrize(
+@each_row("client", HOOK_FORMATS)
+@each_row(
     "change",
     [{"tool_input": "make"}, {"tool_input": {}}, {"tool_name": None}, {"cwd": "relative"}, {"cwd": None}],
     ids=["text for input", "no command", "no tool", "a relative directory", "no directory"],
@@ -192,7 +193,7 @@ def test_an_input_that_is_not_understood_is_refused(client: str, change: dict[st
         HOOK_FORMATS[client].read(changed(client, change))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "no json", "[" * 100_000])
+@each_row("text", ["", "[]", "no json", "[" * 100_000])
 def test_input_other_than_a_json_object_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         parsed(text)
@@ -214,7 +215,7 @@ def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_
     assert "additionalContext" not in plain["hookSpecificOutput"]
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "qwen"])
+@each_row("client", ["claude", "codex", "gemini", "qwen"])
 def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(client: str) -> None:
     chosen, start = HOOK_FORMATS[client], {"hook_event_name": "SessionStart", "source": "startup"}
     answer = chosen.session_start(start)
@@ -292,7 +293,7 @@ def test_the_plugin_of_opencode_learns_what_a_human_has_decided() -> None:
     assert said(opencode.allow(replace(asked("opencode"), decided=True), None, ""))["decided"] is True
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "crush"])
+@each_row("client", ["claude", "codex", "crush"])
 def test_a_denial_gives_the_reason_word_for_word(client: str) -> None:
     answer = said(HOOK_FORMATS[client].deny('use "make test"\ninstead'))["hookSpecificOutput"]
     assert (answer["permissionDecision"], answer["permissionDecisionReason"]) == ("deny", 'use "make test"\ninstead')

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.agents.shell_lines import is_own, shell_line
 from whisper_tui.transports.hook.gate_program import Gate, environment_of, is_approved_line
 
@@ -41,8 +42,8 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("stdin", [" < /dev/null", ""])
+@each_row("command", COMMANDS)
+@each_row("stdin", [" < /dev/null", ""])
 def test_the_command_in_the_line_of_claude_code_is_found_and_can_be_replaced(command, stdin):
     arguments = claude(command, stdin=stdin)
     line = shell_line("claude", arguments)
@@ -66,8 +67,8 @@ def test_bash_runs_what_was_found_and_nothing_else(command, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cwd", "other"]
 
 
-@pytest.mark.parametrize("client", ["opencode", "kilo"])
-@pytest.mark.parametrize("command", COMMANDS)
+@each_row("client", ["opencode", "kilo"])
+@each_row("command", COMMANDS)
 def test_the_whole_text_is_the_command_of_other_clients(client, command):
     line = shell_line(client, ["-c", command])
     assert line is not None
@@ -75,7 +76,7 @@ def test_the_whole_text_is_the_command_of_other_clients(client, command):
     assert line.with_command("another") == ("-c", "another")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "echo a",
@@ -92,7 +93,7 @@ def test_an_unknown_form_of_claude_code_is_a_command_as_a_whole(text):
     assert line.command == text
 
 
-@pytest.mark.parametrize("arguments", [[], ["script.sh"], ["-l"], ["-c"], ["-c", "a", "b"], ["--norc", "-i"]])
+@each_row("arguments", [[], ["script.sh"], ["-l"], ["-c"], ["-c", "a", "b"], ["--norc", "-i"]])
 def test_other_arguments_hold_no_command(arguments):
     assert shell_line("claude", arguments) is None
 
@@ -114,7 +115,7 @@ def test_a_command_that_looks_like_it_is_not(command):
     assert not is_own("claude", line)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         LINE,
@@ -126,7 +127,7 @@ def test_a_line_of_the_hook_is_an_approved_one(command):
     assert is_approved_line(GATE, command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "",

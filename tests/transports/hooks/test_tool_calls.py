@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.agents.agent_tools import FileResult, changes_in, hosts_of, patch_of
 from whisper_tui.agents.hook_formats import HookRequest
 from whisper_tui.agents.known_clients import profiles
@@ -82,7 +83,7 @@ def edits(client: str, tool: str, **changes: Any) -> tuple[FileChange, ...]:
     return found.command.changes
 
 
-@pytest.mark.parametrize(("client", "tool"), [(client, tool) for client in CLIENTS for tool in CAPTURED[client]])
+@each_row(("client", "tool"), [(client, tool) for client in CLIENTS for tool in CAPTURED[client]])
 def test_every_captured_call_is_read_as_what_it_does(client: str, tool: str) -> None:
     found = read(client, tool)
     if tool in PASSING:
@@ -105,7 +106,7 @@ def test_a_call_of_a_sub_agent_names_it() -> None:
     assert found is not None and found.asker == "reviewer"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "tool", "changes", "meaning"),
     [
         ("claude", "Edit", {"replace_all": True}, ReplaceText(path="/scratch", old="hello", new="goodbye", every=True)),
@@ -135,7 +136,7 @@ def test_an_old_tool_with_several_replacements_is_read_in_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "tool", "changes"),
     [
         ("claude", "Write", {"file_path": "/a\0b"}),
@@ -159,7 +160,7 @@ def test_a_call_of_another_shape_is_refused(client: str, tool: str, changes: dic
         read(client, tool, **changes)
 
 
-@pytest.mark.parametrize("client", HOOK_FORMATS)
+@each_row("client", HOOK_FORMATS)
 def test_a_tool_that_is_not_known_is_asked_about_with_its_arguments(client: str) -> None:
     hook = HOOK_FORMATS[client]
     given = {"file_path": "/etc/passwd", "content": "x"}
@@ -167,7 +168,7 @@ def test_a_tool_that_is_not_known_is_asked_about_with_its_arguments(client: str)
     assert found is not None and found.command == Function(tool="Scribble", arguments=given)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "content"),
     [
         ("claude", {"tool_name": "mcp__whisper__execute_command"}),
@@ -180,7 +181,7 @@ def test_our_own_tools_are_not_asked_about_twice(client: str, content: dict[str,
     assert HOOK_FORMATS[client].read({"session_id": "s", "cwd": "/w", "tool_input": {}, **content}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "content", "server"),
     [
         ("claude", {"tool_name": "mcp__whisper_x__run"}, ("whisper_x", "run")),
@@ -205,7 +206,7 @@ def test_a_tool_of_opencode_whose_server_is_not_known_is_asked_about() -> None:
     assert found is not None and found.command == Function(tool="whisper_run", arguments={})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "hosts"),
     [
         ("https://Docs.Python.org/3/", ("docs.python.org",)),
@@ -268,7 +269,7 @@ def test_the_whole_grammar_of_a_patch_is_read() -> None:
     assert changes(text.replace("\n", "\r\n")) == changes(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -327,7 +328,7 @@ def test_a_patch_deletes_and_a_file_with_line_ends_of_windows_is_refused() -> No
 WHOLE = FileResult("/scratch", "hello\nworld\n", "other\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "tool", "arguments"),
     [
         ("claude", "Write", {"content": "other\n"}),
@@ -356,7 +357,7 @@ def test_a_file_with_line_ends_of_windows_is_replaced_as_programs_see_it() -> No
         HOOK_FORMATS["claude"].rewritten(found, [FileResult("/scratch", "a\r\nb\n", "a\n")])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "files",
     [[WHOLE._replace(new=None)], [WHOLE._replace(path="/other")], [WHOLE, WHOLE], [WHOLE._replace(new=WHOLE.old)], []],
     ids=["deleted", "another file", "two files", "nothing left", "no file"],
