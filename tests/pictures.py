@@ -71,7 +71,7 @@ QUIET = NO_NOTIFICATIONS.model_copy(update={"quiet": "22:00-07:00"})
 
 PICTURES = (
     Picture("waiting", workday, "7"),
-    Picture("effects", workday, "8", shows="+rate = 20"),
+    Picture("effects", workday, "8", shows="+ rate = 20"),
     Picture("preview", previewed, "1", shows=("Preview  3 created", "edit settings.py"), size=(140, 46)),
     Picture("no-preview", not_available, "1", shows=("It was not previewed", "Not with bubblewrap")),
     Picture(

@@ -114,7 +114,7 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
         assert isinstance(tested.state, Ended) and tested.state.ending == Exited(code=1)
 
         await person.reach("fix")
-        await cockpit.sees("-rate = 19", "+rate = 20")
+        await cockpit.sees("− rate = 19", "+ rate = 20")
         await cockpit.press("a")
         again = await person.over("test-again")
         assert again.decided_by is not None and again.decided_by.surface == "memory"

@@ -45,15 +45,6 @@ async def test_toasts_cover_no_button_and_no_command(size: tuple[int, int]) -> N
             cockpit.app.clear_notifications()
 
 
-async def test_in_one_column_toasts_leave_the_first_line_free() -> None:
-    async with open_cockpit(workday(), size=(80, 24)) as cockpit:
-        cockpit.screen.notify("Call 7 is approved.", timeout=600)
-        await cockpit.until(lambda: any(toast.region for toast in cockpit.screen.query(Toast)))
-        (toast,) = cockpit.screen.query(Toast)
-        assert (toast.region.y, toast.region.right) == (1, 80)
-        assert "waiting" in cockpit.text().split("\n")[0]
-
-
 @pytest.mark.slow
 async def test_output_is_searched_with_the_mouse() -> None:
     async with open_cockpit(long_output(), size=ALL_BUTTONS) as cockpit:

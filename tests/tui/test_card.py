@@ -232,7 +232,7 @@ async def test_the_card_shows_the_effects_with_the_diff_of_written_files(tmp_pat
     (tmp_path / "tax.conf").write_text("rate = 19\n")
     scenario = in_directory(tmp_path, "echo 'rate = 20' > tax.conf")
     async with open_cockpit(scenario) as cockpit:
-        await cockpit.sees("Effects", "writes tax.conf (exists, 10 B", "-rate = 19", "+rate = 20")
+        await cockpit.sees("Effects", "writes tax.conf (exists, 10 B", "− rate = 19", "+ rate = 20")
 
 
 async def test_the_effects_follow_the_files_while_the_call_waits(tmp_path: Path) -> None:

@@ -193,13 +193,13 @@ async def test_a_system_without_any_way_to_preview_says_what_each_of_them_lacks(
         assert "preview again" not in cockpit.text()
 
 
-async def test_the_outcome_stands_before_what_the_command_expands_to_and_the_differences_after_it() -> None:
+async def test_the_outcome_and_the_differences_stand_before_what_the_command_expands_to() -> None:
     async with open_cockpit(by_bubblewrap(), size=TALL) as cockpit:
         await cockpit.sees("edit settings.py")
         text = cockpit.text()
     places = [
         text.index(words)
-        for words in ("make -s pages", "Preview  3 created", "M settings.py", "Expands to  2", "edit settings.py")
+        for words in ("make -s pages", "Preview  3 created", "M settings.py", "edit settings.py", "Expands to  2")
     ]
     assert places == sorted(places)
 

@@ -8,7 +8,7 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
-from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict
+from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave, is_remark
 from whisper_tui.present.command_text import (
     command_paragraphs,
     command_title,
@@ -70,23 +70,27 @@ def describe(
     preview: tuple[Paragraph, ...] = (),
     changes: tuple[Paragraph, ...] = (),
 ) -> tuple[Paragraph, ...]:
-    """Return everything about a call, the most important first.
+    """Return everything about a call: its card, what its words mean, and all further facts.
 
     `now` is in seconds since the epoch; `recent` are other calls of the same session; `told` is the answer that its
-    agent got; `diff` stands in the place of the command, `preview` below it, and `changes` below what it expands to.
+    agent got; the rest is as for a card.
     """
-    described = _description(record)
-    return (
-        *_outcome_and_risks(record),
-        *((*described, BLANK) if described else ()),
-        *(diff or _commands(record, preview, changes)),
-        *effects,
-        *explained_paragraphs(record.spec.command, _resolved(record)),
-        BLANK,
-        *_decision(record),
-        *_details(record, session, now, recent),
-        *told,
-    )
+    shown = card(record, session, effects, diff=diff, preview=preview, changes=changes)
+    return (*shown, *beyond_the_card(record, session, now, recent, shown, told=told))
+
+
+def beyond_the_card(
+    record: CallRecord,
+    session: Session | None,
+    now: float,
+    recent: tuple[CallRecord, ...],
+    shown: tuple[Paragraph, ...],
+    *,
+    told: tuple[Paragraph, ...],
+) -> tuple[Paragraph, ...]:
+    """Return what `describe` has below the card. `shown` is the card."""
+    words = explained_paragraphs(record.spec.command, _resolved(record))
+    return (*words, *further_details(record, session, now, recent, shown), *told)
 
 
 def further_details(
@@ -96,7 +100,7 @@ def further_details(
     recent: tuple[CallRecord, ...],
     beside: tuple[Paragraph, ...],
 ) -> tuple[Paragraph, ...]:
-    """Return what `describe` has and a card has not, for a screen with room to spare. `beside` is on the card."""
+    """Return facts that the card has not, also for a screen with room to spare. `beside` is on the card."""
     shown = {paragraph.spans for paragraph in beside}
     rows = (row for row in _details(record, session, now, recent) if not row.spans or row.spans not in shown)
     # Room decides whether they are shown, so no decision may depend on them.
@@ -124,32 +128,38 @@ def card(
     changes: tuple[Paragraph, ...] = (),
     nothing_there: bool = False,
 ) -> tuple[Paragraph, ...]:
-    """Return the facts that a decision needs: risks, agent, directory, command and effects.
+    """Return the facts that a decision needs: the gravest risk, the command, then other facts and effects.
 
-    Other facts have a row only if they are unusual. `preview` and `offer` are shown below the command, and `diff` in
-    its place; `changes`, which may be long, below what it expands to. `nothing_there`: what it deletes does not exist.
+    Other facts have a row only if they are unusual. `preview` with its `changes` is shown below them, and `diff` in the
+    place of the command. `nothing_there`: what it deletes does not exist.
     """
     usual_directory = _directory_is_usual(record, session)
-    return (
-        *_outcome_and_risks(record, nothing_there=nothing_there),
+    stands = _outcome(record)
+    risks = _risks(record, nothing_there=nothing_there)
+    facts = (
         *_description(record),
         *_decision(record),
         *_asked_by(record, session, with_directory=usual_directory),
         *place_paragraphs(record.spec),
         *(() if usual_directory else (_directory(record.spec, record),)),
         *_unusual(record, session),
-        BLANK,
-        *(diff or _commands(record, preview, changes)),
+        *_marked_as_deciding(risks[1:]),
+    )
+    expanded = () if diff else _marked_as_deciding(meaning_paragraphs(record.spec.command, _resolved(record)))
+    return (
+        *((*stands, BLANK) if stands else ()),
+        *_past_hook(record),
+        *risks[:1],
+        # A difference may be long, and says by itself what the rows below a command would say.
+        *((*facts, BLANK, *diff) if diff else (*_marked_as_deciding(_command(record)), BLANK, *facts)),
+        # What a preview has found comes before what the words expand to: somebody has asked for it.
+        *preview,
+        *changes,
+        *expanded,
         *offer,
         # Effects come last, because the text of a script may be long and must not push other facts off the screen.
         *effects,
     )
-
-
-def _outcome_and_risks(record: CallRecord, *, nothing_there: bool = False) -> tuple[Paragraph, ...]:
-    stands = _outcome(record)
-    risks = _risks(record, nothing_there=nothing_there)
-    return (*((*stands, BLANK) if stands else ()), *_past_hook(record), *risks)
 
 
 PAST_HOOK = (
@@ -162,14 +172,6 @@ def _past_hook(record: CallRecord) -> tuple[Paragraph, ...]:
     if not record.call.past_hook:
         return ()
     return (Paragraph(said(PAST_HOOK, "risk"), (Span(" ! ", "risk"),)), BLANK)
-
-
-def _commands(
-    record: CallRecord, preview: tuple[Paragraph, ...], changes: tuple[Paragraph, ...]
-) -> tuple[Paragraph, ...]:
-    """Return the command and its expansion, with the outcome of its preview above, which somebody has asked for."""
-    expanded = meaning_paragraphs(record.spec.command, _resolved(record))
-    return (*_marked_as_deciding(_command(record)), *preview, *_marked_as_deciding(expanded), *changes)
 
 
 def _directory_is_usual(record: CallRecord, session: Session | None) -> bool:
@@ -284,20 +286,21 @@ def _state(record: CallRecord, now: float) -> Line:
 
 
 def _risks(record: CallRecord, *, nothing_there: bool) -> tuple[Paragraph, ...]:
-    risks = record.verdict.risks if record.verdict else ()
-    found = [
-        Paragraph(
-            (
-                *said(f"{risk.sentence}.", risk_role(risk)),
-                *((Span("  Nothing is there now.", "muted"),) if nothing_there and _deletes(risk) else ()),
-                *_line_of(risk, record.call.spec.command),
-            ),
-            (Span(f" {risk_sign(risk)} ", risk_role(risk)),),
+    """Return the sentence of each risk, the gravest one first, which says how many follow further down."""
+    found = record.verdict.risks if record.verdict else ()
+    rows = [
+        (
+            Span(f" {risk_sign(risk)} ", risk_role(risk)),
+            *said(f"{risk.sentence}.", risk_role(risk)),
+            *((Span("  Nothing is there now.", "muted"),) if nothing_there and _deletes(risk) else ()),
+            *_line_of(risk, record.call.spec.command),
         )
-        for risk in risks
+        for risk in sorted(found, key=lambda risk: (not is_grave(risk), is_remark(risk)))
     ]
-    unread = [Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)]
-    return (*found, *unread, BLANK) if found or unread else ()
+    rows += [(Span(" ? ", "risk"), *said(f"{text}.", "risk")) for text in not_inspected_sentences(record)]
+    if len(rows) > 1:
+        rows[0] = (*rows[0], Span(f"  +{len(rows) - 1} below", "muted"))
+    return tuple(Paragraph(tuple(spans), (sign,)) for sign, *spans in rows)
 
 
 def _deletes(risk: Risk) -> bool:

@@ -359,6 +359,52 @@ def _span(pieces: list[str], low: int, high: int) -> tuple[int, int]:
     return start, start + sum(map(len, pieces[low:high]))
 
 
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+def unified_rows(text: str, most: int) -> tuple[DiffRow, ...]:
+    """Return the rows of a unified diff of one file, without its two header lines; at most so many of its lines."""
+    found: list[DiffRow] = []
+    old: list[str] = []
+    new: list[str] = []
+    at = new_at = 0
+    usual_end = "\r\n" if _ends_with_crlf(text) else "\n"
+
+    def end_change() -> None:
+        nonlocal at, new_at
+        rows = _changed(old, new, (0, len(old), 0, len(new)), usual_end, len(old) + len(new))
+        found.extend(_moved(row, at, new_at) for row in rows)
+        at, new_at = at + len(old), new_at + len(new)
+        old.clear()
+        new.clear()
+
+    lines = [f"{line}\n" for line in text.split("\n")[:-1]]
+    for line, following in zip(lines[:most], [*lines[1:], ""], strict=False):
+        words = line[1:].removesuffix("\n") if following.startswith("\\") else line[1:]
+        if hunk := _HUNK.match(line):
+            end_change()
+            # An empty side is named by the line before it.
+            first = int(hunk[1]) - (hunk[2] != "0")
+            found += [DiffRow(folded=first - at)] if first > at else []
+            at, new_at = first, int(hunk[3]) - (hunk[4] != "0")
+        elif line.startswith("-"):
+            old.append(words)
+        elif line.startswith("+"):
+            new.append(words)
+        elif line.startswith(" "):
+            end_change()
+            found.append(_moved(_same([words], 0, 0, usual_end), at, new_at))
+            at, new_at = at + 1, new_at + 1
+    end_change()
+    return tuple(found)
+
+
+def _moved(row: DiffRow, by: int, new_by: int) -> DiffRow:
+    """Return a row with the numbers of its lines further down."""
+    old = row.old and row.old._replace(number=row.old.number + by)
+    return row._replace(old=old, new=row.new and row.new._replace(number=row.new.number + new_by))
+
+
 def folded_words(row: DiffRow) -> Line:
     """Return the words for lines that are left out."""
     if row.hidden:

@@ -185,6 +185,8 @@ class ParagraphsView(ScrollView, can_focus=True):
         self._spare: Paragraphs = ()
         self._fills = False
         self._rows: list[TextRow] = []
+        self._rows_before: list[TextRow] = []
+        """The rows of the text before this one."""
         self._split: int | None = None
         """The width of the first of two columns."""
         self._fitted_to = Size()
@@ -203,6 +205,7 @@ class ParagraphsView(ScrollView, can_focus=True):
             self._seen = SeenRows()
             self._places.forget()
         if (paragraphs, aside, spare) != (self._paragraphs, self._aside, self._spare) or from_top:
+            self._rows_before = self._rows
             self._paragraphs, self._aside, self._spare = paragraphs, aside, spare
             self._break()
             self.refresh()
@@ -215,6 +218,13 @@ class ParagraphsView(ScrollView, can_focus=True):
             self._break()
             self.refresh()
             self.call_after_refresh(self._tell)
+
+    def show_further(self) -> None:
+        """Scroll so far that the rows that the last text had not are on the screen, at the bottom if it is long."""
+        before, now = self._rows_before, self._rows
+        first = next((at for at, pair in enumerate(zip(before, now, strict=False)) if pair[0] != pair[1]), len(before))
+        if first < len(now) and first + 1 >= self.scroll_offset.y + self.scrollable_content_region.height:
+            self.call_after_refresh(self.scroll_to, y=max(0, first - 1), animate=False, immediate=True)
 
     @property
     def columns(self) -> int:

@@ -10,11 +10,12 @@ from textual.timer import Timer
 from whisper_tui.model.call import Session
 from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
-from whisper_tui.model.effects import CodeEffect, Effects
+from whisper_tui.model.effects import CodeEffect, Effects, TextDiff
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk
+from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
 from whisper_tui.present.quantities import count
@@ -23,7 +24,7 @@ from whisper_tui.present.words import rule_words
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
-from whisper_tui.tui.cockpit.edit_diff import EditFacts
+from whisper_tui.tui.cockpit.edit_diff import EditFacts, flowing_rows
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import in_force
@@ -229,7 +230,7 @@ def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Para
     for line in lines:
         found.append(_effect(line))
         if line.kind == "file" and (diff := next(files).diff) is not None:
-            found += _block(diff.text, MOST_DIFF_LINES, cut=diff.cut, role=_diff_role)
+            found += _difference(diff)
         if line.kind == "code":
             found += _script(next(scripts))
     return tuple(found)
@@ -238,10 +239,10 @@ def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Para
 def _script(code: CodeEffect) -> Iterator[Paragraph]:
     """Yield the difference of a script since it was approved, and its text."""
     if code.since is not None:
-        yield from _block(code.since.text, MOST_DIFF_LINES, cut=code.since.cut, role=_diff_role)
+        yield from _difference(code.since)
         yield Paragraph((Span("now", "muted"),), (Span("   "),))
     if code.text:
-        yield from _block(code.text, MOST_CODE_LINES, cut=code.cut, role=lambda _: "command")
+        yield from _block(code.text, cut=code.cut)
 
 
 def _effect(line: EffectLine) -> Paragraph:
@@ -250,19 +251,25 @@ def _effect(line: EffectLine) -> Paragraph:
     return Paragraph(said(line.text, role), (Span(" • ", mark),), (Span("   "),))
 
 
-def _diff_role(line: str) -> Role:
-    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "muted"
+def _difference(diff: TextDiff) -> Iterator[Paragraph]:
+    margin: Line = (Span("  "),)
+    yield from flowing_rows(unified_rows(diff.text, MOST_DIFF_LINES), margin)
+    yield from _more(diff.text.count("\n") - MOST_DIFF_LINES, margin, cut=diff.cut)
 
 
-def _block(text: str, most: int, *, cut: bool, role: Callable[[str], Role]) -> Iterator[Paragraph]:
+def _block(text: str, *, cut: bool) -> Iterator[Paragraph]:
     margin: Line = (Span("   "), Span("│ ", "frame"))
     lines = text.rstrip("\n").split("\n")
-    for line in lines[:most]:
-        spans = said(line.replace("\t", "    "), role(line), whole=True)
+    for line in lines[:MOST_CODE_LINES]:
+        spans = said(line.replace("\t", "    "), "command", whole=True)
         # Unlike a command, a script breaks between words: a row that is not full ends with a blank.
         yield Paragraph(spans, margin, (Span("   "), Span("┆ ", "frame")), card=True)
-    if len(lines) > most or cut:
-        more = f"… {count(len(lines) - most, 'more line')}" if len(lines) > most else "… more, too long to be shown"
+    yield from _more(len(lines) - MOST_CODE_LINES, margin, cut=cut)
+
+
+def _more(lines: int, margin: Line, *, cut: bool) -> Iterator[Paragraph]:
+    if lines > 0 or cut:
+        more = f"… {count(lines, 'more line')}" if lines > 0 else "… more, too long to be shown"
         yield Paragraph((Span(more, "muted"),), margin)
 
 

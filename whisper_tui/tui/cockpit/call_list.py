@@ -87,6 +87,11 @@ class ListLayout:
         self.height = max(0, line - 1)
         """The number of lines in all."""
 
+    @property
+    def open_height(self) -> int:
+        """The number of lines without those of ended calls."""
+        return max((block.end - 1 for block in self.blocks if block.section != "ended"), default=0)
+
     def row_lines(self, section: Section) -> int:
         """Return the number of lines per row of a section."""
         return self._waiting_lines if section == "waiting" else 1
@@ -182,7 +187,13 @@ class FilterBar(Input):
 FRAME_S = 1 / 60
 """Seconds between two slices of a search."""
 WIDE_ROW = 64
-"""Least width of the list for waiting calls with one line each."""
+"""Least width of the list for waiting calls with one line each, which they get where two lines each do not fit."""
+MOST_PINNED = 3
+"""Runs that need input and stay on the topmost lines while their rows are scrolled away."""
+
+
+BELOW_RUNNING: frozenset[Section] = frozenset({"behind", "ended"})
+"""The sections for which one scrolls runs away."""
 
 
 class CallList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -204,6 +215,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.roster = CallRoster(Board())
         self.standing_still: Callable[[CallRecord], tuple[bool, float | None]] = lambda record: (record.paused, None)
         """Returns True for a paused run, and the time since which it has needed input."""
+        self.need_input: Callable[[], Collection[str]] = tuple
+        """Returns the runs that need input."""
         self.selected: str | None = None
         self.choice: int | None = None
         """The number of the person's choice that selected the call. None: it was selected by itself."""
@@ -219,6 +232,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._line: int | None = None
         self._search: Timer | None = None
         """The timer of the next slice of a search."""
+        self.room_lent = 0
+        """Lines that the list does without for now, and has again in a moment."""
         self._untouched = True
         """True until a call was selected by hand; until then, the topmost call is selected."""
         self._awaited: str | None = None
@@ -270,12 +285,19 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.changed()
         self._bring_into_view()
 
-    @property
-    def _waiting_lines(self) -> int:
-        return 1 if self.size.width >= WIDE_ROW else 2
-
     def _layout_of(self) -> ListLayout:
-        return ListLayout(self.roster, self._waiting_lines)
+        """Return the layout in which a waiting call has a line of its own for its command, unless that does not fit."""
+        whole = ListLayout(self.roster)
+        if self.size.width < WIDE_ROW or whole.open_height <= self.size.height + self.room_lent:
+            return whole
+        return ListLayout(self.roster, waiting_lines=1)
+
+    def _pinned(self, above: Section) -> list[RowPlace]:
+        """Return the rows of runs that need input, as far as they stand above a section."""
+        if above not in BELOW_RUNNING:
+            return []
+        places = (self.roster.place_of(id_) for id_ in self.need_input())
+        return [place for place in places if place is not None and place.section == "running"][:MOST_PINNED]
 
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
         """Select a call and bring it into view."""
@@ -356,13 +378,13 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return
         place = self.roster.place_of(self.selected)
         # The headings that stay on the topmost lines would cover it.
-        first = self._line - (self._layout_now.headings_above(place) if place else 1)
+        first = self._line - (self._layout_now.headings_above(place) + len(self._pinned(place.section)) if place else 1)
         height = self._line - first + (self._layout_now.row_lines(place.section) if place else 1)
         self.scroll_to_region(Region(0, first, 1, height), animate=False, force=True, immediate=True)
 
     def on_resize(self) -> None:
-        """Lay out rows whose height depends on the width, and keep the selected call in view."""
-        if self._layout_now.row_lines("waiting") != self._waiting_lines:
+        """Lay out rows whose height depends on the size, and keep the selected call in view."""
+        if self._layout_now.row_lines("waiting") != self._layout_of().row_lines("waiting"):
             self.regroup()
         self._bring_into_view()
 
@@ -393,8 +415,13 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._row(found.place, found.part, width)
 
     def on_screen(self, y: int) -> ListLine | None:
-        """Return the content of a line of the screen."""
-        return self._layout_now.on_screen(y, self.scroll_offset.y)
+        """Return the content of a line of the screen. Below the topmost line are the runs above it that need input."""
+        layout, top = self._layout_now, self.scroll_offset.y
+        if 1 <= y <= MOST_PINNED and (first := layout.at(top)) is not None:
+            away = [place for place in self._pinned(first.section) if layout.line_of(place) < top]
+            if y <= len(away):
+                return ListLine("running", away[y - 1])
+        return layout.on_screen(y, top)
 
     def _heading(self, section: Section, width: int) -> Line:
         roster = self.roster

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 
 from whisper_tui.model.call import Session
 from whisper_tui.model.state import CallRecord, Waiting
-from whisper_tui.present.call_text import card, describe, further_details, heading
+from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.cockpit.notices import FirstHints
@@ -269,27 +269,23 @@ class CallPanel(Vertical):
         parts: CardParts,
     ) -> tuple[tuple[Paragraph, ...], tuple[Paragraph, ...]]:
         """Return the text about a call, and what fills a screen with room to spare."""
-        note, effects, offer, told, diff, preview, changes = parts[:7]
-        if self.details:
-            found = describe(
-                record, session, now, recent, effects, told=told, diff=diff, preview=preview, changes=changes
-            )
-            return (*note, *found), ()
         text = (
-            *note,
+            *parts.note,
             *card(
                 record,
                 session,
-                effects,
-                offer,
-                diff,
-                preview=preview,
-                changes=changes,
+                parts.effects,
+                parts.offer,
+                parts.diff,
+                preview=parts.preview,
+                changes=parts.changes,
                 nothing_there=parts.nothing_there,
             ),
         )
+        if self.details:
+            return (*text, *beyond_the_card(record, session, now, recent, text, told=parts.told)), ()
         # A difference takes all the width that there is; a line about the changes of an ended call does not.
-        is_wide = diff or changes or (preview and record.is_open)
+        is_wide = parts.diff or parts.changes or (parts.preview and record.is_open)
         return text, () if is_wide else further_details(record, session, now, recent, text)
 
     def on_paragraphs_view_hidden(self, message: ParagraphsView.Hidden) -> None:

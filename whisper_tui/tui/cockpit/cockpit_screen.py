@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.notifications import SeverityLevel
+from textual.widgets._toast import Toast
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
@@ -160,10 +161,11 @@ class CockpitScreen(KeyedScreen):
         self.query_one(OutputArea).display = False
         self.query_one(CallPanel).guidance = self._guidance
         calls = self.query_one(CallList)
-        calls.standing_still = self.run_watch.standing_still
+        calls.standing_still, calls.need_input = self.run_watch.standing_still, lambda: self.need_input
         calls.show(self._roster)
         self.run_worker(self._follower.run(), name="follow", group="follow")
         self.set_interval(1.0, self._tick)
+        self.screen_layout_refresh_signal.subscribe(self, self._make_room_for_toasts)
         self.notifier.begin()
         self.refresh_status()
         self.post_message(Opened())
@@ -263,10 +265,26 @@ class CockpitScreen(KeyedScreen):
         self.set_class(TooSmall.covers(self.size), "-too-small")
         self._share_height()
 
+    @on(OutputArea.NeedChanged)
     def _share_height(self) -> None:
-        beside = self.size.width >= THREE_COLUMNS or not self.query_one(OutputArea).display
-        room = None if beside else round(self.query_one("#right").size.height * _share_of(self.shown))
+        """Give the call its share of the height, and what its output does not need."""
+        output, height = self.query_one(OutputArea), self.query_one("#right").size.height
+        output.set_class(output.is_empty, "-empty")
+        room = None
+        if self.size.width < THREE_COLUMNS and output.display:
+            room = round(height * _share_of(self.shown))
+            room = room if output.rows_needed is None else max(room, height - output.rows_needed)
         self.query_one(CallPanel).leave_room(room)
+
+    def _make_room_for_toasts(self, _screen: object) -> None:
+        """Let toasts stand where nothing else is: below the list, or below the card where there is one column."""
+        regions = [toast.region for toast in self.query(Toast) if toast.region]
+        rows = (regions[-1].bottom - regions[0].y) if regions else 0
+        below_card = self.has_class("-one")
+        self.query_one(CallList).room_lent = 0 if below_card else rows
+        self.query_one("#left").styles.padding = (0, 0, 0 if below_card else rows, 0)
+        covers_card = below_card and not self.query_one(OutputArea).display
+        self.query_one("#right").styles.padding = (0, 0, rows if covers_card else 0, 0)
 
     async def action_command(self, command_id: str) -> None:
         """Carry out a command from a key, a button or the palette."""

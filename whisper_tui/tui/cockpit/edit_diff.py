@@ -127,8 +127,7 @@ def _row(line: Line, place: HunkPlace | None = None) -> Paragraph:
 
 def _rows(each: ColouredDiff, file: int, width: int) -> Iterator[Paragraph]:
     """Yield the rows of a file, each of its hunks as a place."""
-    numbers = [side.number for row in each.diff.rows for side in (row.old, row.new) if side is not None]
-    digits = len(str(max(numbers, default=0)))
+    digits = _digits(each.diff.rows)
     one_sided = all(row.old is None or row.new is None for row in each.diff.rows)
     beside = width >= SIDE_BY_SIDE and not one_sided
     hunk = 0
@@ -155,17 +154,40 @@ def _beside(each: ColouredDiff, rows: Iterable[DiffRow], digits: int, width: int
 
 
 def _unified(each: ColouredDiff, rows: Iterable[DiffRow], digits: int, width: int) -> Iterator[Line]:
-    pending: list[Line] = []
+    for side, ground in _one_below_the_other(rows):
+        yield from _cell(side, each.old if ground == "removed" else each.new, ground, digits, width)
+
+
+def _one_below_the_other(rows: Iterable[DiffRow]) -> Iterator[tuple[Side | None, Ground]]:
+    """Yield the lines of both versions, the removed lines of a change above the added ones."""
+    pending: list[Side | None] = []
     for row in rows:
         if not row.changed:
-            yield from pending
+            yield from ((side, "added") for side in pending)
             pending = []
-            yield from _cell(row.new, each.new, "", digits, width)
+            yield row.new, ""
         else:
-            # The removed lines of a change stand above the added ones.
-            yield from _cell(row.old, each.old, "removed", digits, width)
-            pending += _cell(row.new, each.new, "added", digits, width)
-    yield from pending
+            yield row.old, "removed"
+            pending.append(row.new)
+    yield from ((side, "added") for side in pending)
+
+
+def flowing_rows(rows: Sequence[DiffRow], margin: Line) -> Iterator[Paragraph]:
+    """Yield the rows of a difference as paragraphs of any width, with a margin before their numbers."""
+    digits = _digits(rows)
+    for is_left_out, some in groupby(rows, key=lambda row: bool(row.folded or row.hidden)):
+        if is_left_out:
+            yield from (Paragraph((*margin, *_fold(row, digits))) for row in some)
+            continue
+        for side, ground in _one_below_the_other(some):
+            if side is not None:
+                line = _paragraph(side, (), ground, digits)
+                yield replace(line, margin=(*margin, *line.margin), hanging=(*margin, *(line.hanging or ())))
+
+
+def _digits(rows: Sequence[DiffRow]) -> int:
+    numbers = [side.number for row in rows for side in (row.old, row.new) if side is not None]
+    return len(str(max(numbers, default=0)))
 
 
 def _fold(row: DiffRow, digits: int) -> Line:
@@ -176,13 +198,17 @@ def _cell(side: Side | None, colours: Colours, ground: Ground, digits: int, widt
     """Return the line of one version as rows of exactly the width, with its number and a sign."""
     if side is None:
         return []
+    rows = rows_of(_paragraph(side, colours.get(side.number, ()), ground, digits), width)
+    return [_filled(line, ground, width) for line in rows]
+
+
+def _paragraph(side: Side, colours: tuple[tuple[int, int, Role], ...], ground: Ground, digits: int) -> Paragraph:
     sign = SIGNS.get(ground, Span("  "))._replace(ground=ground)
     margin = (Span(f" {side.number:>{digits}} ", "muted", ground), sign)
     hanging = (Span(f" {' ' * digits} ", "muted", ground), Span("┆ ", "frame", ground))
-    text = (*_gap(side.before), *_text(side, colours.get(side.number, ()), ground), *_gap(side.after))
+    text = (*_gap(side.before), *_text(side, colours, ground), *_gap(side.after))
     note = (Span("  "), Span(f"⟨{side.note}⟩", "hidden")) if side.note else ()
-    rows = rows_of(Paragraph((*text, *note), margin, hanging, at_words=False), width)
-    return [_filled(line, ground, width) for line in rows]
+    return Paragraph((*text, *note), margin, hanging, at_words=False)
 
 
 def _filled(line: Line, ground: Ground, width: int) -> Line:

@@ -357,6 +357,8 @@ class NavigationCommands:
         """Show everything about the calls, or only what a decision needs."""
         self._panel.details = not self._panel.details
         self._cockpit.refresh_call()
+        if self._panel.details:
+            self._text.show_further()
 
     def jump_to_risk(self) -> None:
         """Scroll to the next risky part of the command."""

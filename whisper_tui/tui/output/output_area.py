@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.geometry import Size
+from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -20,6 +21,7 @@ from whisper_tui.present.quantities import size
 from whisper_tui.tui.output.output_bars import OutputBar, RemovedLine, SearchBar, UsageLine
 from whisper_tui.tui.output.output_pane import OutputPane
 from whisper_tui.tui.output.output_search import Needle
+from whisper_tui.tui.output.output_view import ScrolledOutput
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.stream_reader import STREAMS, ReadOutput, RunOutput, TimeIndex
 from whisper_tui.tui.output.terminal_pane import TerminalPane
@@ -156,6 +158,11 @@ class StreamPanes:
             pane.set_class(collapsed, "-silent")
 
 
+def _is_previewed(record: CallRecord) -> bool:
+    """True if the output of a call is that of a preview that has ended."""
+    return record.attempt is None and record.preview is not None and record.preview.report is not None
+
+
 LOOKED_AT = 64 * 1024
 """Bytes at the start of a terminal's output that are checked for full-screen drawing."""
 _DRAWS = re.compile(rb"\x1b\[\?(?:47|1047|1049)h|\x1b\[\d+;\d*H|\x1b\[2J")
@@ -219,6 +226,9 @@ class GrowthTimer:
 class OutputArea(Container):
     """The panes of a run's output, which one timer polls for growth."""
 
+    class NeedChanged(Message):
+        """The output has come to need another number of rows."""
+
     def __init__(self, pens: Pens, *, whole: bool = True, id: str | None = None) -> None:
         """`whole`: False in a replay, which shows a part of the output and has buttons of its own."""
         super().__init__(id=id)
@@ -243,6 +253,11 @@ class OutputArea(Container):
         self._growth = GrowthTimer(self._look, lambda: self._shown is not None and self.display)
         self._written_at: float | None = None
         self._began_at = 0.0
+        self._needed: int | None = None
+        self._over = False
+        """True if no further output is to come."""
+        self._fitted: tuple[ScrolledOutput, int] | None = None
+        """A view that was on the screen with all of its rows, and their number."""
 
     def compose(self) -> ComposeResult:
         """The usage line, the panes, the terminal, the search field and the buttons."""
@@ -285,6 +300,25 @@ class OutputArea(Container):
         return self.run is not None
 
     @property
+    def rows_needed(self) -> int | None:
+        """The rows that all of the output takes. None: as many as there are, or more output is to come."""
+        panes = self.visible_panes
+        if self.as_screen or self.searching or self.wraps or len(panes) != 1 or (view := panes[0].view) is None:
+            return None
+        above = 1 + sum(widget.region.height for widget in self.query("UsageLine, RemovedLine") if widget.display)
+        if panes[0].silent:
+            return above + 1
+        # Once all of it was on the screen, it is known how high it is, also while the pane is lower for a moment.
+        if self._over and view.extent == (0, view.size):
+            self._fitted = (view, len(view.shown()))
+        return above + self._fitted[1] if self._fitted is not None and self._fitted[0] is view else None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no output, and none is to come."""
+        return self._over and all(pane.silent for pane in self.visible_panes)
+
+    @property
     def terminal(self) -> TerminalPane:
         """The terminal of a command that has one."""
         return self.query_one(TerminalPane)
@@ -306,6 +340,7 @@ class OutputArea(Container):
         attempt = record.output_attempt if record is not None else None
         key = (record.id, attempt) if record is not None and attempt is not None else None
         self.display = key is not None and not self.away
+        self._over = record is not None and (isinstance(record.state, Ended) or _is_previewed(record))
         self.query_one(UsageLine).of(supervision, record if key is not None else None)
         if key == self._shown:
             self._growth.go_on()
@@ -471,6 +506,9 @@ class OutputArea(Container):
         if before != self._sizes():
             self._growth.hurry()
             self._arrange_panes()
+        if self.rows_needed != self._needed:
+            self._needed = self.rows_needed
+            self.post_message(self.NeedChanged())
 
     async def _ask_when_written(self) -> None:
         """Ask the supervisor for the time of the last output, which may be before this cockpit opened."""
