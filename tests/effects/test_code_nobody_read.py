@@ -58,6 +58,8 @@ READ_WITH_RISKS = {
     "yarn run build": "yarn run build line 3",
     "bun run build": "bun run build line 3",
     "make x": "make x line 2",
+    "make -j x": "make x line 2",
+    "make -j 4 x": "make x line 2",
     "make": "make line 2",
     "just x": "just x line 2",
 }

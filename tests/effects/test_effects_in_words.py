@@ -61,6 +61,8 @@ LINES = {
     "ssh box uptime": ["talks to box.example.org (ssh, box in ~/.ssh/config)"],
     "kubectl delete pod x": ["talks to k8s.example.org (kubectl, context prod)"],
     "psql -h localhost -c x": ["talks to localhost (psql, this machine)"],
+    # -A of psql takes no value
+    "psql -A -h db.example.org -c x": ["talks to db.example.org (psql)"],
     "cargo build": ["runs cargo build: not read, it runs code of the project"],
     "unknown-tool build": [
         "gets 1 secret variable: OTHER_TOKEN",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import Changes, ReadScript, printable
-from whisper_tui.effects.operands import ParsedWords
+from whisper_tui.effects.operands import parse_words
 from whisper_tui.effects.script_code import (
     PACKAGE_CODE,
     SHELLS,
@@ -87,7 +87,7 @@ def _record_known(step: Step, changes: Changes) -> bool:
     if name in SHELLS or name in {"source", "."}:
         return _shell_file(step, changes)
     if name in _SCRIPTED:
-        args = ParsedWords(step.words, "efFvl", ("file", "expression"))
+        args = parse_words(step.words, name)
         for path in args.all("f", "file"):
             record_file(step, changes, path, f"{name} -f {path or '…'}", _SCRIPTED[name])
         return args.has("f", "file")
@@ -140,7 +140,7 @@ def _in_path(step: Step, name: str) -> str | None:
 
 def _shell_file(step: Step, changes: Changes) -> bool:
     """`bash FILE`, `source FILE`; with `-c` the text is part of the command."""
-    args = ParsedWords((step.words[0], *_before_operand(step, "oO")), "oO", ("rcfile", "init-file"))
+    args = parse_words((step.words[0], *_before_operand(step, "oO")), "bash")
     if args.has("c"):
         return True
     operand = args.operands[0] if args.operands else None
@@ -161,7 +161,7 @@ def _interpreted(step: Step, changes: Changes) -> bool:
     valued = "WXm" if name.startswith(("python", "pypy")) else "rIeEpM"
     # The options of the script itself stand behind it, and are not those of the interpreter.
     words = (step.words[0], *_before_operand(step, valued))
-    args = ParsedWords(words, valued, ("require", "import", "loader", "eval", "print"))
+    args = parse_words(words, name)
     language = re.sub(r"[\d.]+\Z", "", name)
     if args.has("c", "e", "E", "p", "eval", "print"):
         changes.unknown(step, "everything", f"code of {language} is not analysed")
@@ -207,7 +207,7 @@ _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/opt/", "/nix/", "/lib")
 def _package_script(step: Step, changes: Changes) -> bool:
     """`npm run NAME` and its like: the scripts of package.json."""
     words = [word for word in step.words[1:] if word is not None]
-    args = ParsedWords(("npm", *words), "Cw", ("prefix", "workspace", "dir", "cwd", "filter"))
+    args = parse_words(("npm", *words), step.name or "")
     operands = [word for word in args.operands if word is not None]
     verb = operands[0] if operands else ""
     if verb in {"run", "run-script", "rum", "urn"}:
@@ -307,7 +307,7 @@ class _Rule(NamedTuple):
 
 
 def _make(step: Step, changes: Changes) -> bool:
-    args = ParsedWords(step.words, "CfIjloW", ("directory", "file", "makefile", "jobs", "include-dir", "load-average"))
+    args = parse_words(step.words, "make")
     if args.has("n", "just-print", "dry-run", "q", "question", "v", "version"):
         return True  # recipes with a plus run nevertheless, but nobody asks for a dry run of those
     base = args.value("C", "directory") or "."
@@ -319,7 +319,7 @@ def _make(step: Step, changes: Changes) -> bool:
 
 
 def _just(step: Step, changes: Changes) -> bool:
-    args = ParsedWords(step.words, "fd", ("justfile", "working-directory", "set", "shell"))
+    args = parse_words(step.words, "just")
     if args.has("l", "list", "summary", "show", "evaluate", "dump", "n", "dry-run"):
         return True
     named = args.value("f", "justfile")

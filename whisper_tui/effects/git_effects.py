@@ -11,7 +11,7 @@ from whisper_tui.effects.file_view import Found
 from whisper_tui.effects.git_reader import NO_REPOSITORY, GitReader, unquoted_name
 from whisper_tui.effects.git_repository import setting_is_harmless
 from whisper_tui.effects.host_effects import record_remote_host
-from whisper_tui.effects.operands import ParsedWords
+from whisper_tui.effects.operands import ParsedWords, parse_words
 from whisper_tui.effects.script_code import GIT_HOOKS, record_git_hooks
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
 from whisper_tui.model.effects import GitEffect
@@ -179,27 +179,6 @@ def _without_repository(step: Step, subcommand: str, why: str, changes: Changes)
         changes.unknown(step, "everything", "hooks of the repository may run")
 
 
-_VALUED = {
-    "push": ("o", "repo push-option receive-pack exec"),
-    "reset": ("", "pathspec-from-file"),
-    "checkout": ("bB", "orphan conflict pathspec-from-file"),
-    "switch": ("cC", "create force-create orphan conflict"),
-    "restore": ("s", "source pathspec-from-file conflict"),
-    "stash": ("m", "message pathspec-from-file"),
-    "commit": ("mFCctS", "message file author date reuse-message reedit-message fixup squash template trailer"),
-    "branch": ("u", "set-upstream-to contains merged format sort"),
-    "rebase": ("sXxC", "onto strategy strategy-option exec"),
-    "clean": ("e", "exclude"),
-    "clone": ("obcjSu", "origin branch config depth reference template jobs separate-git-dir filter"),
-    "merge": ("msXF", "message strategy strategy-option file into-name"),
-    "cherry-pick": ("msX", "mainline strategy strategy-option"),
-    "revert": ("m", "mainline"),
-    "rm": ("", "pathspec-from-file"),
-    "pull": ("sXoj", "strategy depth"),
-    "fetch": ("oj", "depth"),
-}
-
-
 def _new_repository(step: Step, subcommand: str, rest: tuple[str | None, ...], changes: Changes) -> None:
     args = _parsed("clone", ("git", *rest))
     operands = args.operands
@@ -221,8 +200,7 @@ def _new_repository(step: Step, subcommand: str, rest: tuple[str | None, ...], c
 
 
 def _parsed(subcommand: str, words: tuple[str | None, ...]) -> ParsedWords:
-    letters, long = _VALUED.get(subcommand, ("", ""))
-    return ParsedWords(words, letters, long.split())
+    return parse_words(words, "git", subcommand)
 
 
 def _remote(call: GitCall, name: str | None) -> tuple[str | None, str | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from whisper_tui.effects.changes import Changes, printable
-from whisper_tui.effects.operands import ParsedWords
+from whisper_tui.effects.operands import parse_words
 from whisper_tui.effects.text_walk import Step
 from whisper_tui.effects.transfer_programs import is_remote, transfer_words
 from whisper_tui.model.effects import HostEffect
@@ -117,8 +117,7 @@ def _urls(step: Step, changes: Changes) -> None:
 
 
 def _ssh(step: Step, changes: Changes) -> None:
-    valued = "BbcDEeFIiJLlmOopQRSWw" if step.name == "ssh" else "BbcDFiJloPRSs"
-    args = ParsedWords(step.words, valued)
+    args = parse_words(step.words, step.name or "")
     target = args.operands[0] if args.operands else None
     if target is None:
         changes.unknown(step, "hosts", "the machine is only known when it runs")
@@ -159,46 +158,35 @@ def _copies(step: Step, changes: Changes) -> None:
 
 
 _DATABASES = {
-    "psql": ("hpUdcfvLoFRTPA", ("PGHOST",), "host"),
-    "pg_dump": ("hpUdfFnNtT", ("PGHOST",), "host"),
-    "pg_restore": ("hpUdfFnt", ("PGHOST",), "host"),
-    "mysql": ("huPDe", ("MYSQL_HOST",), "host"),
-    "mysqldump": ("huP", ("MYSQL_HOST",), "host"),
-    "mariadb": ("huPDe", (), "host"),
-    "redis-cli": ("hpansuc", (), "host"),
-    "mongosh": ("", (), "host"),
-    "mongo": ("", (), "host"),
+    **dict.fromkeys(("psql", "pg_dump", "pg_restore"), "PGHOST"),
+    **dict.fromkeys(("mysql", "mysqldump"), "MYSQL_HOST"),
+    **dict.fromkeys(("mariadb", "redis-cli", "mongosh", "mongo"), ""),
 }
+"""Clients of databases, and the variable that names the machine."""
 
 
 def _database(step: Step, changes: Changes) -> None:
     name = step.name or ""
-    letters, variables, long = _DATABASES[name]
-    args = ParsedWords(step.words, letters, (long, "port", "user", "username", "dbname", "command", "file"))
+    variable = _DATABASES[name]
+    args = parse_words(step.words, name)
     for word in args.operands:
         host = host_of_url(word) if word and "://" in word else None
         if host:
             _add(changes, host, name)
             return
-    if args.has("h", long):
-        host = args.value("h", long)
+    if args.has("h", "host"):
+        host = args.value("h", "host")
         if host is None:
             changes.unknown(step, "hosts", "the machine is only known when it runs")
         else:
             _add(changes, "localhost" if host.startswith("/") else host, name)
         return
-    for variable in variables:
-        value = step.environment.get(variable)
-        if value:
-            _add(changes, value, name, source=f"${variable}")
-            return
-    _add(changes, "localhost", name, source="its default")
+    named = step.environment.get(variable)
+    _add(changes, named or "localhost", name, source=f"${variable}" if named else "its default")
 
 
 def _kubernetes(step: Step, changes: Changes) -> None:
-    args = ParsedWords(
-        step.words, "ncfolsp", ("context", "kubeconfig", "kube-context", "namespace", "cluster", "server")
-    )
+    args = parse_words(step.words, step.name or "")
     if step.name == "kubectl" and _is_surely(
         step, {"config", "version", "completion", "kustomize", "explain", "options"}
     ):
@@ -246,7 +234,7 @@ def _entries(text: str, key: str) -> Iterator[dict[str, str]]:
 
 def _docker(step: Step, changes: Changes) -> None:
     name = step.name or ""
-    args = ParsedWords(step.words, "cHl", ("context", "host", "config", "log-level"))
+    args = parse_words(step.words, name)
     host = args.value("H", "host") if args.has("H", "host") else step.environment.get("DOCKER_HOST")
     context = args.value("c", "context") or step.environment.get("DOCKER_CONTEXT")
     source = "$DOCKER_HOST" if host and not args.has("H", "host") else ""
@@ -281,7 +269,7 @@ def _json_text(text: str, *keys: str) -> str | None:
 
 def _one_host(step: Step, changes: Changes) -> None:
     """Programs of which the first operand is a machine."""
-    args = ParsedWords(step.words, _HOST_FIRST[step.name or ""])
+    args = parse_words(step.words, step.name or "")
     host = args.operands[0] if args.operands else None
     if host is None or args.has("l"):
         changes.unknown(step, "hosts", "the machine is only known when it runs")
@@ -289,10 +277,7 @@ def _one_host(step: Step, changes: Changes) -> None:
         _add(changes, host_of_url(host) or host, step.name or "")
 
 
-_HOST_FIRST = {
-    "ping": "cdiIlmMpQsStTwW", "ping6": "cdiIlmMpQsStTwW", "nc": "iIMmOPpqsTVWwXx", "ncat": "cegGimopqsw",
-    "telnet": "benlsS", "ftp": "", "traceroute": "fimpqstwz", "whois": "hp", "nmap": "", "mtr": "",
-}  # fmt: skip
+_HOST_FIRST = ("ping", "ping6", "nc", "ncat", "telnet", "ftp", "traceroute", "whois", "nmap", "mtr")
 _REGISTRIES: Sequence[tuple[frozenset[str], frozenset[str], str]] = (
     (frozenset({"npm", "pnpm", "yarn", "bun"}),
      frozenset("install i add ci publish update upgrade outdated view".split()),

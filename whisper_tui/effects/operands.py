@@ -1,12 +1,13 @@
 """The words of a command taken apart: options and operands, and redirections with the content where it is certain."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import CONTENT_UNKNOWN, Changes
 from whisper_tui.effects.file_view import LARGEST_COMPARED, FileView, Found
 from whisper_tui.effects.text_walk import OpenedFile, Step
+from whisper_tui.programs.entries import Option, entry_of
 
 NOT_KNOWN = "what the command prints is only known when it runs"
 _DEEPEST = 20
@@ -16,26 +17,23 @@ _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "r": "\r", "a": "\a", "b": "\b", "
 _FORMAT = re.compile(r"%(?:%|s|d)|\\.|[^%\\]+|[%\\]", re.DOTALL)
 
 
+_TAKE = frozenset({"needed", "last", "command", "rest"})
+"""Forms of options that take the next word, if their value is not attached."""
+
+
 class ParsedWords:
     """The options and operands of a GNU program, in any order."""
 
-    def __init__(
-        self,
-        words: Sequence[str | None],
-        valued: str = "",
-        long: Iterable[str] = (),
-        attached: str = "",
-        known: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, words: Sequence[str | None], options: Mapping[str, Option], known: Iterable[str] = ()) -> None:
         """Take words apart.
 
-        `valued`: letters that take a value; `long`: long options that take one; `attached`: letters that take only an
-        attached one; `known`: all options, if they are known.
+        `options`: what the options take, as far as it is known; `known`: names of further options, without dashes.
         """
         self.options: list[tuple[str, str | None]] = []
         self.operands: list[str | None] = []
-        self._long = tuple(long)
-        self._flags = frozenset(known).difference(self._long)
+        self._forms = {name.lstrip("-"): each.value for name, each in options.items() if name.startswith("-")}
+        self._long = tuple(name for name, form in self._forms.items() if len(name) > 1 and form in _TAKE)
+        self._flags = frozenset(known).union(self._forms).difference(self._long)
         at, ended = 1, False
         while at < len(words):
             word = words[at]
@@ -47,7 +45,7 @@ class ParsedWords:
             elif word.startswith("--"):
                 at += self._long_option(word, words[at : at + 1])
             else:
-                at += self._letters(word, valued, attached, words[at : at + 1])
+                at += self._letters(word, words[at : at + 1])
 
     def _long_option(self, word: str, following: Sequence[str | None]) -> int:
         name, equals, value = word[2:].partition("=")
@@ -61,16 +59,16 @@ class ParsedWords:
         self.options.append((full, following[0]))
         return 1
 
-    def _letters(self, word: str, valued: str, attached: str, following: Sequence[str | None]) -> int:
+    def _letters(self, word: str, following: Sequence[str | None]) -> int:
         for at, letter in enumerate(word[1:], start=1):
-            if letter in attached:
-                self.options.append((letter, word[at + 1 :]))
-                return 0
-            if letter in valued:
-                rest = word[at + 1 :]
-                self.options.append((letter, rest or (following[0] if following else "")))
-                return 0 if rest else min(1, len(following))
-            self.options.append((letter, ""))
+            form, rest = self._forms.get(letter, "none"), word[at + 1 :]
+            if form == "none":
+                self.options.append((letter, ""))
+                continue
+            follows = form in _TAKE or (form == "number" and bool(following) and (following[0] or "").isdecimal())
+            takes_next = not rest and bool(following) and follows
+            self.options.append((letter, rest or (following[0] if takes_next else "")))
+            return int(takes_next)
         return 0
 
     def has(self, *names: str) -> bool:
@@ -95,26 +93,28 @@ def is_beginning(given: str, names: Iterable[str]) -> bool:
     return len(given) > 1 and any(len(name) > 1 and name.startswith(given.removeprefix("--")) for name in names)
 
 
+def parse_words(words: Sequence[str | None], *names: str, known: Iterable[str] = ()) -> ParsedWords:
+    """Take the words of a program apart, by what its entry says of the options; `names`: it and its subcommand."""
+    entry = entry_of(names[0])
+    for subcommand in names[1:]:
+        entry = entry.commands.get(subcommand) if entry else None
+    return ParsedWords(words, entry.options if entry and not entry.single_dash else {}, known)
+
+
 Handler = Callable[[Step, ParsedWords, Changes], None]
 
 
 class Program(NamedTuple):
-    """A program of which the changes can be stated: how, and its options with values."""
+    """A program of which the changes can be stated."""
 
     handler: Handler
-    valued: str = ""
-    """Letters of short options with a value, attached or in the next word."""
-    long: str = ""
-    """Long options with a value, separated by blanks."""
-    attached: str = ""
-    """Letters of short options of which only an attached value counts."""
     known: str = ""
     """All options whose meaning for files is known, separated by blanks. Empty: no option matters to files."""
 
     def record(self, step: Step, changes: Changes) -> None:
         """Record what a command changes."""
         known_names = frozenset(self.known.split())
-        args = ParsedWords(step.words, self.valued, self.long.split(), self.attached, known_names)
+        args = parse_words(step.words, step.name or "", known=known_names)
         for given, _ in args.options if known_names else ():
             if given not in known_names and not is_beginning(given, known_names):
                 changes.unknown(step, "files", f"what its option {given} changes is not known")

@@ -473,16 +473,14 @@ def _patch_text(step: Step, args: ParsedWords, base: str | None, changes: Change
 
 
 SED = Program(
-    _sed, "efl", "expression file line-length", "i",
+    _sed,
     known="n e f E r i l s u z b quiet silent debug expression file follow-symlinks in-place line-length posix "
     "regexp-extended separate sandbox unbuffered null-data binary",
-)  # fmt: skip
+)
 EDITORS: Mapping[str, Program] = {
-    "perl": Program(_perl, "eEMmI", "", "i0lFCD"),
+    "perl": Program(_perl),
     "patch": Program(
         _patch,
-        "pidorBDFgVYz",
-        "strip input directory output reject-file fuzz suffix",
         known="p F l c n u N R i o r E Z T s f t b d z strip fuzz ignore-whitespace forward reverse input output "
         "reject-file batch force quiet silent verbose backup directory suffix binary backup-if-mismatch "
         "no-backup-if-mismatch remove-empty-files dry-run",

@@ -4,15 +4,15 @@ import os
 from collections.abc import Iterable, Mapping
 
 from whisper_tui.effects.changes import Changes
-from whisper_tui.effects.operands import ParsedWords, Program, find_targets
+from whisper_tui.effects.operands import ParsedWords, Program, find_targets, parse_words
 from whisper_tui.effects.text_walk import Step
 
 
 def _tar(step: Step, args: ParsedWords, changes: Changes) -> None:
     words = list(step.words)
     if len(words) > 1 and words[1] and not words[1].startswith("-"):
-        args = ParsedWords([words[0], "-" + words[1].replace("f", "") + ("f" if "f" in words[1] else ""), *words[2:]],
-                         "fCTXbgKNVILH", _TAR_LONG)  # fmt: skip
+        bundle = "-" + words[1].replace("f", "") + ("f" if "f" in words[1] else "")
+        args = parse_words([words[0], bundle, *words[2:]], "tar")
     if args.has("to-command", "I", "use-compress-program", "checkpoint-action", "F", "info-script"):
         changes.unknown(step, "everything", "an option makes tar run another program")
     if args.has("t", "list") or args.has("O", "to-stdout"):
@@ -33,12 +33,6 @@ def _tar(step: Step, args: ParsedWords, changes: Changes) -> None:
             changes.write(step, found, None, why="an archive is binary")
     if args.has("remove-files"):
         changes.unknown(step, "files", "the files that it archives are deleted")
-
-
-_TAR_LONG = (
-    "file directory files-from exclude-from blocking-factor listed-incremental starting-file newer label use- "
-    "compress-program strip-components exclude transform mode owner group to-command"
-).split()
 
 
 def _unzip(step: Step, args: ParsedWords, changes: Changes) -> None:
@@ -218,61 +212,66 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 TRANSFERS: Mapping[str, Program] = {
     "tar": Program(
-        _tar, "fCTXbgKNVILH", " ".join(_TAR_LONG),
+        _tar,
         known="x c t r u A f v z j J Z a k p m o O h S P C T X I F b i W extract get create list append update "
-        "concatenate file verbose gzip bzip2 xz zstd auto-compress keep-old-files preserve-permissions "
-        "touch no-same-owner same-owner to-stdout dereference absolute-names directory exclude exclude-from "
+        "concatenate file verbose gzip bzip2 xz zstd auto-compress keep-old-files preserve-permissions touch "
+        "no-same-owner same-owner to-stdout dereference absolute-names directory exclude exclude-from "
         "exclude-vcs strip-components overwrite skip-old-files wildcards owner group mode mtime sort "
         "numeric-owner no-recursion files-from remove-files null same-permissions no-same-permissions "
         "to-command use-compress-program checkpoint-action info-script",
     ),
-    "unzip": Program(_unzip, "dPx", known="o n q d x P j l t p v Z c z u f a C L X"),
-    "zip": Program(_zip, "bitnPx", known="q r m u j x i v D X y P e 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet"),
+    "unzip": Program(
+        _unzip,
+        known="o n q d x P j l t p v Z c z u f a C L X",
+    ),
+    "zip": Program(
+        _zip,
+        known="q r m u j x i v D X y P e 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet",
+    ),
     **dict.fromkeys(
         _ENDINGS,
         Program(
-            _compress, "S", "suffix",
+            _compress,
             known="c d f k l n N q r S F t v e z 0 1 2 3 4 5 6 7 8 9 fast best stdout to-stdout decompress uncompress "
-            "compress force keep list no-name name quiet recursive suffix format test verbose extreme rsyncable T "
-            "threads",
+            "compress force keep list no-name name quiet recursive suffix format test verbose extreme rsyncable "
+            "T threads",
         ),
     ),
-    "mktemp": Program(_mktemp, "p", "suffix", known="d u q p t V directory dry-run quiet suffix tmpdir"),
+    "mktemp": Program(
+        _mktemp,
+        known="d u q p t V directory dry-run quiet suffix tmpdir",
+    ),
     "curl": Program(
-        _curl, "AbcCdDeEFhHKmMoPQrtTuUwxXyYz",
-        "output output-dir dump-header cookie-jar trace trace-ascii stderr config data data-binary data-raw "
-        "data-urlencode header request url user user-agent proxy cookie form json upload-file max-time retry "
-        "connect-timeout cacert cert key resolve referer range write-out limit-rate connect-to interface",
+        _curl,
         known="s S L f k v i o O # g 4 6 A H X d e u m b C r x F G I j n N q z R c D T w K J silent show-error "
         "location fail insecure verbose include output remote-name remote-name-all remote-header-name "
         "output-dir create-dirs head request data data-raw data-binary data-urlencode header json user "
         "user-agent referer max-time connect-timeout retry compressed http1.1 http2 dump-header cookie-jar "
-        "cookie trace trace-ascii stderr form get fail-with-body no-buffer proxy cacert cert key resolve "
-        "range limit-rate connect-to interface config write-out progress-bar upload-file",
+        "cookie trace trace-ascii stderr form get fail-with-body no-buffer proxy cacert cert key resolve range "
+        "limit-rate connect-to interface config write-out progress-bar upload-file",
     ),
     "wget": Program(
-        _wget, "aBDeGhiIlnoOPQRtTUwX",
-        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries timeout "
-        "header user-agent post-data post-file user password level accept reject domains",
+        _wget,
         known="q v n c N O o a P t T U r m p i x l A R S 4 6 quiet verbose no-verbose continue timestamping "
-        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file "
-        "tries timeout header user-agent post-data post-file user password spider recursive mirror "
-        "page-requisites level accept reject domains no-check-certificate force-directories no-clobber "
-        "show-progress",
+        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries "
+        "timeout header user-agent post-data post-file user password spider recursive mirror page-requisites "
+        "level accept reject domains no-check-certificate force-directories no-clobber show-progress",
     ),
-    "rsync": Program(_rsync, "eBTMf", "rsh exclude include filter exclude-from include-from files-from temp-dir "
-                      "backup-dir suffix port max-size min-size bwlimit log-file out-format compare-dest",
-                     known="a v r l p t g o D z P u n c q h H x e i S W A X archive verbose recursive links perms "
-                     "times group owner compress progress update dry-run checksum quiet human-readable rsh "
-                     "exclude include filter exclude-from include-from files-from delete delete-after "
-                     "delete-before delete-during delete-excluded remove-source-files itemize-changes stats "
-                     "list-only port bwlimit max-size min-size existing ignore-existing numeric-ids partial "
-                     "one-file-system"),
-    "scp": Program(_scp, "cDFiJloPSX", known="3 4 6 A B C O p q R r s T v c D F i J l o P S X"),
-}  # fmt: skip
+    "rsync": Program(
+        _rsync,
+        known="a v r l p t g o D z P u n c q h H x e i S W A X archive verbose recursive links perms times group "
+        "owner compress progress update dry-run checksum quiet human-readable rsh exclude include filter "
+        "exclude-from include-from files-from delete delete-after delete-before delete-during delete-excluded "
+        "remove-source-files itemize-changes stats list-only port bwlimit max-size min-size existing "
+        "ignore-existing numeric-ids partial one-file-system",
+    ),
+    "scp": Program(
+        _scp,
+        known="3 4 6 A B C O p q R r s T v c D F i J l o P S X",
+    ),
+}
 
 
 def transfer_words(step: Step) -> ParsedWords:
     """Take the words of a program of this table apart."""
-    program = TRANSFERS[step.name or ""]
-    return ParsedWords(step.words, program.valued, program.long.split(), program.attached)
+    return parse_words(step.words, step.name or "")

@@ -171,7 +171,10 @@ class _Table:
             raise ValueError(f"{name} has unknown fields: {', '.join(sorted(unknown))}")
         described = read_options(row.get("options", ""))
         reads = self.options(row["reads"], described) if "reads" in row else None
-        takes = {each: Option("", "needed") for each in row.get("takes", "").split()}
+        takes = {
+            each.removesuffix("?"): Option("", "attached" if each[-1] == "?" else "needed")
+            for each in row.get("takes", "").split()
+        }
         if twice := takes.keys() & (described.keys() | (reads or {}).keys()):
             raise ValueError(f"{', '.join(sorted(twice))} of {name} takes a value, as another line says as well")
         values: dict[str, Any] = {each: _READ_AS.get(each, _as_it_is)(row[each]) for each in row.keys() - _MADE}
