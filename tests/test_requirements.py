@@ -7,6 +7,7 @@ from typing import get_args
 
 from tests.requirements import REQUIREMENTS, Requirement
 from tests.rows import each_row
+from tests.syntax import syntax_tree
 from tests.tools.recorded import Recorded, session
 from whisper_tui.tools import ToolContext, standard_registry
 from whisper_tui.tools.exec_envelope import Kind
@@ -19,7 +20,7 @@ TOOLS = standard_registry(ToolContext(Recorded(), session("/ws"))).get_all_tools
 
 @cache
 def functions_of(file: str) -> set[str]:
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    tree = syntax_tree((TESTS / file).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 

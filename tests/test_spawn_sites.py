@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import whisper_tui
+from tests.syntax import syntax_tree
 
 PACKAGE = Path(whisper_tui.__file__).parent
 
@@ -97,7 +98,7 @@ def sites_of(path: Path) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             yield from visit(child, (*inside, node.name) if named else inside)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), ())
+    yield from visit(syntax_tree(path.read_text(encoding="utf-8")), ())
 
 
 def test_every_place_that_starts_a_process_is_known() -> None:

@@ -80,6 +80,14 @@ def test_the_pointer_is_private_and_says_nothing_but_directories(tmp_path, moved
 
 
 @linux_only
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_pointer_that_others_can_change_is_not_followed(tmp_path, environ, moved, mode):
+    write_pointer(find_directories(None, moved), moved)
+    (tmp_path / "user" / ".local" / "state" / "whisper_tui" / "elsewhere").chmod(mode)
+    assert find_directories(None, environ) != find_directories(None, moved)
+
+
+@linux_only
 def test_no_pointer_is_left_to_a_home_that_was_chosen(tmp_path, environ, moved):
     write_pointer(find_directories(str(tmp_path / "mine"), moved), moved)
     assert find_directories(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"
@@ -104,8 +112,10 @@ def test_a_pointer_that_says_nothing_usable_is_not_followed(content, environ, mo
 
 
 @linux_only
-def test_a_pointer_of_another_user_is_not_followed(environ, moved, monkeypatch):
+def test_a_pointer_of_another_user_is_not_followed(tmp_path, environ, moved, monkeypatch):
     write_pointer(find_directories(None, moved), moved)
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    if os.getuid() == 0:
+        os.chown(tmp_path / "user" / ".local" / "state" / "whisper_tui" / "elsewhere", 4711, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 4711)
     assert find_directories(None, environ).state == Path(environ["HOME"]) / ".local" / "state" / "whisper_tui"

@@ -10,6 +10,7 @@ import pytest
 
 import whisper_tui
 from tests.rows import each_row
+from tests.syntax import syntax_tree
 from whisper_tui import agents
 from whisper_tui.agents.known_clients import KNOWN, profile_behind, profile_of, profiles
 from whisper_tui.agents.profile import ClientProfile
@@ -73,7 +74,7 @@ def test_a_client_without_a_profile_is_refused_with_the_names_of_those_that_ther
 
 def words_of_code(path: Path) -> Iterator[str]:
     """Every name and every text of a module, without its docstrings."""
-    for node in ast.walk(tree := ast.parse(path.read_text())):
+    for node in ast.walk(tree := syntax_tree(path.read_text())):
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):

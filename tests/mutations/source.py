@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.syntax import syntax_tree
+
 
 class CannotLocate(Exception):
     """A row of the table does not fit the source."""
@@ -27,7 +29,7 @@ class Place:
         self._line_starts = [0]
         for line in self._source.splitlines(keepends=True):
             self._line_starts.append(self._line_starts[-1] + len(line))
-        self._scopes: list[ast.AST] = [ast.parse(self._source)]
+        self._scopes: list[ast.AST] = [syntax_tree(self._source)]
         for name in inside:
             self._scopes = [found for scope in self._scopes for found in _named(scope, name)]
         if not self._scopes:
@@ -38,7 +40,7 @@ class Place:
 
         Inside f-strings, which are mostly messages, it is looked for only where it occurs nowhere else.
         """
-        wanted = ast.parse(text).body
+        wanted = syntax_tree(text).body
         found = self._found(wanted, in_messages=False) or self._found(wanted, in_messages=True)
         if len(found) != 1:
             raise CannotLocate(f"{self.dotted} holds this {len(found)} times instead of once: {text}")
@@ -53,7 +55,7 @@ class Place:
         """Return the module with something else in place of this text. Raises `CannotLocate` and `SyntaxError`."""
         start, end = self.find(text)
         whole = (self._source[:start] + instead.encode() + self._source[end:]).decode()
-        ast.parse(whole)
+        syntax_tree(whole)
         return whole
 
     def _found(self, wanted: list[ast.stmt], *, in_messages: bool) -> list[tuple[ast.AST, ast.AST]]:
@@ -134,6 +136,7 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _dumped(expression: str) -> str:
     try:
-        return ast.dump(ast.parse(f"({expression}\n)", mode="eval").body)
+        (only,) = syntax_tree(f"({expression}\n)").body
     except SyntaxError:
         return ""
+    return ast.dump(only.value) if isinstance(only, ast.Expr) else ""

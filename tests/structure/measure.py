@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.syntax import syntax_tree
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "whisper_tui"
 DECISIONS = ROOT / "docs" / "decisions"
@@ -45,7 +47,7 @@ class Module:
         parts = inside.with_suffix("").parts
         self.name = ".".join(parts[:-1] if self.is_package else parts)
         self.text = path.read_text(encoding="utf-8")
-        self.tree = ast.parse(self.text)
+        self.tree = syntax_tree(self.text)
 
     @cached_property
     def nodes(self) -> Sequence[ast.AST]:

@@ -1,7 +1,6 @@
 """Whatever inspects a command asks the machine on which it would run."""
 
 import ast
-import gc
 import os
 import threading
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import whisper_tui
+from tests.syntax import syntax_tree
 from whisper_tui.system import host_files
 
 PACKAGE = Path(whisper_tui.__file__).parent
@@ -50,13 +50,7 @@ def looks_of(path: Path) -> list[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    # CPython 3.11 miscounts the depth of the tree if finalizers run meanwhile (SystemError).
-    gc.disable()
-    try:
-        tree = ast.parse(path.read_text())
-    finally:
-        gc.enable()
-    visit(tree)
+    visit(syntax_tree(path.read_text()))
     return found
 
 

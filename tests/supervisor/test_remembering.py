@@ -235,7 +235,15 @@ async def test_no_file_of_a_project_runs_before_an_approved_command(programs: Be
     (linked := own.with_name("linked.sh")).symlink_to(programs.workspace / "env.sh")
     (shared := own.with_name("shared.sh")).write_text("echo anybody\n")
     shared.chmod(0o666)
-    foreign = ("env.sh", f"{programs.workspace}/env.sh", str(linked), str(shared), f"$(touch x){own}", "/no/such/file")
+    (grouped := own.with_name("of_a_group.sh")).write_text("echo a group\n")
+    grouped.chmod(0o620)
+    foreign = (
+        "env.sh",
+        f"{programs.workspace}/env.sh",
+        *map(str, (linked, shared, grouped)),
+        f"$(touch x){own}",
+        "/no/such/file",
+    )
 
     async def inherited(variables: dict[str, str]) -> set[str]:
         session = await programs.session(environment={"PATH": "/usr/bin:/bin", **variables})

@@ -296,10 +296,12 @@ class HookFormat(ABC):
         """Return the arguments with which its tools would edit this file and fetch this address, by tool."""
         return {}
 
-    def session_start(self, content: Content, besides: str = "") -> HookAnswer | None:
-        """Return the answer that tells the model about whisper_tui. None: the input is of another event."""
-        if not self.session_event or content.get("hook_event_name") != self.session_event:
-            return None
+    def is_session_start(self, content: Content) -> bool:
+        """True if the input is of the event at which the model is told about whisper_tui."""
+        return bool(self.session_event) and content.get("hook_event_name") == self.session_event
+
+    def session_start(self, content: Content, besides: str = "") -> HookAnswer:
+        """Return the answer that tells the model about whisper_tui."""
         # A session that goes on has been told before.
         if content.get("source") == "resume":
             return NO_DECISION

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.errors import BadConfiguration
+from whisper_tui.system.file_owners import others_may_change
 from whisper_tui.system.state_directory import Directories
 
 if TYPE_CHECKING:
@@ -118,11 +119,11 @@ def _pointer(environ: Mapping[str, str]) -> Path:
 
 
 def _read_pointer(pointer: Path) -> Directories | None:
-    """Read a pointer file. None: it is missing, belongs to another user, or is unusable."""
+    """Read a pointer file. None: it is missing, others may change it, or it is unusable."""
     try:
         with pointer.open(encoding="utf-8") as file:
             # Another user could lead our agents to a supervisor of theirs.
-            if os.fstat(file.fileno()).st_uid != os.getuid():
+            if others_may_change(os.fstat(file.fileno()), os.getuid()):
                 return None
             named = json.load(file)
         home = Directories(**{name: Path(path) for name, path in named.items()})

@@ -4,7 +4,6 @@ A change of TOML touches only the lines that it is about: comments, order and ev
 """
 
 import os
-import stat
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Any
 
 from whisper_tui.model.errors import BadConfiguration, Refused
 from whisper_tui.policy.rules.rules_toml import toml_value
+from whisper_tui.system.file_owners import others_may_change
 
 
 def read_private(path: Path) -> str | None:
@@ -23,7 +23,7 @@ def read_private(path: Path) -> str | None:
         with path.open("rb") as file:
             # The descriptor is checked, not the path, which could be swapped between the check and the read.
             about = os.fstat(file.fileno())
-            if about.st_uid not in {os.getuid(), 0} or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if others_may_change(about, os.getuid()):
                 raise BadConfiguration(
                     f"{path} can be changed by other users, so it is not used",
                     hint=f"Make it yours alone: chown {os.getuid()} and chmod go-w on it",

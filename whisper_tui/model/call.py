@@ -181,6 +181,11 @@ class UnaskedLevel(Value):
         """True if its time is not over."""
         return self.until is None or now < self.until
 
+    @property
+    def runs_work(self) -> bool:
+        """True if commands that change only the workspace run unasked."""
+        return self.level == "workspace"
+
 
 class Argv(Value):
     """A program and its arguments; no shell ever sees them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from whisper_tui.model.verdict import GRAVE, Risk
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import is_own_variable
+from whisper_tui.policy.commands.wrappers import adds_variables
 from whisper_tui.policy.risks.sensitive_paths import contains_home, shows_private
 from whisper_tui.policy.view import CommandView, Question
 
@@ -62,7 +62,7 @@ def _doubts(question: Question, seen: CommandView, risks: tuple[Risk, ...]) -> I
         yield "it does not run on this machine under the supervisor"
     if spec.tty or spec.accepts_input:
         yield "it waits for input"
-    if any(not is_own_variable(name) for name in spec.environment):
+    if adds_variables(spec.environment):
         yield "it brings variables of its own"
     if not root or root == "/" or contains_home(root):
         yield "its workspace contains a home directory"

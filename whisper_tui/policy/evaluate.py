@@ -33,7 +33,7 @@ from whisper_tui.policy.commands.read_only_list import (
     tests_one_thing,
 )
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import BUILTINS, is_own_variable
+from whisper_tui.policy.commands.wrappers import BUILTINS, adds_variables
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, risks_of
 from whisper_tui.policy.risks.sensitive_paths import (
     contains_home,
@@ -173,7 +173,7 @@ def _conditions(
     asking = tuple(rule for rule in rules.ask if concerns("ask", rule))
     # What an agent runs itself cannot be applied, and has an environment that nobody knows; views of the files are
     # made on this machine alone.
-    elsewhere = question.by_agent or question.spec.place or _adds_variables(question)
+    elsewhere = question.by_agent or question.spec.place or adds_variables(question.spec.environment)
     if elsewhere or not asking or _mentioned(question, rules, seen):
         return ()
     conditions = tuple(rule.allow_if_preview for rule in asking if rule.allow_if_preview is not None)
@@ -183,11 +183,6 @@ def _conditions(
     if not names_whole(asking, question.spec.command, certain):
         return ()
     return tuple(dict.fromkeys(conditions))
-
-
-def _adds_variables(question: Question) -> bool:
-    """True if the call brings variables of its own, and not only those that mark what agents start."""
-    return any(not is_own_variable(name) for name in question.spec.environment)
 
 
 def _doubt(question: Question, risks: tuple[Risk, ...]) -> str | None:
@@ -210,7 +205,7 @@ def _allowed(
 ) -> Verdict | None:
     """Return the permission by a rule, a standing approval or the built-in read-only list, or None."""
     # a variable such as GIT_SSH changes what the same words run, so only an exact approval covers such a call
-    additions = _adds_variables(question)
+    additions = adds_variables(question.spec.environment)
     holding = () if additions else tuple(rule for rule in rules.allow if applies("allow", rule, question))
     for rule in holding:
         # word for word: nothing is derived, so it needs no certainty about the words

@@ -438,7 +438,7 @@ class Sessions:
         now, by = self._clock(), Decider(surface="rule", who="another process resumed the session")
         grants = self._store.board.grants.values()
         held = (grant for grant in grants if grant.session_id == session.id and not grant_is_over(grant, now))
-        raised = session.unasked is not None and session.unasked.level == "workspace"
+        raised = session.unasked is not None and session.unasked.runs_work
         return (
             *(GrantRevoked(at=now, session_id=session.id, grant_id=grant.id, by=by) for grant in held),
             *((UnaskedSet(at=now, session_id=session.id, level=None, by=by),) if raised else ()),

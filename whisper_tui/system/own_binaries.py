@@ -5,6 +5,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from whisper_tui.system.file_owners import others_may_change
+
 _BINARY = b"\x7fELF"
 
 
@@ -12,7 +14,8 @@ def is_own_binary(program: str) -> bool:
     """True if a path leads to such a binary; false for a script, which needs what its first line names."""
     real = os.path.realpath(program)
     try:
-        if not stat.S_ISREG(os.stat(real).st_mode) or not all(map(_is_own, (*_upwards(program), *_upwards(real)))):
+        above = {*_upwards(program), *_upwards(real)}
+        if not stat.S_ISREG(os.stat(real).st_mode) or any(map(_is_of_others, above)):
             return False
         with open(real, "rb") as file:
             return file.read(len(_BINARY)) == _BINARY
@@ -24,15 +27,8 @@ def _upwards(path: str) -> Iterator[str]:
     yield from (path, *map(str, PurePath(path).parents))
 
 
-def _is_own(path: str) -> bool:
-    """True if only root and the user can write a file, or create and replace entries of a directory."""
-    status = os.stat(path)
-    own = os.getuid()
-    if status.st_uid not in {0, own}:
-        return False
-    # In a sticky directory such as /tmp, others cannot replace what is the user's.
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
-        return True
-    # Many systems give each user a group of the same number, in which nobody else is.
-    private_group = status.st_gid == os.getgid() == own
-    return not status.st_mode & (stat.S_IWOTH | (0 if private_group else stat.S_IWGRP))
+def _is_of_others(path: str) -> bool:
+    # Many systems give each user a group of the same number, which may write in the home directory by default. That
+    # does for programs, which the user runs in any case; files that decide what runs have no such exception.
+    user, group = os.getuid(), os.getgid()
+    return others_may_change(os.stat(path), user, own_group=group if group == user else None)

@@ -170,8 +170,8 @@ PREVIEWS = (
     ),
     Mutation(
         "variables of a call keep rules from permitting its effects",
-        "whisper_tui.policy.evaluate._adds_variables",
-        "any(not is_own_variable(name) for name in question.spec.environment)",
+        "whisper_tui.policy.commands.wrappers.adds_variables",
+        "not _HARMLESS_VARIABLES.issuperset(environment)",
         "False",
         (
             EFFECTS

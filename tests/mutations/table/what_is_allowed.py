@@ -204,7 +204,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "a configuration that others can change",
         "whisper_tui.config.private_files.read_private",
-        "about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+        "others_may_change(about, os.getuid())",
         "False",
         ("tests/config/test_file.py::test_a_file_that_others_can_change_is_refused",),
     ),

@@ -147,7 +147,7 @@ WHAT_WAS_APPROVED = (
     Mutation(
         "own shell: a profile that others can write",
         COMMAND_FILES + "_profile_text",
-        "status.st_mode & 0o022",
+        "others_may_change(status, host_files.user_id())",
         "False",
         (OWN_SHELL + "test_a_profile_that_is_not_the_users_alone_is_not_read",),
     ),

@@ -218,12 +218,12 @@ def test_claude_and_codex_get_the_whole_input_back_and_the_note_where_the_model_
 @each_row("client", ["claude", "codex", "gemini", "qwen"])
 def test_a_model_is_told_at_the_start_of_a_session_and_not_when_it_goes_on(client: str) -> None:
     chosen, start = HOOK_FORMATS[client], {"hook_event_name": "SessionStart", "source": "startup"}
+    assert chosen.is_session_start(start) and not chosen.is_session_start(changed(client, {}))
     answer = chosen.session_start(start)
-    assert answer is not None and answer.code == 0
+    assert answer.code == 0
     output = said(answer)["hookSpecificOutput"]
     assert output == {"hookEventName": "SessionStart", "additionalContext": CONTEXT}
     assert chosen.session_start({**start, "source": "resume"}) == NO_DECISION
-    assert chosen.session_start(changed(client, {})) is None
 
 
 async def test_kimi_is_told_with_the_first_prompt_of_each_session_alone(bench: Bench, tmp_path: Path) -> None:
@@ -266,9 +266,10 @@ def test_what_kimi_appends_to_a_file_is_shown_as_its_arguments() -> None:
 
 
 def test_copilot_is_told_where_it_looks() -> None:
-    answer = HOOK_FORMATS["copilot"].session_start({"hook_event_name": "SessionStart", "source": "new"})
-    assert answer is not None and said(answer) == {"additionalContext": CONTEXT}
-    assert HOOK_FORMATS["copilot"].session_start(INPUTS["copilot"]) is None
+    start = {"hook_event_name": "SessionStart", "source": "new"}
+    assert HOOK_FORMATS["copilot"].is_session_start(start)
+    assert said(HOOK_FORMATS["copilot"].session_start(start)) == {"additionalContext": CONTEXT}
+    assert not HOOK_FORMATS["copilot"].is_session_start(INPUTS["copilot"])
 
 
 def test_gemini_gets_a_new_input_before_and_the_note_after() -> None:

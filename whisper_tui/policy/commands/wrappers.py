@@ -1,6 +1,7 @@
 """Programs that run the rest of their words, or the words after a subcommand; and shells, with the text that they run."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -485,9 +486,9 @@ def changes_what_runs(name: str) -> bool:
     return name not in _HARMLESS_VARIABLES and (name in _VARIABLES or _VARIABLE_PATTERNS.fullmatch(name) is not None)
 
 
-def is_own_variable(name: str) -> bool:
-    """True if whisper_tui's own tools add this variable to every command."""
-    return name in _HARMLESS_VARIABLES
+def adds_variables(environment: Iterable[str]) -> bool:
+    """True if a call brings variables of its own, and not only those that mark what agents start."""
+    return not _HARMLESS_VARIABLES.issuperset(environment)
 
 
 def is_withheld(name: str) -> bool:

@@ -12,7 +12,7 @@ from whisper_tui.model.shown_rules import SAVED_WITH
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import unwrap
-from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, WRAPPERS, StandardInput, is_own_variable
+from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, WRAPPERS, StandardInput, adds_variables
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
 from whisper_tui.policy.rules.known_programs import RUNNERS
@@ -209,7 +209,7 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
     if not isinstance(scope, PrefixScope | RuleScope):
         return None
     seen = view(spec.command)
-    if any(not is_own_variable(name) for name in spec.environment):
+    if adds_variables(spec.environment):
         return "a command with environment variables can only be remembered exactly"
     if seen.plain is None:
         return f"it can only be remembered exactly: {seen.doubt}"

@@ -204,7 +204,7 @@ class ApprovalQueue:
                 self.revoke(grant.id, by)
         levels = [(None, board.unasked), *((session.id, session.unasked) for session in board.sessions.values())]
         for session_id, level in levels:
-            if level is not None and level.level == "workspace":
+            if level is not None and level.runs_work:
                 self._record(UnaskedSet(at=self._clock(), session_id=session_id, level=None, by=by))
 
     def revoke(self, grant_id: str, by: Decider) -> None:

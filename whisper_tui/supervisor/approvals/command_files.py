@@ -21,6 +21,7 @@ from whisper_tui.policy.risks.sensitive_paths import innermost, read_paths, writ
 from whisper_tui.policy.view import view
 from whisper_tui.supervisor.approvals.expand import Expander, find_program
 from whisper_tui.system import host_files
+from whisper_tui.system.file_owners import others_may_change
 from whisper_tui.system.host_files import read_regular
 from whisper_tui.system.run_files import stamp_of
 
@@ -187,7 +188,7 @@ def _profile_text(path: str) -> str | None:
         status = host_files.lstat(path) if path else None
     except (OSError, ValueError):
         return None
-    if status is None or status.st_uid != host_files.user_id() or status.st_mode & 0o022:
+    if status is None or others_may_change(status, host_files.user_id()):
         return None
     content, _ = read_regular(path, LARGEST_PROFILE)
     return None if content is None or len(content) >= LARGEST_PROFILE else content.decode("utf-8", "replace")

@@ -39,6 +39,7 @@ from whisper_tui.supervisor.runs.sandboxed_git import git_in_sandbox
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system import host_files
+from whisper_tui.system.file_owners import others_may_change
 from whisper_tui.system.host_files import home_of_user
 
 PREVIEW_TIMEOUT_S = 300.0
@@ -46,15 +47,32 @@ PREVIEW_TIMEOUT_S = 300.0
 MOST_PREVIEWED_BYTES = 8 << 30
 """Bytes that the changes of one run in a view of the files may take of the disk."""
 
-_HELD_BACK = {
+_QUIET = {
     # A look at the state of a work tree is no change of it.
     "GIT_OPTIONAL_LOCKS": "0",
-    # npm, many of its packages, and pip ask now and then for a newer version of themselves, and a human would be asked.
+    # npm, many of its packages, and others ask now and then for a newer version of themselves.
     "NO_UPDATE_NOTIFIER": "1",
     "npm_config_update_notifier": "false",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "CHECKPOINT_DISABLE": "1",
+    "HOMEBREW_NO_AUTO_UPDATE": "1",
+    # Build tools report how they are used.
+    "DO_NOT_TRACK": "1",
+    "NEXT_TELEMETRY_DISABLED": "1",
+    "NUXT_TELEMETRY_DISABLED": "1",
+    "ASTRO_TELEMETRY_DISABLED": "1",
+    "GATSBY_TELEMETRY_DISABLED": "1",
+    "STORYBOOK_DISABLE_TELEMETRY": "1",
+    "TURBO_TELEMETRY_DISABLED": "1",
+    "NG_CLI_ANALYTICS": "false",
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
 }
-"""Variables of a command that is held back: what it does beside its work is no reason to ask about it."""
+"""Variables that keep programs from what they do beside their work: a human would be asked about it.
+
+A command that is held back gets them, and npm where it only reads.
+"""
+_OFFLINE_NPM = {"npm_config_logs_max": "0", "npm_config_offline": "true", "npm_config_cache": "/dev/null"}
+"""Settings that beat those of a project: npm asks no server, and writes no log."""
 
 EFFECTS_BUDGET_S = 1.0
 """Seconds within which the files are found that are kept before a command starts."""
@@ -132,7 +150,7 @@ class StartOrders:
                 **spec.environment,
                 "WHISPER_TUI": "1",
                 "WHISPER_TUI_CALL_ID": record.id,
-                **(_HELD_BACK if held_back else {}),
+                **(_QUIET if held_back else {}),
             },
             max_output_bytes=self._settings.max_output_bytes,
             min_free_bytes=self._settings.min_free_bytes,
@@ -340,18 +358,7 @@ def _runs_unseen(name: str, value: str, workspaces: Sequence[str]) -> bool:
         status = host_files.lstat(real)
     except (OSError, ValueError):
         return True
-    return (
-        not stat.S_ISREG(status.st_mode)
-        or status.st_uid not in {0, host_files.user_id()}
-        or bool(status.st_mode & 0o022)
-    )
-
-
-_QUIET_NPM = {
-    "npm_config_update_notifier": "false", "npm_config_logs_max": "0", "npm_config_offline": "true",
-    "npm_config_cache": "/dev/null",
-}  # fmt: skip
-"""Settings that beat those of a project: npm asks no server, and writes no log."""
+    return not stat.S_ISREG(status.st_mode) or others_may_change(status, host_files.user_id())
 
 
 def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone: bool = True) -> dict[str, str]:
@@ -361,7 +368,7 @@ def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone
         return NO_PAGER
     names = view(spec.command).names
     if "npm" in names:
-        return NEUTRAL | _QUIET_NPM
+        return NEUTRAL | _QUIET | _OFFLINE_NPM
     if "git" not in names:
         return NEUTRAL
     cwd = resolved.cwd if resolved and resolved.cwd else spec.cwd

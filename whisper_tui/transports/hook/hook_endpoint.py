@@ -192,11 +192,10 @@ class HookQuestion:
     async def answer(self) -> HookAnswer:
         """Wait for the decision until the deadline. Raises `WhisperError` for an invalid request."""
         content = parsed(self._hello.input)
-        if self._client.session_start(content) is not None:
-            told = (
-                NO_DECISION if self._was_told(content) else self._client.session_start(content, await self._besides())
-            )
-            return told or NO_DECISION
+        if self._client.is_session_start(content):
+            if self._was_told(content):
+                return NO_DECISION
+            return self._client.session_start(content, await self._besides())
         if (done := self._client.done(content)) is not None:
             return await self._after(replace(done, session=self._session_name(done.session)))
         if self._client.question_event and content.get("hook_event_name") == self._client.question_event:
@@ -208,7 +207,7 @@ class HookQuestion:
 
     async def _besides(self) -> str:
         level = (await self._supervision.status()).level_in()
-        return WORK_RUNS if level is not None and level.level == "workspace" else ""
+        return WORK_RUNS if level is not None and level.runs_work else ""
 
     async def answer_to(self, asked: HookRequest) -> HookAnswer:
         """Submit what was asked, and wait for the decision."""

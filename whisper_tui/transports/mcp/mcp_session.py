@@ -269,7 +269,7 @@ class McpSession:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines_read: LineCount) -> None:
         """Serve the connection until the agent closes it. `lines_read` counts its lines."""
         level = (await self._supervision.status()).level_in(self._session.id)
-        self._work_runs = level is not None and level.level == "workspace" and not self._session.relayed
+        self._work_runs = level is not None and level.runs_work and not self._session.relayed
         await serve_lines(self.server(), reader, writer, lines_read)
 
     def server(self) -> Server[object]:
