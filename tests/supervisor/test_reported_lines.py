@@ -372,6 +372,10 @@ OFFERED = (
     ("go test | grep FAIL", ("go test",)),
     ("cd sub && npm run build", ("npm run build",)),
     (commit("x"), ("git commit",)),
+    ("timeout 60 npm test 2>&1 | tail -5", ("npm test",)),
+    ("nice -n 5 timeout 60 cargo test", ("cargo test",)),
+    ("bash -lc 'cd sub && npm run build'", ("npm run build",)),
+    ("bash -c 'npm run build && npm test' && go test", ("npm run build", "npm test", "go test")),
     ("flask db upgrade", ("flask db upgrade",)),
     # nothing that would allow other scripts, other words of one, or other files
     ("python3 manage.py test", ()),
@@ -385,6 +389,10 @@ OFFERED = (
     ("npm run build.prod", ("npm run build.prod",)),
     ("npm run build | python3 x.py", ()),
     ("npm run build | tail -3 > out.txt", ()),
+    ("timeout 60 npm test > out.txt", ()),
+    ("timeout 60 python3 manage.py test", ()),
+    ("timeout 60 bash run.sh test", ()),
+    ("bash -c 'npm test && python3 x.py'", ()),
     ("export A=1; ls; rm -i x", ()),
 )
 

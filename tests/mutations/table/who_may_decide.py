@@ -99,14 +99,14 @@ WHO_MAY_DECIDE = (
     Mutation(
         "a kill undoes what let more run",
         "whisper_tui.supervisor.approvals.approval_queue.ApprovalQueue.doubt_approvals",
-        'level is not None and level.runs_work',
+        "level is not None and level.runs_work",
         "False",
         (LEVELS + "test_levels_outlive_a_restart_and_a_kill_takes_back_those_that_let_more_run",),
     ),
     Mutation(
         "another process gets no level of a session",
         "whisper_tui.supervisor.sessions.Sessions._forgotten",
-        'session.unasked is not None and session.unasked.runs_work',
+        "session.unasked is not None and session.unasked.runs_work",
         "False",
         (LEVELS + "test_another_process_that_names_a_session_gets_no_more_than_the_rules_let_run",),
     ),

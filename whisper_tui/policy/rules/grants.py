@@ -1,7 +1,7 @@
 """Standing approvals: their validity and scope, suggested prefixes, and those that are too broad."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from posixpath import commonpath
 from typing import Any
 
@@ -16,6 +16,7 @@ from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, WRAPPERS, Sta
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
 from whisper_tui.policy.rules.known_programs import RUNNERS
+from whisper_tui.policy.rules.matching import DEEPEST, commands_inside
 from whisper_tui.policy.rules.rule import (
     WEB,
     Rule,
@@ -190,7 +191,7 @@ def saved_rule(
 def options_behind(spec: CommandSpec, words: Sequence[str]) -> tuple[str, ...]:
     """Return the options of an approved command after a prefix."""
     found: list[str] = []
-    for command in view(spec.command).plain or ():
+    for command in _named(view(spec.command).plain or ()):
         if begins(command, words):
             # the human saw these options and no others
             found += [word for word in command.argv[len(words) :] if word.startswith("-")]
@@ -200,6 +201,14 @@ def options_behind(spec: CommandSpec, words: Sequence[str]) -> tuple[str, ...]:
 def begins(command: PlainCommand, words: Sequence[str]) -> bool:
     """True if a command begins with these words."""
     return command.argv[: len(words)] == tuple(words)
+
+
+def _named(commands: Iterable[PlainCommand], depth: int = 0) -> Iterator[PlainCommand]:
+    """Yield commands as the words of a rule name them: those inside of a wrapper instead of the wrapper."""
+    for command in commands:
+        is_plain = not command.assignments and not any(each.opens_file for each in command.redirections)
+        inside = commands_inside(command) if is_plain and depth < DEEPEST else ()
+        yield from _named(inside, depth + 1) if inside else (command,)
 
 
 def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
@@ -214,7 +223,7 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
     if seen.plain is None:
         return f"it can only be remembered exactly: {seen.doubt}"
     shown = " ".join(scope.words)
-    meant = [command for command in seen.plain if begins(command, scope.words)]
+    meant = [command for command in (*seen.plain, *_named(seen.plain)) if begins(command, scope.words)]
     if not meant:
         return f"no command of this call begins with {shown!r}"
     # a program alone says nothing about what it does
@@ -347,7 +356,7 @@ def suggested_prefixes(
     if plain is None:
         return ()
     found: list[tuple[str, ...]] = []
-    for command in plain:
+    for command in _named(each for each in plain if not is_allowed(each)):
         if is_allowed(command):
             continue
         prefix = _prefix(command.argv)

@@ -505,27 +505,9 @@ class Permissions:
 
     def _behind(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
         """Return the rules that allow the commands inside a wrapper, if allow rules hold through it."""
-        program = command.argv[0]
-        if program == "env":
+        if command.argv[0] == "env":
             return self._with_variables(command, depth)
-        if program not in ALLOW_LOOKS_THROUGH | _SHELLS or program in self.unsure:
-            return None
-        if program in _SHELLS and (len(command.argv) != 3 or not _TAKES_TEXT.fullmatch(command.argv[1])):
-            return None  # every other option can name a file that a shell reads first
-        if program in _SHELLS - _BASH and not _IN_EVERY_SHELL.fullmatch(command.argv[2]):
-            return None
-        unwrapped = unwrap(command.argv, StandardInput(has_input=True))
-        if unwrapped is None or unwrapped.opaque is not None:
-            return None
-        inside: list[PlainCommand] = []
-        for argv in unwrapped.commands:
-            words = tuple(word for word in argv if word is not None)
-            inside.append(PlainCommand(argv=words, start=command.start, end=command.end, background=command.background))
-        for text in unwrapped.texts:
-            plain, _ = agreed(text, read_script(text))
-            if plain is None:
-                return None
-            inside.extend(replace(each, background=each.background or command.background) for each in plain)
+        inside = () if command.argv[0] in self.unsure else commands_inside(command)
         found = [self._one(each, depth + 1) for each in inside]
         moves = not self.git_stays and _changes_directory_before_git(inside)
         if not found or moves or any(rules is None for rules in found):
@@ -548,6 +530,30 @@ class Permissions:
             return None
         found = self._one(replace(command, argv=argv, assignments=assignments, redirections=()), depth + 1)
         return (READ_ONLY,) if found and all(rule.name == READ_ONLY.name for rule in found) else None
+
+
+def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
+    """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known."""
+    program = command.argv[0]
+    if program not in ALLOW_LOOKS_THROUGH | _SHELLS:
+        return ()
+    if program in _SHELLS and (len(command.argv) != 3 or not _TAKES_TEXT.fullmatch(command.argv[1])):
+        return ()  # every other option can name a file that a shell reads first
+    if program in _SHELLS - _BASH and not _IN_EVERY_SHELL.fullmatch(command.argv[2]):
+        return ()
+    unwrapped = unwrap(command.argv, StandardInput(has_input=True))
+    if unwrapped is None or unwrapped.opaque is not None:
+        return ()
+    inside: list[PlainCommand] = []
+    for argv in unwrapped.commands:
+        words = tuple(word for word in argv if word is not None)
+        inside.append(PlainCommand(argv=words, start=command.start, end=command.end, background=command.background))
+    for text in unwrapped.texts:
+        plain, _ = agreed(text, read_script(text))
+        if plain is None:
+            return ()
+        inside.extend(replace(each, background=each.background or command.background) for each in plain)
+    return inside
 
 
 _UNSETS = frozenset({"-u", "--unset"})
