@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,7 +203,14 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(overlays: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    root: Path = tmp_path_factory.mktemp("kinds")
+    with waiting_calls(tmp_path_factory.mktemp("kinds")) as made:
+        made.does("preview", made.ids["preview"])
+        yield made
+
+
+@contextmanager
+def waiting_calls(root: Path) -> Iterator[World]:
+    """An instance on which a call of every kind waits."""
     instance, agent = Instance(root), AgentProcess()
     (root / "config" / "rules.toml").write_text('read_only = false\nedits = "ask"\n')
     words = {"python": json.dumps(sys.executable), "news": json.dumps(str(root / "news"))}
@@ -221,11 +228,12 @@ def world(overlays: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         known = set(ids.values())
         ids[kind] = instance.until(lambda: another_call(instance, known))  # noqa: B023 (it is called at once)
         assert asking is not None
-    made.does("preview", ids["preview"])
-    yield made
-    watch.kill()
-    instance.close()
-    agent.close()
+    try:
+        yield made
+    finally:
+        watch.kill()
+        instance.close()
+        agent.close()
 
 
 def another_call(instance: Instance, known: set[str]) -> str | None:
@@ -303,6 +311,44 @@ async def whole_board(door: SupervisorClient) -> Board:
     return board
 
 
+@pytest.mark.slow
+def test_a_call_of_each_kind_that_is_set_aside_says_so_on_every_surface(tmp_path: Path) -> None:
+    # Not on the instance of the others: agents whose calls are set aside go on.
+    with waiting_calls(tmp_path) as world:
+        ids = {kind: world.ids[kind] for kind in ASKED}
+        world.instance.until(
+            lambda: {row["id"] for told in world.notified() for row in told["calls"]} >= set(ids.values())
+        )
+        world.does("aside", *ids.values())
+        told = len(world.notified())
+        for kind, call_id in ids.items():
+            row = lines_of(call_id, world.prints("list"))
+            is_named(kind, row)
+            assert row.split(maxsplit=1)[1].startswith("set aside "), row
+            assert f"{call_id}, set aside for " in world.prints("show", call_id)
+            shown = world.rows("show", call_id)
+            assert shown["state"] == "set aside" and shown["set_aside"]["by"]["surface"] == "command line"
+            assert "set aside" in lines_of(call_id, world.prints("history"))
+            assert "set aside" in world.prints("export", "--format", "markdown", call_id)
+            assert '"set aside"' in world.prints("export", "--format", "jsonl", call_id)
+            assert f"Call {call_id} is set aside by " in world.watch_until(f"Call {call_id} is set aside")
+        sessions = {row["session_id"] for row in world.rows("list")}
+        told_of = "".join(world.prints("story", session, "--json") for session in sessions)
+        stories = list(map(json.loads, told_of.splitlines()))
+        assert {row["id"] for row in stories if row["outcome"] == "set aside"} == set(ids.values())
+        assert f"0 waiting, {len(ids)} set aside, " in world.prints("status")
+        assert (world.rows("status")["waiting"], world.rows("status")["aside"]) == (0, len(ids))
+        assert world.prints("status", "--short").strip() == f"{len(ids)} set aside"
+        for kind, (row, card) in InCockpit(world).look(ASKED).items():
+            assert "◈" in row and KINDS[kind].named[:FITS_BESIDE_RISK] in row, row
+            assert "◈ set aside for " in card and "a Approve" in card, card
+        assert len(world.notified()) == told
+        world.does("aside", "--back", *ids.values())
+        assert f"{len(ids)} waiting, 0 queued" in world.prints("status")
+        for call_id in ids.values():
+            world.watch_until(f"Call {call_id} waits again, brought back by ")
+
+
 class InCockpit:
     """What the cockpit of an instance draws of each call."""
 
@@ -354,6 +400,8 @@ def drawn(app: CockpitApp, left: int, size: tuple[int, int]) -> str:
 
 FITS = 24
 """Characters of a command that the narrowest row has."""
+FITS_BESIDE_RISK = 18
+"""Those that a row with its session and risk has."""
 
 
 def test_the_cockpit_lists_and_shows_every_kind_that_waits(world: World) -> None:

@@ -301,6 +301,26 @@ async def test_skipping_the_last_call_starts_over_at_the_first() -> None:
     assert desk.shown.id == "9"
 
 
+async def test_a_call_that_is_set_aside_is_read_out_again_only_when_it_is_named() -> None:
+    scenario = workday()
+    desk, said, clock = desk_of(scenario)
+    await answer(desk, clock, "aside")
+    assert said[-1].startswith("Call 8") or "Call 7 is set aside." in said
+    assert desk.shown.id == "8" and list(scenario.supervisor.board.aside) == ["7"]
+    await answer(desk, clock, "list")
+    assert "1 call are set aside:" in said or "1 call is set aside:" in said
+    await answer(desk, clock, "z", "z")
+    assert desk.shown is None
+    await answer(desk, clock, "aside")
+    assert said[-1] == "Nothing was done: no call that waits is read out."
+    await answer(desk, clock, "call 8")
+    assert desk.shown.id == "8" and any("Call 8 is set aside and still waits." in line for line in said)
+    await answer(desk, clock, "aside")
+    assert "Call 8 waits again." in said and list(scenario.supervisor.board.waiting) == ["8"]
+    await answer(desk, clock, "call 9", "deny", "deny")
+    assert scenario.supervisor.board.calls["9"].decision == Deny(reason="")
+
+
 async def test_denying_without_a_reason_is_asked_twice() -> None:
     scenario = workday()
     desk, _said, clock = desk_of(scenario)

@@ -62,6 +62,7 @@ from whisper_tui.model.event import (
     SessionDescribed,
     SessionResumed,
     SessionSaid,
+    SetAside,
     SignalSent,
     Submitted,
     UnaskedSet,
@@ -133,7 +134,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         return self.ask(request)
 
-    async def decided(self, call_id: str) -> CallRecord:
+    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
         """Wait until the call is decided."""
         return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
 
@@ -166,7 +167,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Nothing is carried out in memory."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
-    async def outcome(self, call_id: str) -> CallRecord:
+    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
         """Wait until the call has its ending."""
         return await self._reached(call_id, (Ended,))
 
@@ -296,6 +297,15 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         for call_id in self.board.waiting_in(session_id):
             self.apply_denials(call_id, by)
         return denial.id
+
+    async def set_aside(self, call_id: str, by: Decider, *, back: bool = False) -> None:
+        """Move a waiting call out of the way, or back."""
+        self.check()
+        record = self.known(call_id)
+        if not isinstance(record.state, Waiting):
+            raise AlreadyDecided(f"Call {call_id} is decided already")
+        if (record.aside is None) != back:
+            self.happen(SetAside(at=self.clock(), call_id=call_id, back=back, by=by))
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:
         """Note the call; the test starts it."""

@@ -44,6 +44,7 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionResumed,
     SessionSaid,
+    SetAside,
     Settled,
     SignalSent,
     Spawned,
@@ -264,6 +265,7 @@ def one_of_each() -> tuple[Event, ...]:
             for event in (submitted(str(call_id)), finished(str(call_id), ending))
         ),
         decided("2", DENY),
+        SetAside(at=7.2805, call_id="2", by=HUMAN),
         PreviewStarted(at=7.281, call_id="2", attempt=2, by=HUMAN, edited=edited.edited),
         PreviewEnded(at=7.282, call_id="2", attempt=2, report=preview_report()),
         PreviewDropped(at=7.283, call_id="2", attempt=2),

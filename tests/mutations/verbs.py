@@ -40,6 +40,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "undo": {**call, "paths": [], "direction": "undo", "by": BY},
         "set_unasked": {"session_id": session_id, "level": "workspace", "by": BY},
         "mark_reviewed": {"until": 1.0, "by": BY},
+        "set_aside": {**call, "by": BY},
         "start_anyway": {**call, "by": BY},
         "signal": {**call, "number": 9, "target": "tree", "by": BY},
         "pause": {"by": BY},

@@ -6,7 +6,7 @@ from whisper_tui.model.call import CallRequest, CommandSpec, FileEdits, ReplaceT
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.preview import ChangeCounts, ChangedFiles
 from whisper_tui.model.state import CallRecord, Ended
-from whisper_tui.supervisor.undo_message import undo_message
+from whisper_tui.supervisor.agent_messages import undo_message
 from whisper_tui.tools.agent_text import agent_note
 
 TICKET = "0123456789abcdef"

@@ -255,6 +255,26 @@ async def test_progress_is_reported_while_a_human_thinks_and_then_by_the_server(
 
 
 @pytest.mark.slow
+async def test_progress_says_that_a_human_has_set_the_call_aside_and_it_is_made_once_approved(place):
+    heard: list[str | None] = []
+
+    async def note(_progress: float, _total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with place.client() as client:
+        call = asked(client, "echo", {"text": "hi"}, progress_callback=note)
+        call_id = await place.waiting()
+        await place.run("aside", call_id)
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(str(said).startswith("set aside by a human, and still to be decided, in") for said in heard):
+                await asyncio.sleep(0.02)
+        assert not call.done() and place.received("tools/call") == []
+        await place.run("approve", call_id)
+        await answer(call)
+    assert len(place.received("tools/call")) == 1
+
+
+@pytest.mark.slow
 async def test_a_cancelled_call_that_waits_is_withdrawn_and_never_reaches_the_server(place):
     async with place.client() as client:
         call = asked(client, "echo", {"text": "hi"})

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.supervisor.conftest import HUMAN
 from tests.transports.endpoint_server import ECHO, RESULT, EndpointServer
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import AgentReturned, Event
-from whisper_tui.model.state import Held, Queued, Starting, Waiting
+from whisper_tui.model.state import WENT_ON, Held, Queued, Starting, Waiting
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.tools.wait import pending
 from whisper_tui.transports.mcp.mcp_calls import Calls
@@ -338,3 +339,80 @@ async def test_where_the_user_wants_it_a_run_is_stopped_when_its_agent_cancels(b
         await bench.state("1", "running")
         agent.cancel(1)
         assert (await human.left()).stopping is True
+
+
+async def test_a_call_that_a_human_sets_aside_is_answered_at_once_and_its_result_fetched_later(endpoint, human, bench):
+    async with endpoint.client() as client:
+        call = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await human.waiting()
+        await bench.supervisor.set_aside("1", HUMAN)
+        result = await asyncio.wait_for(call, 30)
+        assert status(result) == "pending_approval" and result.structured_content["ticket"] == "1"
+        assert "The human has set it aside: nothing has run" in result.content[0].text
+        assert "Go on with what does not need its result" in result.content[0].text
+        await bench.eventually("1", lambda record: record.agent_gave_up == WENT_ON)
+        waits = asyncio.create_task(client.call_tool("wait", {"ticket": "1"}))
+        await bench.eventually("1", lambda record: record.agent_gave_up is None)
+        assert not waits.done()
+        await human.approve_and_run()
+        final = await asyncio.wait_for(waits, 30)
+    assert final.structured_content == RESULT
+    assert only_call(bench) == "1"
+
+
+async def test_an_agent_that_went_on_learns_with_its_next_answer_that_the_call_was_approved(endpoint, human, bench):
+    async with endpoint.client() as client:
+        call = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await human.waiting()
+        await bench.supervisor.set_aside("1", HUMAN)
+        await asyncio.wait_for(call, 30)
+        await bench.eventually("1", lambda record: record.agent_gave_up == WENT_ON)
+        await human.approve_and_run()
+        other = asyncio.create_task(client.call_tool("execute_command", {"command": "other"}))
+        await human.waiting("2")
+        await bench.approve("2")
+        bench.executor.finish(await bench.ordered("2"))
+        told = await asyncio.wait_for(other, 30)
+        assert "has approved call 1" in told.meta["whisper-tui/told"] and "`wait` with ticket" in told.content[0].text
+        assert (await client.call_tool("wait", {"ticket": "1"})).structured_content == RESULT
+
+
+async def test_the_same_call_sent_again_joins_the_one_that_is_set_aside(endpoint, human, bench):
+    async with endpoint.client() as client:
+        call = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await human.waiting()
+        await bench.supervisor.set_aside("1", HUMAN)
+        await asyncio.wait_for(call, 30)
+        again = asyncio.create_task(client.call_tool("execute_command", ECHO))
+        await bench.eventually("1", lambda record: record.agent_gave_up is None)
+        await human.approve_and_run()
+        assert (await asyncio.wait_for(again, 30)).structured_content == RESULT
+    assert only_call(bench) == "1"
+
+
+async def test_progress_says_that_a_call_is_set_aside_and_no_longer_counts_it(endpoint, human, bench):
+    seen: list[str] = []
+
+    async def note(_progress, _total, message):
+        seen.append(message)
+
+    async def said(words):
+        async with asyncio.timeout(30):
+            while not any(words in message for message in seen):
+                await asyncio.sleep(0.01)
+
+    async with endpoint.client() as client:
+        first = asyncio.create_task(client.call_tool("execute_command", {"command": "first"}))
+        await human.waiting("1")
+        second = asyncio.create_task(client.call_tool("execute_command", ECHO, progress_callback=note))
+        await human.waiting("2")
+        await said("waiting for a human (1 ahead)")
+        await bench.supervisor.set_aside("1", HUMAN)
+        await asyncio.wait_for(first, 30)
+        await said("waiting for a human (0 ahead)")
+        await bench.supervisor.set_aside("2", HUMAN)
+        await asyncio.wait_for(second, 30)
+        waits = asyncio.create_task(client.call_tool("wait", {"ticket": "2"}, progress_callback=note))
+        await said("set aside by the human, not decided yet")
+        await bench.deny("2", "no")
+        await asyncio.wait_for(waits, 30)

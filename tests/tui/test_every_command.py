@@ -38,7 +38,7 @@ ELSEWHERE = {
     *("theme", "choose-theme", "hand-over", "do-not-disturb", "reveal", "talk", "revoke-latest"),
     *("next-running", "next-background", "next-failed", "next-severe", "jump-to-risk", "approve-always"),
     *("next-hunk", "previous-hunk", "next-file", "previous-file"),
-    *("zoom", "zoom-out", "why", "settings", "unasked", "review-unasked"),
+    *("zoom", "zoom-out", "why", "settings", "unasked", "review-unasked", "set-aside"),
 }
 """Commands with no button of their own: the wheel scrolls, clicks select, focus and group, a line offers to undo
 and to review when there is something to, output has a button to enlarge it, the dialog about more has a button for a

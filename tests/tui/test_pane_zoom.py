@@ -10,14 +10,14 @@ from whisper_tui.tui.output.output_area import OutputArea
 
 
 @pytest.mark.slow
-async def test_z_enlarges_the_output_to_the_right_side_then_the_screen_then_restores_it() -> None:
+async def test_plus_enlarges_the_output_to_the_right_side_then_the_screen_then_restores_it() -> None:
     async with open_cockpit(long_output()) as cockpit:
         area, calls = cockpit.screen.query_one(OutputArea), cockpit.screen.query_one(CallList)
         usual = area.region
-        await cockpit.press("z")
+        await cockpit.press("plus")
         await cockpit.until(lambda: area.region.height > usual.height and not cockpit.screen.query_one("#call").display)
         assert area.region.width == usual.width and calls.region
-        await cockpit.press("z")
+        await cockpit.press("plus")
         await cockpit.until(lambda: area.region.width == 120 and not calls.region)
         await cockpit.sees("err 499")
         assert cockpit.pane("both").has_focus
@@ -41,7 +41,7 @@ async def test_escape_ends_the_zoom_at_once() -> None:
 async def test_a_waiting_call_is_in_view_whatever_was_enlarged() -> None:
     async with open_cockpit(workday()) as cockpit:
         await cockpit.select("6")
-        await cockpit.press("z")
+        await cockpit.press("plus")
         await cockpit.until(lambda: not cockpit.screen.query_one("#call").display)
         await cockpit.press("n")
         await cockpit.until(

@@ -39,6 +39,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.list_calls:add_listing": ("list", "ps", "history"),
     "whisper_tui.cli.commands.list_calls:add_show": ("show",),
     "whisper_tui.cli.commands.approve:add_decisions": ("approve", "deny"),
+    "whisper_tui.cli.commands.set_aside:add_aside": ("aside",),
     "whisper_tui.cli.commands.preview_calls:add_previews": ("preview", "undo", "revert"),
     "whisper_tui.cli.commands.review_changes:add_review": ("review",),
     "whisper_tui.cli.commands.supervisor_control:add_signal": ("signal", "kill"),

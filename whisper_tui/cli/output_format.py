@@ -112,6 +112,7 @@ def _cells(texts: Sequence[str], width: int) -> list[str]:
 _BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"
 _STATES = {
     "waiting": _YELLOW,
+    "set aside": _DIM,
     "running": _GREEN,
     "exit 0": _GREEN,
     "ended": "",
@@ -241,7 +242,8 @@ def state(row: dict[str, Any]) -> str:
         return f"paused{_alarm(row)}"
     if row.get("needs_input_since"):
         return f"needs input{_alarm(row)}"
-    gone = row.get("agent_gave_up") and row["state"] in {"waiting", "held", "queued"}
+    went_on = (row.get("set_aside") or {}).get("agent_went_on")
+    gone = row.get("agent_gave_up") and not went_on and row["state"] in {"waiting", "set aside", "held", "queued"}
     return f"{row['state']}{', agent gone' if gone else ''}{_alarm(row)}"
 
 

@@ -73,7 +73,7 @@ Run = Callable[[Options], int]
 
 GROUPS = {
     "Decide": (
-        *("list", "preview", "approve", "deny", "undo", "review", "start", "signal", "kill", "pause"),
+        *("list", "preview", "approve", "deny", "aside", "undo", "review", "start", "signal", "kill", "pause"),
         *("resume", "approvals", "revoke", "revert"),
     ),
     "Inspect": ("attach", "watch", "serve", "ps", "history", "show", "logs", "story", "export"),
@@ -88,7 +88,7 @@ ON_HOSTS = frozenset(
 )
 """The subcommands that take `--host`."""
 WITH_IDS = frozenset(
-    ["show", "approve", "deny", "preview", "undo", "start", "signal", "kill", "logs", "revoke", "revert"]
+    ["show", "approve", "deny", "aside", "preview", "undo", "start", "signal", "kill", "logs", "revoke", "revert"]
 )
 """Those that take ids, which may have the name of a machine before them."""
 

@@ -28,7 +28,7 @@ from whisper_tui.model.board import Board
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec
 from whisper_tui.model.decision import Approve, Decider, Decision, Deny, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, WhisperError
-from whisper_tui.model.event import Decided, Event
+from whisper_tui.model.event import Decided, Event, SetAside
 from whisper_tui.model.run import NOT_QUEUED, Sandbox, Stall
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
@@ -69,7 +69,7 @@ class WatchAnswers:
         self._sending = False
         """True while a decision is being sent: its event may overtake the answer to it."""
         self._decided: set[str] = set()
-        """Calls that were decided here, whose event has not come yet."""
+        """Calls that were decided or set aside here, whose event has not come yet."""
         self.shown: CallRecord | None = None
         """The call as it was read out. None: no call is shown."""
         self.board = Board()
@@ -98,11 +98,13 @@ class WatchAnswers:
         if shown is None or self._sending:
             return False
         now = self.board.calls.get(shown.id)
-        return now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest()
+        if now is None or not isinstance(now.state, Waiting) or now.seen_digest() != shown.seen_digest():
+            return True
+        return now.aside is not None and shown.aside is None
 
     def was_said(self, event: Event) -> bool:
-        """True, once, if the event is a decision that was made and reported here."""
-        if not isinstance(event, Decided) or event.call_id not in self._decided:
+        """True, once, if the event is what was done and reported here."""
+        if not isinstance(event, Decided | SetAside) or event.call_id not in self._decided:
             return False
         self._decided.discard(event.call_id)
         return True
@@ -160,6 +162,8 @@ class WatchAnswers:
                 self.news()
             case _ if word in DECIDING:
                 await self._decide(word, rest)
+            case "aside" | "z":
+                await self._set_aside()
             case "call" | "c":
                 self._go_to(rest)
             case "list" | "l":
@@ -259,6 +263,27 @@ class WatchAnswers:
         self.board.waiting.pop(record.id, None)
         self._next()
 
+    async def _set_aside(self) -> None:
+        """Set the call that was read out aside, or bring it back, and go on with the next one."""
+        record = self.shown
+        if record is None or self.gone():
+            self._say("Nothing was done: no call that waits is read out.")
+            return
+        back = record.aside is not None
+        self._sending = True
+        self._decided.add(record.id)
+        try:
+            await self._port.set_aside(record.id, self._me, back=back)
+        except WhisperError:
+            self._decided.discard(record.id)
+            raise
+        finally:
+            self._sending = False
+        self._say(f"Call {record.id} {'waits again' if back else 'is set aside'}.")
+        # As after a decision, the event may come later.
+        (self.board.aside if back else self.board.waiting).pop(record.id, None)
+        self._next()
+
     def _skip(self, record: CallRecord) -> None:
         self._skipped.add(record.id)
         if self._skipped >= set(self.board.waiting):
@@ -269,13 +294,14 @@ class WatchAnswers:
         self._next()
 
     def _go_to(self, call_id: str) -> None:
-        if call_id not in self.board.waiting:
+        if call_id not in self.board.waiting and call_id not in self.board.aside:
             raise InvalidRequest(f"call {visible(call_id)} does not wait", hint="Type list for those that do")
         self.lay(self.board.calls[call_id])
 
     def _list(self) -> None:
         board = self.board
-        for title, ids in (("wait", board.waiting), ("are approved", board.queued), ("run", board.running)):
+        aside = (("are set aside", board.aside),) if board.aside else ()
+        for title, ids in (("wait", board.waiting), *aside, ("are approved", board.queued), ("run", board.running)):
             self._say(f"{count(len(ids), 'call')} {title}{':' if ids else '.'}")
             for record in (board.calls[call_id] for call_id in ids):
                 self._say(f"Call {record.id} of {session_name(record, board)}: {first_words(record)}")
@@ -471,7 +497,8 @@ class WatchSession:
 def _present(board: Board) -> str:
     if not board.calls:
         return "Connected. No call yet."
-    return f"Connected. {count(len(board.waiting), 'call')} waiting, {len(board.running)} running."
+    aside = f"{len(board.aside):,} set aside, " if board.aside else ""
+    return f"Connected. {count(len(board.waiting), 'call')} waiting, {aside}{len(board.running)} running."
 
 
 class _Lines:

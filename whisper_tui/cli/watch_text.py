@@ -29,6 +29,7 @@ from whisper_tui.model.event import (
     RulesChanged,
     SessionClosed,
     SessionOpened,
+    SetAside,
     Settled,
     SignalSent,
     Spawned,
@@ -55,7 +56,7 @@ from whisper_tui.present.spans import Paragraph, Role
 from whisper_tui.present.words import decided_by_text, session_label
 from whisper_tui.tui.dialogs.drafts import Draft, checked
 
-DRAWN = "│┆┊▲“◆◇▶▷●○✔✘⊘↺┌"
+DRAWN = "│┆┊▲“◆◈◇▶▷●○✔✘⊘↺┌"
 """Symbols that a screen reader would read out by their Unicode names."""
 UNSPOKEN = str.maketrans("", "", DRAWN)
 SIGN = re.compile(rf"^(\s*)[{DRAWN}]+\s?")
@@ -69,6 +70,7 @@ session, or s: the same, and again whenever it is asked in this session.
 deny REASON, or d REASON: do not let it run; the agent is given the reason.
 edit COMMAND, or e COMMAND: run this instead; it is read out first.
 approve read-only, approve confined, or approve confined network: let it run in a sandbox; with session, too.
+aside, or z: set it aside without an answer, and go to the next one; for one that is set aside: bring it back.
 skip, or k: leave it, and go to the next one that waits.
 call NUMBER, or c NUMBER: go to another call that waits.
 list, or l: read out everything that waits and runs.
@@ -116,6 +118,9 @@ def _about_call(event: Event, board: Board) -> str | None:
     match event:
         case Judged() if isinstance(record.state, Waiting):
             return f"Call {call_id} of {session_name(record, board)} asks: {first_words(record)}."
+        case SetAside(back=back, by=by):
+            done = "waits again, brought back" if back else "is set aside"
+            return f"Call {call_id} {done} {decided_by_text(by)}: {first_words(record)}."
         case Decided(decision=Approve(), by=by):
             edited = ", edited" if record.edited else ""
             confined = f" into a sandbox ({record.sandbox.words()})" if record.sandbox is not None else ""
@@ -199,7 +204,8 @@ def _blocked(record: CallRecord) -> str:
 
 def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     """Yield what a decision needs to know, the most important first."""
-    yield f"Call {record.id} waits for you. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
+    waits = "waits for you" if record.aside is None else "is set aside and still waits"
+    yield f"Call {record.id} {waits}. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
     yield from command_lines(record)
     at = f"at {record.spec.place}, " if record.spec.place else ""
     yield f"It runs {at}in {visible(record.spec.cwd)}."

@@ -66,7 +66,9 @@ class StoryObserver:
         """Wait until no call waits or runs, and no process is left behind. Raises `StoryFailed`."""
         board = self.board
         await self._until(
-            lambda: not (board.waiting or board.held or board.queued or board.running or board.unsettled),
+            lambda: (
+                not (board.waiting or board.aside or board.held or board.queued or board.running or board.unsettled)
+            ),
             "everything to be over",
         )
 

@@ -178,7 +178,7 @@ def outcome(record: CallRecord) -> str:
     """Return what became of a call, in a word or two."""
     state = record.state
     if not isinstance(state, Ended):
-        return state.kind
+        return "set aside" if record.aside is not None else state.kind
     match state.ending:
         case Exited(problem=problem) if problem:
             return f"failed: {one_line_beginning(problem, LONGEST_WORDS)}"

@@ -89,6 +89,9 @@ class SupervisorStatus(Value):
     """Seconds since the epoch."""
     workers: int
     waiting: int
+    """Calls that wait for a human, without those that are set aside."""
+    aside: int = Field(default=0, exclude_if=not_)
+    """Calls that a human has set aside."""
     queued: int
     running: int
     home: str
@@ -237,8 +240,8 @@ class Supervision(Protocol):
         """Hand in a call. Returns its id once it is journaled, or the id of the call that it joins."""
         ...
 
-    async def decided(self, call_id: str) -> CallRecord:
-        """Wait until a call is decided. May take as long as a human takes."""
+    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+        """Wait until a call is decided. May take as long as a human takes. `or_aside`: as for `outcome`."""
         ...
 
     async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
@@ -271,8 +274,11 @@ class Supervision(Protocol):
         """Say that the tool of a call that was begun is done, or why it did not return."""
         ...
 
-    async def outcome(self, call_id: str) -> CallRecord:
-        """Wait until the call has its ending. May take as long as a human takes."""
+    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+        """Wait until the call has its ending. May take as long as a human takes.
+
+        `or_aside`: also until it is set aside, if that happens while this waits.
+        """
         ...
 
     async def withdraw(self, call_id: str, why: Reason, *, stop_running: bool = False) -> None:
@@ -294,6 +300,13 @@ class Supervision(Protocol):
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call. `seen` is its `seen_digest()`; the first decision wins."""
+        ...
+
+    async def set_aside(self, call_id: str, by: Decider, *, back: bool = False) -> None:
+        """Move a waiting call out of the way without a decision, or `back` among those that wait.
+
+        `AlreadyDecided` if it does not wait; nothing happens if it is there already.
+        """
         ...
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:

@@ -42,6 +42,7 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionResumed,
     SessionSaid,
+    SetAside,
     Settled,
     SignalSent,
     Spawned,
@@ -56,6 +57,7 @@ from whisper_tui.model.preview import Preview, Undo
 from whisper_tui.model.state import (
     MOST_ALARMS,
     MOST_UNDOS,
+    Aside,
     CallRecord,
     CallState,
     Ended,
@@ -73,8 +75,8 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
     match event:
         case Submitted():
             return record
-        case Judged():
-            return _judged(record, event)
+        case Judged() | SetAside():
+            return _judged(record, event) if isinstance(event, Judged) else _set_aside(record, event)
         case Decided():
             change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at, "heard": event.heard}
             return _with(record, _decided(record, event), **change)
@@ -98,6 +100,13 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             return _previewed(record, event)
         case _:
             assert_never(event)
+
+
+def _set_aside(record: CallRecord, event: SetAside) -> CallRecord:
+    if not isinstance(record.state, Waiting):
+        return record
+    aside = None if event.back else Aside(by=event.by, since=event.at)
+    return _with(record, record.state.model_copy(update={"aside": aside}))
 
 
 def _taken_back(record: CallRecord, event: EditReverted | UndoStarted | UndoEnded) -> CallRecord:
@@ -300,7 +309,8 @@ class Board:
         self.unjudged: dict[str, None] = {}
         """Ids of the calls without a verdict, or with a verdict that no decision has followed yet."""
         self.waiting: dict[str, None] = {}
-        """Ids of the calls that a human has to decide, oldest first."""
+        self.aside: dict[str, None] = {}
+        """Ids of the calls that a human has to decide, oldest first: first those that are not set aside."""
         self.held: dict[str, None] = {}
         """Ids of the approved calls whose agents have not shown the ticket yet."""
         self.queued: dict[str, None] = {}
@@ -391,8 +401,9 @@ class Board:
         return tuple(denial for denial in self.denials.values() if denial.session_id == session_id)
 
     def waiting_in(self, session_id: str) -> tuple[str, ...]:
-        """Ids of the calls of a session that a human has to decide."""
-        return tuple(call_id for call_id in self.open_in.get(session_id, ()) if call_id in self.waiting)
+        """Ids of the calls of a session that a human has to decide, with those that are set aside."""
+        ids = self.open_in.get(session_id, ())
+        return tuple(call_id for call_id in ids if call_id in self.waiting or call_id in self.aside)
 
     def unheard_in(self, session_id: str) -> tuple[str, ...]:
         """Messages that the answer to the next approved call of a session has to tell its agent."""
@@ -550,7 +561,9 @@ class Board:
             case Unjudged():
                 return self.unjudged
             case Waiting():
-                return self.held_back if record.is_held_back else self.waiting
+                if record.is_held_back:
+                    return self.held_back
+                return self.aside if record.aside is not None else self.waiting
             case Held():
                 return self.held
             case Queued():

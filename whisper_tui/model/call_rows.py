@@ -28,7 +28,18 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.preview import Preview
 from whisper_tui.model.run import NO_STALL, BackgroundProcess, Blocked, Stall
 from whisper_tui.model.secrets import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
-from whisper_tui.model.state import Alarm, CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import (
+    Alarm,
+    Aside,
+    CallRecord,
+    Ended,
+    Held,
+    Queued,
+    Running,
+    Starting,
+    Unjudged,
+    Waiting,
+)
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict, is_grave
 
 
@@ -74,6 +85,7 @@ def call_row(record: CallRecord, session: Session | None, *, still: bool = False
         "submitted_at": record.call.submitted_at,
         "rule": record.verdict.rule if record.verdict else None,
         "agent_gave_up": record.agent_gave_up,
+        "set_aside": _aside(record),
         "alarm": _alarm(record),
         "risks": [
             {"id": risk.id, "sentence": risk.sentence, "grave": is_grave(risk)}
@@ -135,6 +147,12 @@ def _alarm(record: CallRecord) -> Row | None:
     """The alarm that holds. None: there is none."""
     alarm = record.alarm
     return None if alarm is None else {**masked_alarm(alarm).model_dump(), "word": alarm.word(), "words": alarm.words()}
+
+
+def _aside(record: CallRecord) -> Row | None:
+    """By whom a call was set aside, when, and True if its agent goes on meanwhile. None: it is not."""
+    aside = record.aside
+    return None if aside is None else {**aside.model_dump(mode="json"), "agent_went_on": record.agent_went_on}
 
 
 def _asked(record: CallRecord) -> Row | None:
@@ -269,6 +287,8 @@ def _edits(record: CallRecord) -> list[Row]:
 def _state(record: CallRecord) -> str:
     if record.is_held_back:
         return "held back"
+    if record.aside is not None:
+        return "set aside"
     return "waiting" if isinstance(record.state, Unjudged) else record.state.kind
 
 
@@ -277,6 +297,8 @@ def _since(record: CallRecord) -> float:
     match record.state:
         case Unjudged():
             return record.call.submitted_at
+        case Waiting(aside=Aside(since=since)):
+            return since
         case Waiting() | Held() | Queued() | Starting():
             return record.state.since
         case Running():

@@ -133,6 +133,16 @@ class Judged(Fact):
     resolved: Resolved
 
 
+class SetAside(Fact):
+    """A human has moved a waiting call out of the way without a decision, or has brought it back."""
+
+    kind: Literal["set_aside"] = "set_aside"
+    call_id: str
+    back: bool = False
+    """True if it was brought back."""
+    by: Decider
+
+
 class Decided(Fact):
     """A human, a rule or a standing approval decided."""
 
@@ -404,6 +414,7 @@ class RulesChanged(Fact):
 CallEvent = (
     Submitted
     | Judged
+    | SetAside
     | Decided
     | Claimed
     | Started

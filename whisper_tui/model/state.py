@@ -67,11 +67,25 @@ class Unjudged(Value):
     kind: Literal["unjudged"] = "unjudged"
 
 
+class Aside(Value):
+    """A human has moved a waiting call out of the way, without a decision about it."""
+
+    by: Decider
+    since: float
+    """Seconds since the epoch."""
+
+
+WENT_ON = "it was told that the call is set aside"
+"""Why an agent no longer waits for the answer to a call that a human has set aside (decision 39)."""
+
+
 class Waiting(Value):
     """Waits for a human's decision."""
 
     kind: Literal["waiting"] = "waiting"
     since: float
+    aside: Aside | None = Field(default=None, exclude_if=not_)
+    """Set aside by a human. None: it is not."""
     returned_because: str | None = None
     """The reason to ask again after an approval. None: it is asked for the first time."""
     edited_before: CommandSpec | None = None
@@ -240,6 +254,16 @@ class CallRecord(Value):
         if self.verdict is None or not self.verdict.held_back:
             return False
         return self.preview is None or (self.preview.report is None and not self.preview.dropped)
+
+    @property
+    def aside(self) -> Aside | None:
+        """By whom it was set aside, and when. None: it is not set aside, or does not wait."""
+        return self.state.aside if isinstance(self.state, Waiting) else None
+
+    @property
+    def agent_went_on(self) -> bool:
+        """True if it is set aside, and its agent was told so and does something else meanwhile."""
+        return self.aside is not None and self.agent_gave_up == WENT_ON
 
     @property
     def changed_unasked(self) -> bool:

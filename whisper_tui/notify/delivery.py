@@ -125,7 +125,7 @@ def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
 def notification_json(
     records: Sequence[CallRecord], board: Board, event: Literal["waiting", "alarm"] | StallNews = "waiting"
 ) -> bytes:
-    """Return a JSON object and a line feed: the calls as rows with their risks, and the number of waiting calls.
+    """Return a JSON object and a line feed: the calls as rows with their risks, and how many wait or are set aside.
 
     Secrets are masked even in calls that await a decision, because the program may send this anywhere.
     """
@@ -136,7 +136,8 @@ def notification_json(
         }
         for record in records[:MOST_ROWS]
     ]
-    content = {"event": event, "waiting": len(board.waiting), "new": len(records), "calls": rows}
+    numbers = {"waiting": len(board.waiting), "aside": len(board.aside), "new": len(records)}
+    content = {"event": event, **numbers, "calls": rows}
     return json.dumps(content).encode("ascii") + b"\n"
 
 

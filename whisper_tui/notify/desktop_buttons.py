@@ -333,7 +333,7 @@ class DesktopButtons:
         if shown is None:
             return
         record = self._board.calls.get(call_id)
-        if record is None or not isinstance(record.state, Waiting):
+        if record is None or not isinstance(record.state, Waiting) or record.aside is not None:
             self._forget(call_id)
         elif record.seen_digest() != shown.digest:
             self._drop_approval(shown)

@@ -68,15 +68,19 @@ class PendingNotifications:
     def changed(self, call_id: str, record: CallRecord | None) -> None:
         """Note that a call has changed. `record` None: the board has dropped it."""
         if record is not None and isinstance(record.state, Waiting) and not record.is_held_back:
-            self.note(call_id, record.state.since)
+            self.note(call_id, record.state.since, aside=record.aside is not None)
         else:
             self.note(call_id, None)
 
-    def note(self, call_id: str, waits_since: float | None) -> None:
-        """Note since when a call has waited for a decision. None: it does not."""
+    def note(self, call_id: str, waits_since: float | None, *, aside: bool = False) -> None:
+        """Note since when a call has waited for a decision. None: it does not. `aside`: a human has set it aside."""
         if waits_since is None:
             self._pending.pop(call_id, None)
             self._notified.pop(call_id, None)
+        elif aside:
+            # A human has seen it, so it is no news once it is brought back, either.
+            self._pending.pop(call_id, None)
+            self._notified[call_id] = waits_since
         # Calls that waited when the cockpit opened are already on the screen. A requeued call counts as
         # new.
         elif waits_since >= self._started_at and self._notified.get(call_id) != waits_since:
@@ -221,7 +225,8 @@ class Notifier:
     def note(self, lines: Lines) -> None:
         """Note that these calls have changed, and notify later."""
         for call_id, line in lines.items():
-            self._notifications.note(call_id, line.waits_since if line is not None else None)
+            since = line.waits_since if line is not None else None
+            self._notifications.note(call_id, since, aside=call_id in self._screen.board.aside)
 
     @property
     def muted_text(self) -> str:

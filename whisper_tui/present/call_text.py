@@ -7,7 +7,7 @@ from whisper_tui.model.call import CarriedOut, Command, CommandSpec, Session, Sh
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave, is_remark
 from whisper_tui.present.command_text import (
     command_paragraphs,
@@ -258,6 +258,8 @@ def _state(record: CallRecord, now: float) -> Line:
     match record.state:
         case Waiting(since=since) if record.is_held_back:
             return (Span("▷ held back", "running"), Span(f" for {duration(max(0, now - since))}", "muted"))
+        case Waiting(aside=Aside(since=since)):
+            return (Span("◈ set aside", "muted"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Waiting(since=since):
             return (Span("◆ waiting for you", "waiting"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Held(since=since):
@@ -382,7 +384,11 @@ def _outcome(record: CallRecord) -> tuple[Paragraph, ...]:
     found += _left_behind(record)
     if record.signals:
         found.append(labelled("Signals", (Span(", ".join(map(signal_name, record.signals))),)))
-    if record.agent_gave_up is not None:
+    if record.aside is not None:
+        found.append(labelled("Set aside", said(f"{decided_by_text(record.aside.by)}, without an answer")))
+    if record.agent_went_on:
+        found.append(labelled("Agent", (Span("was told that it is set aside, and goes on meanwhile", "muted"),)))
+    elif record.agent_gave_up is not None:
         stopping = "; it asked to end the run" if record.stopping else ""
         gone = (Span("no longer waiting: ", "risk"), *said(f"{record.agent_gave_up}{stopping}"))
         found.append(labelled("Agent", gone))

@@ -21,7 +21,7 @@ from whisper_tui.model.ending import (
     signal_name,
 )
 from whisper_tui.model.secrets import masked, masked_words
-from whisper_tui.model.state import CallRecord, Ended, PlaceState, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, PlaceState, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
 from whisper_tui.present.command_text import call_line, head_and_tail, shows_only_ends
 from whisper_tui.present.quantities import age, clock_time, count, limit
@@ -257,6 +257,8 @@ def _outcome_line(record: CallRecord) -> Line:
             return (
                 Span(f"{'✔' if good else '✘'} {ending_word(ending, record.spec.command)}", "good" if good else "bad"),
             )
+        case Waiting(aside=Aside()):
+            return (Span("◈ set aside", "muted"),)
         case Waiting():
             return (Span("◆ waiting", "waiting"),)
         case _:

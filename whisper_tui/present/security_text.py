@@ -117,6 +117,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "leave": "leave call {}",
         "decide": "decide about call {}",
         "effects": "read files through the effects of call {}",
+        "set_aside": "set call {} aside",
         "start_anyway": "start queued call {}",
         "signal": "send a signal to call {}",
         "pause": "pause everything",

@@ -364,6 +364,7 @@ class StatusReport:
             started_at=self.started_at,
             workers=self.settings.workers,
             waiting=len(board.waiting),
+            aside=len(board.aside),
             queued=len(board.queued),
             running=len(board.running),
             home=self.home,

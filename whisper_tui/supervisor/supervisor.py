@@ -36,6 +36,7 @@ from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import (
     MOST_ALARMS,
+    WENT_ON,
     Alarm,
     CallRecord,
     Claim,
@@ -49,6 +50,7 @@ from whisper_tui.model.state import (
     Waiting,
 )
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
+from whisper_tui.supervisor.agent_messages import message_after_aside, undo_message
 from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.store import open_store
@@ -67,7 +69,6 @@ from whisper_tui.supervisor.settings import (
     SupervisorSettings,
     TakeBackSettings,
 )
-from whisper_tui.supervisor.undo_message import undo_message
 from whisper_tui.system.session_opener import opener
 from whisper_tui.system.state_directory import Directories
 
@@ -182,9 +183,18 @@ class Supervisor:
         await self._parts.pool.dispatch_started()
         return call_id
 
-    async def decided(self, call_id: str) -> CallRecord:
-        """Wait until a call is decided."""
-        return await self._store.wait_until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting))
+    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+        """Wait until a call is decided, or is set aside meanwhile."""
+        return await self._until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting), or_aside)
+
+    async def _until(self, call_id: str, over: Callable[[CallRecord], bool], or_aside: bool) -> CallRecord:
+        """Wait until a call is in some state, or is set aside meanwhile. One that is set aside already waits on."""
+        before = self._store.call(call_id).aside
+
+        def ends(record: CallRecord) -> bool:
+            return over(record) or (or_aside and record.aside is not None and record.aside != before)
+
+        return await self._store.wait_until(call_id, ends)
 
     async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
         """Start an approved call for the process that shows its ticket."""
@@ -223,9 +233,9 @@ class Supervisor:
         """Record the end of the caller's own tool."""
         self._parts.caller_tools.end(call_id, problem)
 
-    async def outcome(self, call_id: str) -> CallRecord:
-        """Wait until the call has its ending."""
-        return await self._store.wait_until(call_id, lambda record: isinstance(record.state, Ended))
+    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+        """Wait until the call has its ending, or is set aside meanwhile."""
+        return await self._until(call_id, lambda record: isinstance(record.state, Ended), or_aside)
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
         """Withdraw a call that has not started; a running one is stopped if told, and else goes on, marked."""
@@ -248,8 +258,16 @@ class Supervisor:
         return self._store.watch(after)
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
-        """Decide about a waiting call."""
+        """Decide about a waiting call, and tell its agent if it went on without the answer."""
+        record = self._store.call(call_id)
         await self._parts.decide(call_id, decision, by, seen)
+        if record.agent_gave_up == WENT_ON:
+            self._parts.sessions.tell(record.call.session_id, message_after_aside(record, decision), by)
+        await self._store.flushed()
+
+    async def set_aside(self, call_id: str, by: Decider, *, back: bool = False) -> None:
+        """Move a waiting call out of the way without a decision, or back among those that wait."""
+        self._parts.queue.set_aside(call_id, by, back=back)
         await self._store.flushed()
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:

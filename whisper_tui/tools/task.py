@@ -18,7 +18,7 @@ from whisper_tui.model.ending import (
     Withdrawn,
 )
 from whisper_tui.model.run import OutputSpan, Stream
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.present.ending_text import ending_for_agent
 from whisper_tui.tools.agent_text import (
     StreamText,
@@ -97,6 +97,8 @@ def task_command(record: CallRecord) -> dict[str, Any]:
 def task_summary(record: CallRecord) -> str:
     """Return the state of a task as a sentence."""
     match record.state:
+        case Waiting(aside=Aside()):
+            return "A human has set it aside: it still waits for approval, and nothing has run yet."
         case Unjudged() | Waiting():
             return "It waits for a human's approval; nothing has run yet."
         case Held() | Queued() | Starting():

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from whisper_tui.model.call import CallRequest, ToolCall
 from whisper_tui.model.errors import UnknownCall
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Unjudged, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Unjudged, Waiting
 from whisper_tui.tools.agent_text import ToolFailure
 from whisper_tui.tools.ai_tool import AITool, prompt_block
 from whisper_tui.tools.supervised_tool import SupervisedTool, ToolContext
@@ -18,13 +18,11 @@ def pending(record: CallRecord) -> dict[str, Any]:
     """Return the answer about a call without a result: `status`, `ticket`, `message` and `next`."""
     # No tool's result has these four fields, so `WaitTool.text` can distinguish the two.
     status, message = _status(record)
-    return {
-        "status": status,
-        "ticket": record.id,
-        "message": message,
-        "next": f'Call `wait` with ticket "{record.id}" to go on waiting for its result. Do not send the call again, '
-        "and do not try another way.",
-    }
+    wait = f'Call `wait` with ticket "{record.id}" to go on waiting for its result.'
+    if record.aside is not None:
+        wait = f'Go on with what does not need its result. Call `wait` with ticket "{record.id}" later to get it.'
+    end = "Do not send the call again, and do not try another way."
+    return {"status": status, "ticket": record.id, "message": message, "next": f"{wait} {end}"}
 
 
 def pending_text(result: dict[str, Any]) -> str:
@@ -34,6 +32,8 @@ def pending_text(result: dict[str, Any]) -> str:
 
 def _status(record: CallRecord) -> tuple[PendingStatus, str]:
     match record.state:
+        case Waiting(aside=Aside()):
+            return "pending_approval", "The human has set it aside: nothing has run, and it is still to be decided."
         case Unjudged() | Waiting():
             return "pending_approval", "Not approved yet, and nothing has run: the call waits for a human's decision."
         case Held() | Queued():
@@ -163,8 +163,8 @@ class WaitTool(AITool):
         return (await tool.follow(request_of(record.call), record.id)).result
 
     async def _ended(self, record: CallRecord, seconds: float | None) -> CallRecord:
-        """Return the record at its ending, or after so many seconds."""
-        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id))
+        """Return the record at its ending, after so many seconds, or when a human sets the call aside."""
+        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id, or_aside=True))
         try:
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(record.id)

@@ -339,6 +339,8 @@ class FederatedHost:
         for name in ("since", "at"):
             if (at := getattr(record.state, name, None)) is not None:
                 state[name] = self._time(at)
+        if record.aside is not None:
+            state["aside"] = record.aside.model_copy(update={"since": self._time(record.aside.since)})
         if isinstance(record.state, Running | Ended) and record.state.process is not None:
             state["process"] = self._process(record.state.process)
         change["state"] = record.state.model_copy(update=state)
@@ -556,7 +558,7 @@ class Federation(Supervision):
         """Return the sums of all machines, with the first problem, and how each is reached."""
         told = await self._all("status", STATUS_S)
         problems = [f"{host.name}: {status.problem}" for host, status in told if status.problem]
-        numbers = ("workers", "waiting", "queued", "running", "agents")
+        numbers = ("workers", "waiting", "aside", "queued", "running", "agents")
         return SupervisorStatus(
             version=__version__,
             pid=os.getpid(),

@@ -159,6 +159,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.watch),
             _operation(Supervision.watch_board),
             _operation(Supervision.decide, "decides"),
+            _operation(Supervision.set_aside, "decides"),
             _operation(Supervision.start_anyway, "decides"),
             _operation(Supervision.signal, "decides"),
             _operation(Supervision.pause, "decides"),

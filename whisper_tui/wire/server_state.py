@@ -266,12 +266,12 @@ class Rows:
     async def open_calls(self, limit: int | None = None) -> list[str]:
         """Return the ids of the calls that `list` shows, in its order; at most so many."""
         board = self._state.board
-        return list(islice(chain(board.waiting, board.held, board.queued, board.running), limit))
+        return list(islice(chain(board.waiting, board.aside, board.held, board.queued, board.running), limit))
 
     async def open_rows(self, call_ids: tuple[str, ...], *, brief: bool = False) -> list[dict[str, Any]]:
         """Return the rows of these calls, without those that are over by now."""
         board = self._state.board
-        sections = (board.waiting, board.held, board.queued, board.running)
+        sections = (board.waiting, board.aside, board.held, board.queued, board.running)
         still_open = (call_id for call_id in call_ids if any(call_id in section for section in sections))
         return await self._call_rows(tuple(still_open), mask_unless_undecided, brief=brief)
 

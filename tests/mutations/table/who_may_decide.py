@@ -324,6 +324,13 @@ WHO_MAY_DECIDE = (
         (WHO + "test_every_operation_either_decides_or_only_reads", FROM_COMMAND),
     ),
     Mutation(
+        "the guard of setting a waiting call aside",
+        "whisper_tui.wire.operations.OPERATIONS",
+        '_operation(Supervision.set_aside, "decides")',
+        "_operation(Supervision.set_aside)",
+        (WHO + "test_every_operation_either_decides_or_only_reads", FROM_COMMAND),
+    ),
+    Mutation(
         "the guard of starting a queued call anyway",
         "whisper_tui.wire.operations.OPERATIONS",
         '_operation(Supervision.start_anyway, "decides")',

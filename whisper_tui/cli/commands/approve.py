@@ -234,7 +234,7 @@ def _approve(options: Options) -> int:
     scope = scope_of(options)
     with supervisor_of(options) as supervisor:
         sandbox = _sandbox(options)
-        rows = _all_waiting(supervisor, options)
+        rows = all_waiting(supervisor, options)
         if not options.dry_run:
             _confirm_severe(rows, options)
         for row in rows:
@@ -337,7 +337,7 @@ def _deny(options: Options) -> int:
         # Ids are numbers, so that a forgotten --reason costs nothing.
         options.ids, options.reason = (ids, last) if ids and not last.isdecimal() else (options.ids, "")
     with supervisor_of(options) as supervisor:
-        for row in _all_waiting(supervisor, options):
+        for row in all_waiting(supervisor, options):
             decision = {"kind": "deny", "reason": options.reason, "stop_session": options.stop_session}
             _decide(supervisor, row, decision, options.seen)
             sys.stdout.write(f"Denied {row['id']}: {cut(masked_line(row['command']), DENIED)}\n")
@@ -353,7 +353,7 @@ def decider() -> dict[str, str]:
     return {"surface": "command line", "who": who}
 
 
-def _all_waiting(supervisor: LightClient, options: Options) -> list[dict[str, Any]]:
+def all_waiting(supervisor: LightClient, options: Options) -> list[dict[str, Any]]:
     """The calls that are named, each once. Nothing is decided unless all of them wait."""
     ids = list(dict.fromkeys(options.ids))
     about_one = [
@@ -368,7 +368,7 @@ def _all_waiting(supervisor: LightClient, options: Options) -> list[dict[str, An
 
 def _waiting(supervisor: LightClient, call_id: str) -> dict[str, Any]:
     row: dict[str, Any] = supervisor.ask("rows", kind="show", call_id=call_id)[0]
-    if row["state"] != "waiting":
+    if row["state"] not in {"waiting", "set aside"}:
         raise AlreadyDecided(
             f"call {call_id} does not wait for a decision: it is {row['state']}",
             hint=f"whisper-tui show {call_id} shows its state",

@@ -42,7 +42,7 @@ Lines = Iterator[tuple[str, ...]]
 
 def add_listing(verbs: Subcommands) -> None:
     """Declare the subcommands."""
-    listed = verbs.add("list", "show the calls that wait for a human, are queued or run", _list)
+    listed = verbs.add("list", "show the calls that wait for a human, are set aside, are queued or run", _list)
     listed.add_argument("--json", action="store_true", help="print one array of objects")
     listed.add_argument("--wait", action="store_true", help="first wait until a call waits for a human")
     running = verbs.add("ps", "list running commands and their background processes", _ps)
@@ -336,7 +336,7 @@ def answers_again(settings: "ToolSettings") -> "AnswerReader":
 
 def _effects(supervisor: LightClient, row: Row, *, unmasked: bool) -> Row | None:
     """The effects of a call that has not started; they quote the command, so they are shown where it is shown whole."""
-    if row["state"] not in {"unjudged", "waiting", *(("held", "queued") if unmasked else ())}:
+    if row["state"] not in {"unjudged", "waiting", "set aside", *(("held", "queued") if unmasked else ())}:
         return None
     try:
         found: Row = supervisor.ask("effects", call_id=row["id"])
@@ -360,7 +360,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "approved", row["alarm"]["approved"]
         if row["alarm"]["ran"]:
             yield "what ran", row["alarm"]["ran"]
-    if row["agent_gave_up"]:
+    if row["agent_gave_up"] and not (row.get("set_aside") or {}).get("agent_went_on"):
         yield "agent gone", f"it no longer waits: {row['agent_gave_up']}"
     if row["description"]:
         yield "description", row["description"]
@@ -442,6 +442,9 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "remember as", f"{command_line(prefix)} …"
         for target in row["verdict"].get("targets", ()):
             yield "remember as", target
+    if aside := row.get("set_aside"):  # An older supervisor does not say.
+        agent = "was told so and goes on" if aside["agent_went_on"] else "has not been told so"
+        yield "set aside", f"by {aside['by']['who']} ({aside['by']['surface']}); its agent {agent}"
     if row["returned_because"]:
         yield "asked again", row["returned_because"]
     if row["decision"]:

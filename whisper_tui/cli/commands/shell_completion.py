@@ -55,7 +55,7 @@ MOST_CALLS = 50
 _CALLS = {"id", "ids", "calls"}
 """Arguments that are the number of a call."""
 
-_WAITING = {"approve", "deny"}
+_WAITING = {"approve", "deny", "aside"}
 _RUNNING = {"signal", "kill"}
 
 Candidate = tuple[str, str]
@@ -165,7 +165,7 @@ def _calls(verb: str, options: Options) -> Iterator[Candidate]:
                 ]
     except WhisperError:
         return
-    states = {"waiting"} if verb in _WAITING else {"running"} if verb in _RUNNING else None
+    states = {"waiting", "set aside"} if verb in _WAITING else {"running"} if verb in _RUNNING else None
     for row in rows:
         if states is None or row["state"] in states:
             yield row["id"], f"{outcome(row)}: {cut(masked_line(row['command']), 60)}"

@@ -81,6 +81,7 @@ def _short(options: Options) -> int:
         "waiting": f"{status['waiting']} waiting" if status["waiting"] and not severe else "",
         "paused": "paused" if status["paused_since"] is not None else "",
         "running": f"{status['running']} running" if status["running"] else "",
+        "aside": f"{status['aside']} set aside" if status.get("aside") else "",
     }
     shown = {kind: text for kind, text in kinds.items() if text} or {"idle": "idle"}
     if options.json:
@@ -106,12 +107,13 @@ def _status(options: Options) -> int:
         return _short(options)
     status = settled_status(options)
     if options.json:
-        print_json(status)
+        print_json({"aside": 0, **status})
         return 0
+    aside = f"{status['aside']} set aside, " if status.get("aside") else ""
     since = age(time.time() - status["started_at"])
     sys.stdout.write(
         f"Supervisor {status['version']} runs as pid {status['pid']} for {since}, in {status['home']}\n"
-        f"{status['waiting']} waiting, {status['queued']} queued, {status['running']} running, "
+        f"{status['waiting']} waiting, {aside}{status['queued']} queued, {status['running']} running, "
         f"{status['workers']} workers\n"
     )
     sys.stdout.write(f"Sandbox: {status['sandbox']}\n")

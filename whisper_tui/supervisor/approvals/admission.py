@@ -48,7 +48,8 @@ class Capacity:
     def check(self, call: ToolCall) -> int:
         """Return the approximate memory of a call. Raises `Refused` if there is no room for it."""
         board, session_id = self._board, call.session_id
-        calls = len(board.waiting) + len(board.held_back) + len(board.held) + len(board.queued) + len(board.running)
+        shelves = (board.waiting, board.aside, board.held_back, board.held, board.queued, board.running)
+        calls = sum(map(len, shelves))
         # Checked before judging, which is the expensive part of a flood of calls (decision 15).
         if calls >= MOST_CALLS:
             raise Refused(f"{calls:,} calls wait or run, and no more are taken", hint=_HINT)

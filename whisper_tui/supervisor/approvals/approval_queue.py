@@ -38,6 +38,7 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Judged,
+    SetAside,
     Started,
     Submitted,
     UnaskedSet,
@@ -180,6 +181,18 @@ class ApprovalQueue:
         else:
             self._approve(record, check_preview(record, decision), by, examined)
 
+    def set_aside(self, call_id: str, by: Decider, *, back: bool) -> None:
+        """Record that a human moves a waiting call out of the way, or back; nothing if it is there already."""
+        record = self._waiting(call_id)
+        if record.is_held_back:
+            raise Refused(
+                f"nobody is asked about call {call_id} yet: it is held back until its effects are known",
+                hint="It can be set aside once it waits for you",
+            )
+        if (record.aside is None) == back:
+            return
+        self._record(SetAside(at=self._clock(), call_id=call_id, back=back, by=by))
+
     def withdraw(self, record: CallRecord, why: str) -> None:
         """End a call that has not started."""
         self._record(Finished(at=self._clock(), call_id=record.id, ending=Withdrawn(why=why)))
@@ -225,7 +238,9 @@ class ApprovalQueue:
                 f"call {record.id} cannot run in a sandbox here: {sandbox_problem()}",
                 hint="It keeps waiting. Approve it without a sandbox, or deny it",
             )
-        heard = self._store.board.unheard_in(record.call.session_id)
+        # An agent that does not wait may never ask for this answer.
+        waits = record.agent_gave_up is None
+        heard = self._store.board.unheard_in(record.call.session_id) if waits else ()
         facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by, heard=heard)]
         resolved = record.resolved
         if decision.edited is not None:
@@ -312,7 +327,7 @@ class ApprovalQueue:
                 if judged.verdict.kind == "allow" or (judged.verdict.held_back and record.preview is None):
                     self.record_judged(record.call, judged)
 
-        waiting = board.waiting if session_id is None else board.waiting_in(session_id)
+        waiting = (*board.waiting, *board.aside) if session_id is None else board.waiting_in(session_id)
         self._store.retry_each_until_journaled(judge, waiting)
 
     def _let_through(self, grant: Grant | None) -> None:
@@ -414,7 +429,7 @@ def _must_last(fact: Event) -> bool:
     """True for events that must survive a power cut before their effect: a human's decision, and a start."""
     if isinstance(fact, Decided):
         return fact.by.surface not in {"rule", "memory"}
-    return isinstance(fact, Granted | GrantRevoked | DenialAdded | DenialLifted | Started)
+    return isinstance(fact, Granted | GrantRevoked | DenialAdded | DenialLifted | Started | SetAside)
 
 
 class SessionDenials:

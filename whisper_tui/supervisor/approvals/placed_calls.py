@@ -112,7 +112,7 @@ class PlacedCalls:
     async def _look_again(self, place: str) -> None:
         """Judge the waiting calls that were judged while their place did not answer."""
         board = self._store.board
-        for call_id in tuple(board.waiting):
+        for call_id in (*board.waiting, *board.aside):
             line = board.calls.line(call_id)
             record = board.calls.get(call_id) if line is not None and line.place == place else None
             if record is None or not is_unknown(record.resolved):

@@ -28,6 +28,7 @@ from whisper_tui.model.event import (
     SessionDescribed,
     SessionOpened,
     SessionResumed,
+    SetAside,
     Spawned,
     Submitted,
     UnaskedSet,
@@ -104,8 +105,8 @@ class Waiters:
             self.wake(call_id)
 
 
-WAKES = (Decided, Spawned, Finished)
-"""Events that end a wait for a decision, for a process or for an ending."""
+WAKES = (Decided, SetAside, Spawned, Finished)
+"""Events that end a wait for a decision, for a process or for an ending, or that end it early."""
 
 BATCH = 1000
 """Limit of events in one batch for a watcher."""

@@ -43,7 +43,7 @@ from whisper_tui.model.call import (
 from whisper_tui.model.ending import Denied, HandedOver, Lost, Withdrawn
 from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
-from whisper_tui.model.state import CallRecord, Ended, Held, Unjudged, Waiting
+from whisper_tui.model.state import WENT_ON, CallRecord, Ended, Held, Unjudged, Waiting
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.value import Value
 from whisper_tui.model.verdict import BUILT_IN_PREFIX, PROJECT_PREFIX
@@ -224,6 +224,8 @@ class HookQuestion:
                 record = await self._decision(self._call_id)
         except TimeoutError:
             return await self._deny_at_deadline(asked)
+        if record.aside is not None:
+            return await self._deny_aside(asked)
         return await self._decided(asked, record)
 
     def allow_answer(self, asked: HookRequest, arguments: Content | None, note: str) -> HookAnswer:
@@ -281,9 +283,11 @@ class HookQuestion:
         return await asyncio.to_thread(asks_itself, self._client.name, server, root, said.environment, launch)
 
     async def _decision(self, call_id: str) -> CallRecord:
-        """Return the call once it is decided, and handed over if its agent carries it out."""
+        """Return the call once it is set aside, or decided, and handed over if its agent carries it out."""
         while True:
-            record = await self._supervision.decided(call_id)
+            record = await self._supervision.decided(call_id, or_aside=True)
+            if record.aside is not None:
+                return record
             if isinstance(record.state, Held) and record.call.by_agent:
                 record = await self._supervision.hand_over(record.id, record.call.ticket or "")
             # At the hand-over it may mean something else than what was approved, and is asked again.
@@ -418,6 +422,16 @@ class HookQuestion:
         return self.deny_answer(
             f"Not approved yet, and nothing {done}: no human has decided about this {noun} in whisper_tui so far "
             f"(ticket {self._call_id}). {again} again to keep waiting; do not try another way."
+        )
+
+    async def _deny_aside(self, asked: HookRequest) -> HookAnswer:
+        """Deny a call that a human has set aside, so that the agent can go on. The call waits (decision 39)."""
+        await self.give_up(WENT_ON)
+        noun, done, again = _WORDS[asked.command.kind]
+        return self.deny_answer(
+            f"Set aside by the human in whisper_tui, and nothing {done}: this {noun} is still to be decided "
+            f"(ticket {self._call_id}). Go on with what does not need it. {again} again later to wait for the "
+            "decision; do not try another way."
         )
 
     def _launch(self, record: CallRecord) -> str:

@@ -242,10 +242,19 @@ class Gateway:
             params = {
                 "progressToken": call.progress_token,
                 "progress": reports * PROGRESS_STEP,
-                "message": f"waiting for a human in whisper_tui, {time.monotonic() - call.began_at:.0f} s",
+                "message": f"{await self._waits(call)} in whisper_tui, {time.monotonic() - call.began_at:.0f} s",
             }
             message = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
             self._to_client.put(json.dumps(message).encode())
+
+    async def _waits(self, call: HeldCall) -> str:
+        """Return what a call waits for, as the beginning of a sentence."""
+        with suppress(WhisperError):
+            if call.connection is not None and call.call_id is not None:
+                record = await call.connection.record(call.call_id)
+                if record.aside is not None:
+                    return "set aside by a human, and still to be decided,"
+        return "waiting for a human"
 
     def _refuse(self, call: HeldCall, error: WhisperError) -> None:
         """Answer a call that was not forwarded."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,18 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import CallRequest, ClientInfo, digest
 from whisper_tui.model.errors import BrokenHistory, WhisperError
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
+from whisper_tui.model.state import (
+    WENT_ON,
+    Aside,
+    CallRecord,
+    Ended,
+    Held,
+    Queued,
+    Running,
+    Starting,
+    Unjudged,
+    Waiting,
+)
 from whisper_tui.tools import AITool, Answer, ArgumentError, SupervisedTool, ToolContext, ToolFailure, ToolRegistry
 from whisper_tui.tools.agent_text import OutputBudget, as_json, shortened
 from whisper_tui.tools.wait import own_call, pending, pending_text, request_of
@@ -86,6 +97,8 @@ class ProgressReporter:
         match record.state:
             case Unjudged():
                 return "received"
+            case Waiting(aside=Aside()):
+                return "set aside by the human, not decided yet"
             case Waiting():
                 return f"waiting for a human ({self._ahead(call_id)} ahead)"
             case Held():
@@ -350,20 +363,38 @@ class Calls:
         return call
 
     async def answer(self, call: FollowedCall, seconds: float) -> Answer | None:
-        """Wait for the answer. None: the time was over. Raises `WhisperError` if there is no result."""
+        """Wait for the answer. None: the time was over, or a human has set the call aside meanwhile.
+
+        Raises `WhisperError` if there is no result.
+        """
         call.listeners += 1
         call.unclaimed, call.gone = False, None
         _stop(call)
+        aside = asyncio.create_task(self._set_aside(call))
         try:
-            done, _ = await asyncio.wait({call.answer}, timeout=seconds)
-            if done:
+            await asyncio.wait({call.answer, aside}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if done := call.answer.done():
                 self._followed.pop(call, None)
         finally:
+            goes_on = aside.done()
+            aside.cancel()
             call.listeners -= 1
             if not call.listeners and call in self._followed:
                 call.unclaimed = True
-                self._wait_for_return(call)
+                if goes_on and call.gone is None:
+                    # It is told to go on, so it is not waited for as one that only asks again.
+                    self._start(self._supervision.leave(call.call_id, WENT_ON))
+                else:
+                    self._wait_for_return(call)
         return call.answer.result() if done else None
+
+    async def _set_aside(self, call: FollowedCall) -> None:
+        """Return when a human sets the call aside, or else when there is an answer."""
+        with suppress(WhisperError):
+            record = await self._supervision.outcome(call.call_id, or_aside=True)
+            if not isinstance(record.state, Ended):
+                return
+        await asyncio.wait({call.answer})
 
     async def leave(self, call: FollowedCall, why: str) -> None:
         """Handle that the agent stopped waiting. A waiting call is marked. Settings decide about a running one."""

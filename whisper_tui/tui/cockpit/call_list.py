@@ -46,12 +46,14 @@ class Block:
     """Lines per row."""
     groups: int
     """Headings of groups among the rows."""
+    folded: bool = False
+    """True if only the heading is there."""
 
     @property
     def end(self) -> int:
         """The line after its last one."""
         # An empty waiting section has one line of text.
-        return self.start + 2 + max(1, self.count * self.row_lines + self.groups)
+        return self.start + 2 + (0 if self.folded else max(1, self.count * self.row_lines + self.groups))
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,10 @@ class ListLine:
 class ListLayout:
     """The lines of a roster: all sections with rows, and always the waiting one."""
 
-    def __init__(self, roster: CallRoster, waiting_lines: int = 2) -> None:
-        """`waiting_lines`: lines per row of a waiting call."""
+    def __init__(self, roster: CallRoster, waiting_lines: int = 2, *, folded: bool = False) -> None:
+        """`waiting_lines`: lines per row of a waiting call; `folded`: what is set aside has only its heading."""
+        self.folded = folded
+        """True if what is set aside is folded to its heading."""
         self.blocks: list[Block] = []
         self._groups = roster.groups
         self._waiting_lines = waiting_lines
@@ -81,7 +85,8 @@ class ListLayout:
             count = roster.count(section)
             if count or section == "waiting":
                 groups = self._groups.groups if self._groups is not None and section == "waiting" else 0
-                block = Block(section, line, count, self.row_lines(section), groups)
+                shut = folded and section == "aside"
+                block = Block(section, line, count, self.row_lines(section), groups, shut)
                 self.blocks.append(block)
                 line = block.end
         self.height = max(0, line - 1)
@@ -115,6 +120,8 @@ class ListLayout:
                 continue
             if line == block.start:
                 return ListLine(block.section, heading=True)
+            if block.folded:
+                return None
             if block.groups and line < block.end - 1:
                 return self._grouped(block, line - block.start - 1)
             row, part = divmod(line - block.start - 1, block.row_lines)
@@ -257,10 +264,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def changed(self) -> None:
         """Draw the changed roster with the selected call in place, and select a call if none is."""
-        self._layout_now = self._layout_of()
-        height = self._layout_now.height
-        if height != self.virtual_size.height:
-            self.virtual_size = Size(0, height)
+        self._lay_out()
         if self._awaited is not None and self._awaited in self.roster.board.calls:
             awaited, self._awaited = self._awaited, None
             self.select(awaited, by_hand=False)
@@ -287,10 +291,10 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _layout_of(self) -> ListLayout:
         """Return the layout in which a waiting call has a line of its own for its command, unless that does not fit."""
-        whole = ListLayout(self.roster)
+        whole = ListLayout(self.roster, folded=self._folds)
         if self.size.width < WIDE_ROW or whole.open_height <= self.size.height + self.room_lent:
             return whole
-        return ListLayout(self.roster, waiting_lines=1)
+        return ListLayout(self.roster, waiting_lines=1, folded=self._folds)
 
     def _pinned(self, above: Section) -> list[RowPlace]:
         """Return the rows of runs that need input, as far as they stand above a section."""
@@ -298,6 +302,18 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return []
         places = (self.roster.place_of(id_) for id_ in self.need_input())
         return [place for place in places if place is not None and place.section == "running"][:MOST_PINNED]
+
+    @property
+    def _folds(self) -> bool:
+        """True if what is set aside is out of the way: the selected call is not among it."""
+        place = self.roster.place_of(self.selected) if self.selected is not None else None
+        return place is None or place.section != "aside"
+
+    def _lay_out(self) -> None:
+        self._layout_now = self._layout_of()
+        height = self._layout_now.height
+        if height != self.virtual_size.height:
+            self.virtual_size = Size(0, height)
 
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
         """Select a call and bring it into view."""
@@ -310,6 +326,9 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self.selected = call_id
         self._choices += by_hand
         self.choice = self._choices if by_hand else None
+        if self._folds != self._layout_now.folded:
+            self._lay_out()
+            self.refresh()
         self._line = self._line_of_selected()
         self._bring_into_view()
         self.refresh(*before, *self._rows_of_selected())
@@ -389,10 +408,15 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         self._bring_into_view()
 
     def on_click(self, event: events.Click) -> None:
-        """Select the clicked call; a click on the heading of the waiting calls changes their grouping."""
+        """Select the clicked call; a click on the heading of the waiting calls changes their grouping.
+
+        A click on the heading of what is set aside unfolds that.
+        """
         found = self.on_screen(event.y)
         if found is not None and found.heading and found.section == "waiting":
             self.post_message(CommandRequested("group"))
+        if found is not None and found.heading and found.section == "aside":
+            self.select(self.roster.id_at(RowPlace("aside", 0)), by_hand=True)
         if found is not None and found.place is not None:
             self.select(self.roster.id_at(found.place), by_hand=True)
 

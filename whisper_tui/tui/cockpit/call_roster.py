@@ -20,7 +20,7 @@ from whisper_tui.tui.cockpit.grouped_rows import (
 )
 
 SECTIONS: tuple[Section, ...] = get_args(Section)
-"""From top to bottom: waits for a human, waits for a worker, runs, left background processes, ended."""
+"""From top to bottom: waits for a human, was set aside, waits for a worker, runs, left background processes, ended."""
 NEWEST_FIRST: frozenset[Section] = frozenset({"behind", "ended"})
 
 Grouping = Literal["arrival", "session", "similarity", "risk"]
@@ -42,6 +42,8 @@ def section_of(board: Board, id_: str) -> Section | None:
     """Return the section of a call. None: the policy has not judged it yet, or it is not on the board."""
     if id_ in board.waiting:
         return "waiting"
+    if id_ in board.aside:
+        return "aside"
     if id_ in board.queued or id_ in board.held:
         return "queued"
     if id_ in board.running or id_ in board.held_back:
@@ -235,7 +237,7 @@ class CallRoster:
     def _board_order(self) -> Iterator[str]:
         board = self.board
         yield from (*board.settled, *board.unsettled, *board.running, *board.held_back)
-        for ids in (board.queued, board.held, board.waiting):
+        for ids in (board.queued, board.held, board.aside, board.waiting):
             yield from ids
 
     def update(self, lines: Lines) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from whisper_tui.model.call import Session
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.run import Blocked
-from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Running, Starting, Waiting
 from whisper_tui.present.command_text import call_line
 from whisper_tui.present.ending_text import ending_word, went_well
 from whisper_tui.present.preview_text import preview_mark
@@ -19,12 +19,13 @@ from whisper_tui.tui.lines import fitted, width_of
 
 TITLES: dict[Section, str] = {
     "waiting": "Waiting for you",
+    "aside": "Set aside",
     "queued": "Approved, in the queue",
     "running": "Running",
     "behind": "Left in the background",
     "ended": "Ended",
 }
-MARKS = frozenset("◆◇▷▶●")
+MARKS = frozenset("◆◈◇▷▶●")
 """The marks of calls that go on."""
 NARROWEST_NAME = 12
 """Columns that the name of a session gets in a row before words about its risk are cut."""
@@ -38,6 +39,7 @@ GROUPED: dict[Grouping, str] = {
 }
 _ROLES: dict[Section, Role] = {
     "waiting": "waiting",
+    "aside": "muted",
     "queued": "running",
     "running": "running",
     "behind": "behind",
@@ -135,7 +137,7 @@ def row_line(
     right = _standstill(record, now, still=still, silent_since=silent_since) or _right(record, now)
     alarm = (Span(f"{record.alarm.word()} ", "bad"),) if record.alarm is not None else ()
     right = (*alarm, *preview_mark(record), *right)
-    if whole and record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued):
+    if whole and _is_gone(record) and isinstance(record.state, Waiting | Held | Queued):
         right = (Span("agent gone ", "muted"), *right)
     if whole and isinstance(record.state, Waiting):
         right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
@@ -159,7 +161,7 @@ def _facts(record: CallRecord, session: Session | None, width: int) -> Line:
 def _second_line(record: CallRecord, session: Session | None, width: int) -> Line:
     risk = (Span("  "), *risk_line(record))
     again = (Span("  "), *_again(record)) if _returned(record) else ()
-    gone = (Span("  agent gone", "muted"),) if record.agent_gave_up is not None else ()
+    gone = (Span("  agent gone", "muted"),) if _is_gone(record) else ()
     if width_of((*risk, *again, *gone)) > width - NARROWEST_NAME:
         # Better a question mark than words that are cut: the card says what was not inspected.
         risk = tuple(span._replace(text=span.text.replace(f" · {NOT_INSPECTED}", " ?")) for span in risk)
@@ -177,6 +179,10 @@ def _again(record: CallRecord) -> Line:
     return (Span("↺ asked again ", "risk"),) if _returned(record) else ()
 
 
+def _is_gone(record: CallRecord) -> bool:
+    return record.agent_gave_up is not None and not record.agent_went_on
+
+
 def _returned(record: CallRecord) -> bool:
     return isinstance(record.state, Waiting) and record.state.returned_because is not None
 
@@ -187,6 +193,8 @@ def _mark(record: CallRecord) -> Span:
     match record.state:
         case Waiting() if record.is_held_back:
             return Span("▷", "running")
+        case Waiting(aside=Aside()):
+            return Span("◈", "muted")
         case Waiting():
             return Span("◆", "waiting")
         case Held() | Queued():
@@ -231,7 +239,13 @@ def _standstill(record: CallRecord, now: float, *, still: bool, silent_since: fl
 
 def _right(record: CallRecord, now: float) -> Line:
     match record.state:
-        case Waiting(since=since) | Held(since=since) | Queued(since=since) | Starting(since=since):
+        case (
+            Waiting(aside=Aside(since=since))
+            | Waiting(since=since)
+            | Held(since=since)
+            | Queued(since=since)
+            | Starting(since=since)
+        ):
             return (Span(f"{age(now - since):>3}", "muted"),)
         case Running(process=process):
             return (Span(f"{age(now - process.started_at):>3}", "muted"),)

@@ -46,6 +46,7 @@ from whisper_tui.tui.cockpit_context import (
 from whisper_tui.tui.command_definition import available, why_not
 from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.aside_commands import AsideCommands
 from whisper_tui.tui.commands.change_commands import HunkCommands, PreviewCommands
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
@@ -104,7 +105,8 @@ class CockpitScreen(KeyedScreen):
         self.card = CallCard(self, self.refresh_call, self.run_watch.standing_still, self.run_watch.why_queued)
         self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card)
         """Sends decisions, and holds the approvals that can still be undone."""
-        self._marks = MarkCommands(self, self.decisions)
+        self._aside = AsideCommands(self, self.decisions)
+        self._marks = MarkCommands(self, self.decisions, self._aside)
         self._session_denials = SessionDenialCommands(self, self.decisions)
         self.notifier = Notifier(self, notifications, write)
         """Notifies the person of waiting calls."""
@@ -119,6 +121,7 @@ class CockpitScreen(KeyedScreen):
         self._zoom = PaneZoom(self, ("#call",), "#output", ("#left",), lambda: _waits(self.shown))
         groups = (
             self.decisions,
+            self._aside,
             self._marks,
             self._session_denials,
             self._input,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Section = Literal["waiting", "queued", "running", "behind", "ended"]
+Section = Literal["waiting", "aside", "queued", "running", "behind", "ended"]
 
 
 class CallKind(NamedTuple):

@@ -40,6 +40,7 @@ from whisper_tui.tui.output.output_search import ERRORS
 
 _WORDS: tuple[tuple[Section, str, str, Role], ...] = (
     ("waiting", "◆", "waiting", "waiting"),
+    ("aside", "◈", "set aside", "muted"),
     ("queued", "◇", "in the queue", "running"),
     ("running", "▶", "running", "running"),
     ("behind", "●", "in the background", "behind"),

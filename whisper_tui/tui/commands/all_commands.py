@@ -16,6 +16,7 @@ from whisper_tui.tui.command_definition import (
 )
 from whisper_tui.tui.commands import (
     approve_deny,
+    aside_commands,
     change_commands,
     navigation,
     output_commands,
@@ -30,6 +31,7 @@ DECIDE: tuple[Command, ...] = (
     *approve_deny.COMMANDS,
     *change_commands.PREVIEWS,
     *several_calls.NEVER,
+    *aside_commands.COMMANDS,
     *undo_approval.COMMANDS,
     *several_calls.MARKS,
     *navigation.CONVERSATION,

@@ -58,7 +58,7 @@ VIEW: tuple[Command, ...] = (
     ),
     Command(
         "zoom",
-        "z,plus",
+        "plus",
         "Zoom",
         "Enlarge the output, or the focused call, to the right side, then to the whole screen; then restore it.",
         "View",

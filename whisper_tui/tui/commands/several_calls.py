@@ -18,6 +18,7 @@ from whisper_tui.tui.cockpit.call_roster import similarity_key
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
+from whisper_tui.tui.commands.aside_commands import AsideCommands
 
 if TYPE_CHECKING:
     from whisper_tui.tui.dialogs.decision_dialogs import BatchChoice, SessionDenialChoice
@@ -54,9 +55,10 @@ MARKS: tuple[Command, ...] = (
 class MarkCommands:
     """Keeps the marks, and sends one decision for each marked call."""
 
-    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands) -> None:
+    def __init__(self, cockpit: CockpitContext, decisions: DecisionCommands, aside: AsideCommands) -> None:
         self._cockpit = cockpit
         self._decisions = decisions
+        self._aside = aside
         self.marked: dict[str, None] = {}
         """The ids of the marked calls in the order of marking. A dict, because it is an ordered set."""
 
@@ -88,7 +90,9 @@ class MarkCommands:
         like = similarity_key(call_line(record))
         board = self._cockpit.board
         of_session = map(board.calls.line, board.waiting_in(record.call.session_id))
-        similar = [other.id for other in of_session if other is not None and similarity_key(other) == like]
+        alike = (other.id for other in of_session if other is not None and similarity_key(other) == like)
+        # What is set aside is out of the way here as well.
+        similar = [id_ for id_ in alike if (id_ in board.aside) == (record.aside is not None)]
         if all(id_ in self.marked for id_ in similar):
             self._unmark(similar)
             return
@@ -114,6 +118,8 @@ class MarkCommands:
                     self._decide(records, Approve())
                 case "deny":
                     self._deny(records)
+                case "aside":
+                    self._cockpit.screen.run_worker(self._move(records), name="aside")
                 case "unmark":
                     self._unmark([record.id for record in records])
 
@@ -154,6 +160,10 @@ class MarkCommands:
             from whisper_tui.tui.dialogs.decision_dialogs import FailuresScreen
 
             self._cockpit.screen.app.push_screen(FailuresScreen(f"Not {done}", tuple(failures)))
+
+    async def _move(self, records: tuple[CallRecord, ...]) -> None:
+        await self._aside.move(records)
+        self._unmark([record.id for record in records])
 
     def _unmark(self, ids: Iterable[str]) -> None:
         before = len(self.marked)

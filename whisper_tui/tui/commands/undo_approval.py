@@ -1,7 +1,7 @@
 """Undo of approvals: within the undo window before they are sent, and later until the call has started."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +26,7 @@ COMMANDS: tuple[Command, ...] = (
         "undo",
         "u",
         "Undo approval",
-        "Undo the last approval, while it is pending or its call has not started.",
+        "Undo the last approval, while it is pending or its call has not started; else bring back what was set aside.",
         "Decide",
     ),
     Command(
@@ -148,6 +148,8 @@ class UndoCommands:
         # Here and not in the supervisor, where a command could start after everyone had left (decision 23).
         self._window = UndoWindow(cockpit.clock)
         self._timer: Timer | None = None
+        self.undo_move: Callable[[], Awaitable[bool]] | None = None
+        """Takes back what was set aside or brought back last; returns False if there is nothing to take back."""
 
     def commands(self) -> dict[str, Callable[[], object]]:
         """Return the function of each command, by its id."""
@@ -199,7 +201,7 @@ class UndoCommands:
             self._changed()
 
     async def undo(self) -> None:
-        """Cancel the latest pending approval, else withdraw the selected call if it is still queued."""
+        """Cancel the latest pending approval, else withdraw the selected call if it is queued, else undo a move."""
         newest = self._window.newest()
         if newest is not None:
             self._window.cancel(newest.record.id)
@@ -209,6 +211,8 @@ class UndoCommands:
             return
         record = self._cockpit.shown
         if record is None or not isinstance(record.state, Held | Queued):
+            if self.undo_move is not None and await self.undo_move():
+                return
             self._cockpit.tell("Nothing to undo: no approval is pending, and the selected call is not in the queue.")
             return
         try:

@@ -231,7 +231,7 @@ def _directory(record: CallRecord) -> str:
     return real or record.call.spec.cwd
 
 
-BatchChoice = Literal["approve", "deny", "unmark"]
+BatchChoice = Literal["approve", "deny", "aside", "unmark"]
 
 
 class BatchScreen(Dialog[BatchChoice]):
@@ -241,6 +241,7 @@ class BatchScreen(Dialog[BatchChoice]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "approve", "Approve all of these", priority=True),
         Binding("d", "deny", "Deny all of these"),
+        Binding("z", "aside", "Set all of these aside, or bring them back if all are"),
         Binding("u", "unmark", "Unmark all of these"),
     ]
 
@@ -254,6 +255,7 @@ class BatchScreen(Dialog[BatchChoice]):
         self.CHOICES = (  # type: ignore[misc]
             ("Ctrl+S", "Approve it" if many == 1 else f"Approve all {many:,}", "approve"),
             ("d", "Deny it" if many == 1 else f"Deny all {many:,}", "deny"),
+            ("z", "Bring back" if all(record.aside for record in records) else "Set aside", "aside"),
             ("u", "Unmark", "unmark"),
         )
 
@@ -290,6 +292,10 @@ class BatchScreen(Dialog[BatchChoice]):
     def action_deny(self) -> None:
         """Deny all of them; the reason is asked for afterwards."""
         self.dismiss("deny")
+
+    def action_aside(self) -> None:
+        """Set all of them aside without an answer, or bring them back."""
+        self.dismiss("aside")
 
     def action_unmark(self) -> None:
         """Unmark all of them and decide nothing."""

@@ -22,6 +22,7 @@ from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("…", "muted", "Being judged."),
     ("◆", "waiting", "Waiting for your decision."),
+    ("◈", "muted", "Set aside: still waiting, without an answer, out of the way."),
     ("◇", "running", "Approved; waiting for a worker, for memory or for its agent."),
     ("▷", "running", "Starting, or running held back: its changes are not real yet."),
     ("▶", "running", "Running."),

@@ -154,7 +154,7 @@ def past_call(record: CallRecord, now: float) -> PastCall:
     first, *others = standing(record, now)
     sign, _, word = first.text.partition(" ")
     left = record.agent_gave_up is not None and isinstance(record.state, Waiting | Held | Queued)
-    gone = ", agent gone" if left else ""
+    gone = ", agent gone" if left and not record.agent_went_on else ""
     return PastCall(
         id=record.id,
         host=record.host,

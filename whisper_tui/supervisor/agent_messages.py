@@ -1,9 +1,10 @@
-"""The message to an agent about changes of a call that a human has undone, or made again."""
+"""The messages to an agent about what a human has done with one of its earlier calls."""
 
 import posixpath
 from collections.abc import Sequence
 
 from whisper_tui.model.call import FileEdits, paths_of
+from whisper_tui.model.decision import Decision, Deny
 from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible
@@ -26,6 +27,18 @@ def undo_message(
     if direction == "redo":
         return f"The human has made {what} again{now}."
     return f"The human has undone {'some of ' if paths else ''}{what}{now}. Look at the files before you go on."
+
+
+def message_after_aside(record: CallRecord, decision: Decision) -> str:
+    """Return the sentences for an agent that went on while its call was set aside, now that it is decided."""
+    noun = "edit" if isinstance(record.spec.command, FileEdits) else "call"
+    what = f"{noun} {record.id}" + (f" ({_title(record)})" if noun == "call" else "") + ", which was set aside"
+    if isinstance(decision, Deny):
+        return f"The human has denied {what}." + (f" Reason: {decision.reason}" if decision.reason else "")
+    # What has a ticket of its own starts when its agent shows that, which it is given when it asks.
+    if record.call.ticket is not None:
+        return f"The human has approved {what}. Ask for the same again, and it is done."
+    return f'The human has approved {what}. `wait` with ticket "{record.id}" returns its result.'
 
 
 def _title(record: CallRecord) -> str:
