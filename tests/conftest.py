@@ -16,7 +16,7 @@ import pytest
 import tests.interpreter  # noqa: F401  # before there are workers: all take the name that it finds here
 from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
-from whisper_tui.supervisor.runs.previews import preview_support
+from whisper_tui.supervisor.runs.preview_probe import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -21,7 +21,7 @@ from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.present.preview_text import without_renamed
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
-from whisper_tui.supervisor.runs.previews import TOOK_TOO_LONG, preview_support
+from whisper_tui.supervisor.runs.preview_probe import TOOK_TOO_LONG, PreviewProbe, preview_support
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.tools.agent_text import agent_note
@@ -462,21 +462,19 @@ async def test_a_call_that_does_not_wait_cannot_be_previewed(live: LiveBench) ->
 
 
 async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_that_may_pass(
-    bench: LiveBench, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    previews = bench.supervisor._parts.pool.previews
     good, told = PreviewSupport(ways=("overlay",)), deque[PreviewSupport]()
 
     async def probe() -> PreviewSupport:
         return told.popleft()
 
-    monkeypatch.setattr(previews, "_probe", probe)
-    monkeypatch.setattr(previews, "_probing", None)
-    monkeypatch.setattr("whisper_tui.supervisor.runs.previews.PROBE_AGAIN_S", 0.0)
+    found = PreviewProbe(probe)
+    monkeypatch.setattr("whisper_tui.supervisor.runs.preview_probe.PROBE_AGAIN_S", 0.0)
 
     async def until(support: PreviewSupport) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            while previews.support != support:
+            while found.support != support:
                 await asyncio.sleep(0.01)
 
     full = PreviewSupport(refused=(("overlay", os.strerror(errno.ENOSPC)),))
@@ -485,12 +483,12 @@ async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_tha
     await until(good)
     assert not told
     told.append(good)
-    assert previews.support == good and len(told) == 1
-    monkeypatch.setattr(previews, "_probing", None)
+    assert found.support == good and len(told) == 1
+    found = PreviewProbe(probe)
     told.clear()
     told.append(never)
     await until(never)
-    assert previews.support == never
+    assert found.support == never
 
 
 async def test_the_reason_of_a_failed_probe_is_the_systems_and_no_traceback(tmp_path: Path) -> None:

@@ -381,7 +381,7 @@ async def test_where_no_view_can_be_made_the_card_says_so_before_the_approval(li
     await live.supervisor.close()
     await live.open(previews="none")
     async with asyncio.timeout(10):
-        while live.supervisor._parts.pool.previews.support is None:
+        while live.supervisor._parts.pool.previews.probe.support is None:
             await asyncio.sleep(0.01)
     verdict = (await live.record(await live.asked("git reset --hard"))).verdict
     assert verdict is not None and verdict.undo is not None and verdict.undo.how == "none"

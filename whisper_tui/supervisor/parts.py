@@ -37,7 +37,8 @@ from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.kept_changes import KeptChanges
 from whisper_tui.supervisor.runs.live_runs import StallMonitor
 from whisper_tui.supervisor.runs.pool import Pool
-from whisper_tui.supervisor.runs.previews import Previews, preview_support
+from whisper_tui.supervisor.runs.preview_probe import PreviewProbe, preview_support
+from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
@@ -209,6 +210,7 @@ def _pool(
     """Make the worker pool, with the previews whose changes it makes real."""
     store.fail = fail
     changes = KeptChanges(store=store, clock=clock, runs=Path(home.state) / "runs", own=tuple(map(str, home)))
+    probe = PreviewProbe(lambda: preview_support(str(home.state), home_of_user(), settings.previews))
     previews = Previews(
         store=store,
         executor=executor,
@@ -217,10 +219,10 @@ def _pool(
         changes=changes,
         clock=clock,
         decide=queue.decide,
-        probe=lambda: preview_support(str(home.state), home_of_user(), settings.previews),
+        probe=probe,
         held_back_s=settings.held_back_s,
     )
-    queue.judge.view_problem = previews.view_problem
+    queue.judge.view_problem = probe.view_problem
     return Pool(
         store=store,
         executor=executor,

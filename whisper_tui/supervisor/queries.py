@@ -339,7 +339,7 @@ class StatusReport:
     """How much runs unasked, by session."""
 
     def _previews(self) -> str:
-        found = self.pool.previews.support
+        found = self.pool.previews.probe.support
         return "" if found is None else found.words
 
     def _problem(self) -> str | None:

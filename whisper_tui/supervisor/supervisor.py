@@ -339,7 +339,7 @@ class Supervisor:
         now = self._clock()
         if until is not None and until <= now:
             raise InvalidRequest("the time for which that was to hold is over", hint="Name a later end")
-        if level == "workspace" and (problem := await self._parts.pool.previews.proven_problem()):
+        if level == "workspace" and (problem := await self._parts.pool.previews.probe.proven_problem()):
             # Without a view it would be less than its name says: edits alone.
             raise Refused(
                 f"ordinary work cannot run unasked here, because no command can be held back: {problem}",

@@ -67,8 +67,8 @@ PREVIEWS = (
     ),
     Mutation(
         "held back: no link leads out of the workspace",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore.beyond",
-        "self._link_elsewhere(row, condition.writes_within, workspace)",
+        "whisper_tui.supervisor.runs.rule_on_effects.RuleOnEffects._beyond_in_changes",
+        "self._link_elsewhere(row)",
         '""',
         (OTHER,),
     ),
@@ -146,7 +146,7 @@ PREVIEWS = (
     ),
     Mutation(
         "a further name is a change of its file",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._other_name",
+        "whisper_tui.supervisor.runs.rule_on_effects.RuleOnEffects._other_name",
         'return change.target if change.op == change_records.LINK else ""',
         'return ""',
         (
@@ -156,7 +156,7 @@ PREVIEWS = (
     ),
     Mutation(
         "a further name in a new directory is a change of its file",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._other_name",
+        "whisper_tui.supervisor.runs.rule_on_effects.RuleOnEffects._other_name",
         'return next((real for name, real in change.relinks if name == row.below), "")',
         'return ""',
         (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
@@ -524,28 +524,28 @@ PREVIEWS = (
     ),
     Mutation(
         "changes elsewhere are beyond a rule on effects",
-        "whisper_tui.supervisor.runs.preview_changes.PreviewStore.beyond",
-        "not self._is_within(row, condition.writes_within, workspace)",
+        "whisper_tui.supervisor.runs.rule_on_effects.RuleOnEffects._beyond_in_changes",
+        "not self._is_permitted(row)",
         "False",
         (EFFECTS + "test_changes_beyond_a_rule_wait_for_a_human",),
     ),
     Mutation(
         "changes of a copy are applied only if nothing was refused",
-        "whisper_tui.supervisor.runs.preview_changes._problem",
+        "whisper_tui.supervisor.runs.preview_report._problem",
         "access.what in _ONLY_IN_COPIES",
         "False",
         (LADDER + "test_what_a_copy_refused_keeps_its_changes_from_being_applied",),
     ),
     Mutation(
         "no file that names the copy becomes real",
-        "whisper_tui.supervisor.runs.preview_changes._problem",
+        "whisper_tui.supervisor.runs.preview_report._problem",
         "(leaks := leaks_of(store.directory))",
         "False",
         (LADDER + "test_a_file_that_names_the_copy_keeps_the_changes_from_being_applied",),
     ),
     Mutation(
         "rules on effects trust exact previews alone",
-        "whisper_tui.supervisor.runs.preview_changes.beyond_rule",
+        "whisper_tui.supervisor.runs.rule_on_effects.RuleOnEffects.beyond",
         "report.way not in EXACT_WAYS",
         "False",
         (LADDER + "test_a_rule_on_effects_leaves_a_preview_in_a_copy_to_the_human",),
@@ -747,7 +747,7 @@ PREVIEWS = (
     ),
     Mutation(
         "a preview without a device of the real run is not applied",
-        "whisper_tui.supervisor.runs.preview_changes._problem",
+        "whisper_tui.supervisor.runs.preview_report._problem",
         'access.what == "device"',
         "False",
         (DEVICE,),

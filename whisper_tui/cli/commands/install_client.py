@@ -327,7 +327,7 @@ def _previews(options: Options, status: dict[str, Any] | None) -> str:
     import tempfile
 
     from whisper_tui.config.configuration import read
-    from whisper_tui.supervisor.runs.previews import preview_support
+    from whisper_tui.supervisor.runs.preview_probe import preview_support
 
     home = home_of(options)
     try:

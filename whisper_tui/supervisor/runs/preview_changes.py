@@ -1,7 +1,6 @@
-"""The changes of a preview for people: a list with one row for each file, what is special about it, and its content."""
+"""The changes of a preview for people: one row for each file, with its kind, its flags and its content."""
 
 import hashlib
-import json
 import os
 import stat
 import threading
@@ -9,7 +8,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from whisper_tui.changes import change_records, transition
 from whisper_tui.changes.change_records import FileChange, Plan, load_plan
@@ -17,36 +16,22 @@ from whisper_tui.changes.file_trees import Stamp, stamp
 from whisper_tui.changes.real_paths import KeptContents
 from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.edit_results import Content, shown_versions
-from whisper_tui.effects.file_view import Deadline
-from whisper_tui.effects.git_history import ChangedGitFile, rewritten_history
-from whisper_tui.effects.git_reader import GitReader
-from whisper_tui.effects.run_by_git import directories_of_hooks, kind_for_git
 from whisper_tui.model.call import LARGEST_EDITED, EditAction, EditedFile, FileVersions
-from whisper_tui.model.ending import Exited
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.preview import (
-    EXACT_WAYS,
     MOST_LISTED,
-    WAY_NAMES,
-    BlockedAccess,
     ChangeAction,
     ChangeCounts,
     ChangedFiles,
     ChangedKind,
     PreviewChange,
     PreviewPage,
-    PreviewReport,
     UndoDirection,
 )
-from whisper_tui.model.verdict import PreviewCondition
 from whisper_tui.policy.risks.later_files import flagged_kind
-from whisper_tui.policy.rules.rule import FilePlace, file_matches
-from whisper_tui.supervisor.preview.confined import leaks_of
-from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.supervisor.runs.renames import KnownFile, Rename, renames
 from whisper_tui.system.host_files import read_regular
 
-REPORT = "report.json"
 EXECUTABLE = "it is executable"
 """The property of a changed file that a rule on effects permits: programs are what a build makes."""
 MOST_NAMED = 3
@@ -57,10 +42,6 @@ MOST_CHOSEN = 1000
 """Paths that one undo names."""
 MOST_COUNTED, COUNTING_S = 100, 0.2
 """Files of which the changed lines are counted, and seconds after which they are counted in blocks only."""
-CHANGED_MEANWHILE = " changed while it ran"
-"""The end of a problem: somebody else has changed what a command read or wrote."""
-HISTORY_BUDGET_S = 5.0
-"""Seconds within which git says whether a branch has only grown."""
 LONGEST_NAMED = 300
 """Characters of something that a preview has named."""
 
@@ -149,7 +130,7 @@ class PreviewStore:
         return self._with_directories(found | renames(gone, new))
 
     def _data(self, row: ChangedPath, found: Stamp, *, is_new: bool) -> bytes | None:
-        return self._content(row, found, is_new=is_new).data
+        return self.content(row, found, is_new=is_new).data
 
     def _with_directories(self, files: dict[int, Rename]) -> dict[int, Rename]:
         """Add the directories of which everything was renamed alike."""
@@ -227,7 +208,7 @@ class PreviewStore:
     def _counted(self, workspace: str) -> ChangeCounts:
         numbers = dict.fromkeys(("creates", "changes", "deletes", "renames", "attributes"), 0)
         outside = flagged = 0
-        for number, (row, flags) in enumerate(zip(self.rows, self._flags, strict=True)):
+        for number, (row, flags) in enumerate(zip(self.rows, self.flags, strict=True)):
             if number in self._renames:
                 numbers["renames"] += 1
             elif number not in self._renamed_to:
@@ -267,7 +248,7 @@ class PreviewStore:
             return None
         late_at, added, removed = time.monotonic() + COUNTING_S, 0, 0
         for number, row in changed.items():
-            old, new = self._old(number), self._content(row, row.after, is_new=True)
+            old, new = self._old(number), self.content(row, row.after, is_new=True)
             if old.unknown or new.unknown:
                 return None
             diff, _ = diff_of(old.data or b"", new.data or b"", lambda: time.monotonic() > late_at)
@@ -280,7 +261,7 @@ class PreviewStore:
         """Return the content that a file had before, perhaps under another name."""
         rename = self._renames.get(number)
         row = self.rows[number if rename is None else rename.old]
-        return self._content(row, row.before, is_new=False)
+        return self.content(row, row.before, is_new=False)
 
     def _shown(self, number: int, row: ChangedPath, workspace: str) -> PreviewChange:
         rename, moved_to = self._renames.get(number), self._renamed_to.get(number)
@@ -301,12 +282,13 @@ class PreviewStore:
             moved_from="" if rename is None else printable(source.path),
             moved_to="" if moved_to is None else printable(self.rows[moved_to].path),
             alike=None if rename is None else rename.alike,
-            flags=self._flags[number],
+            flags=self.flags[number],
             taken_back=self.plan.state == change_records.UNDONE or row.change in self.plan.undone,
         )
 
     @cached_property
-    def _flags(self) -> list[tuple[str, ...]]:
+    def flags(self) -> list[tuple[str, ...]]:
+        """What is special about each row, as clauses."""
         return [tuple(self._flags_of(row)) for row in self.rows]
 
     def _flags_of(self, row: ChangedPath) -> Iterator[str]:
@@ -327,105 +309,6 @@ class PreviewStore:
         if not row.below and change.acl:
             yield "it loses its access control list"
 
-    def beyond(self, condition: PreviewCondition, workspace: str) -> Iterator[str]:
-        """Yield what in the changes is not permitted by the condition of a rule, as clauses."""
-        deleted = sum(row.action == "deletes" for row in self.rows)
-        if deleted > condition.deletes:
-            yield f"it deletes {deleted:,} files or directories, and the rule permits {condition.deletes:,}"
-        elsewhere = [row.path for row in self.rows if not self._is_within(row, condition.writes_within, workspace)]
-        if elsewhere:
-            more = len(elsewhere) - MOST_NAMED
-            named = ", ".join(map(_named, elsewhere[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
-            yield f"it changes {named}, where the rule permits no writes"
-        for row in self.rows:
-            if any(_matches(pattern, row.path, workspace, self.home) for pattern in condition.no_writes):
-                yield f"it changes {_named(row.path)}, and a rule asks about edits of it, or denies them"
-                break
-        for row, flags in zip(self.rows, self._flags, strict=True):
-            other = self._other_name(row)
-            if other and not any(_matches(pattern, other, workspace, self.home) for pattern in condition.writes_within):
-                yield f"{_named(row.path)} becomes a further name of {_named(other)}, where the rule permits no writes"
-                return
-            if leads := self._link_elsewhere(row, condition.writes_within, workspace):
-                yield f"{_named(row.path)} becomes a link to {_named(leads)}, where the rule permits no writes"
-                return
-            flag = next((flag for flag in flags if flag != EXECUTABLE), None)
-            if flag is not None:
-                yield f"of {_named(row.path)}: {flag}"
-                return
-        if not condition.rewrites_history:
-            yield from self._run_by_git(workspace)
-            yield from self.rewritten_history()
-
-    def _run_by_git(self, workspace: str) -> Iterator[str]:
-        """Yield changed files that git runs, or that name what it runs, by where its settings are and lead."""
-        hooks = directories_of_hooks((workspace,))
-        for row in self.rows:
-            if kind := kind_for_git(row.path, hooks):
-                yield f"{_named(row.path)} is {kind}"
-
-    def _link_elsewhere(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> str:
-        """Return where a new link leads, if a rule permits no writes there. Empty: it does, or it is no link."""
-        if row.after is None or not stat.S_ISLNK(row.after.mode):
-            return ""
-        place = self._content_path(row.change, new=True)
-        leads = os.readlink(os.path.join(place, row.below) if row.below else place)
-        # Not resolved: what a further link on the way leads to is a change of that link.
-        path = os.path.normpath(os.path.join(os.path.dirname(row.path), leads))
-        return "" if any(_matches(pattern, path, workspace, self.home) for pattern in patterns) else path
-
-    def rewritten_history(self) -> Iterator[str]:
-        """Yield what the changes do to the branches and tags of git beside adding to them, as clauses."""
-        repositories: dict[str, dict[str, ChangedGitFile]] = {}
-        for row in self.rows:
-            top, inside, name = row.path.partition("/.git/")
-            if inside and row.action == "attributes":
-                # Git touches objects that it needs again, and their content stays.
-                if row.before is not None and row.after is not None and row.before.mode != row.after.mode:
-                    yield f"it changes who may read or write {_named(name)} of git"
-            elif inside:
-                repositories.setdefault(f"{top}/.git", {})[name] = self._git_file(row, name)
-            elif row.path.endswith("/.git") and (row.after is None or not row.after.is_directory):
-                yield f"it changes which repository {_named(top)} belongs to"
-        for directory, files in repositories.items():
-            reader = GitReader(Deadline(HISTORY_BUDGET_S), self.own)
-            repository, _ = reader.repository(os.path.dirname(directory))
-
-            def is_ancestor(old: str, new: str) -> bool:
-                if repository is None:  # noqa: B023  it is called within this round
-                    return False
-                return reader.ask(repository, "merge-base", "--is-ancestor", old, new) is not None  # noqa: B023
-
-            packed, _ = read_regular(os.path.join(directory, "packed-refs"), LARGEST_EDITED)
-            yield from rewritten_history(files, packed or b"", is_ancestor)
-
-    def _git_file(self, row: ChangedPath, name: str) -> ChangedGitFile:
-        found = [each for each in (row.before, row.after) if each is not None]
-        return ChangedGitFile(
-            name=name,
-            is_directory=all(each.is_directory for each in found),
-            old=lambda: self._content(row, row.before, is_new=False).data,
-            new=lambda: self._content(row, row.after, is_new=True).data,
-            is_new=row.before is None,
-            is_gone=row.after is None,
-            is_plain=all(each.is_file for each in found),
-        )
-
-    def _other_name(self, row: ChangedPath) -> str:
-        """Return the name that the file of a new name has already. Empty: it is a file of its own."""
-        change = self.plan.changes[row.change]
-        if row.below:
-            return next((real for name, real in change.relinks if name == row.below), "")
-        return change.target if change.op == change_records.LINK else ""
-
-    def _is_within(self, row: ChangedPath, patterns: Sequence[str], workspace: str) -> bool:
-        """True if a changed file is where a rule permits writes."""
-        if any(_matches(pattern, row.path, workspace, self.home) for pattern in patterns):
-            return True
-        # `build/**` names all that is in `build`, and the directory itself has to be made first.
-        is_made = row.action == "creates" and row.after is not None and row.after.is_directory
-        return is_made and any(_matches(pattern, f"{row.path}/x", workspace, self.home) for pattern in patterns)
-
     def versions(self, workspace: str, number: int) -> FileVersions:
         """Return the content of a changed file before and after. Raises `Refused` if there is no such row."""
         if not 0 <= number < len(self.rows):
@@ -442,15 +325,15 @@ class PreviewStore:
             moved_from="" if rename is None else printable(source.path),
             inside="" if is_outside(row.path, workspace) else printable(row.path.removeprefix(prefix)),
         )
-        return shown_versions(file, self._old(number), self._content(row, row.after, is_new=True))
+        return shown_versions(file, self._old(number), self.content(row, row.after, is_new=True))
 
-    def _content(self, row: ChangedPath, found: Stamp | None, *, is_new: bool) -> Content:
+    def content(self, row: ChangedPath, found: Stamp | None, *, is_new: bool) -> Content:
         """Return the content of a changed file, or why it is not shown."""
         if found is None:
             return Content(None)
         if found.is_directory:
             return Content(None, "it is a directory")
-        place = self._content_path(row.change, new=is_new)
+        place = self.content_path(row.change, new=is_new)
         path = os.path.join(place, row.below) if row.below else place
         try:
             if not is_new and self._is_applied(row.change) and (kept := self._old_content(row.change)) is not None:
@@ -468,7 +351,7 @@ class PreviewStore:
         with self._reading:
             return self._kept.content(number)
 
-    def _content_path(self, number: int, *, new: bool) -> str:
+    def content_path(self, number: int, *, new: bool) -> str:
         """Return where the content of a change is, as it was before or as it is after it."""
         change = self.plan.changes[number]
         if not self._is_applied(number):
@@ -522,81 +405,7 @@ def _likeness(found: Stamp) -> tuple[int, ...]:
     return found.mode, found.size, found.mtime
 
 
-_ONLY_IN_COPIES = ("write", "change", "reach")
-"""Refusals that a preview on overlays does not have: without them the command would have done something else."""
 _COUNTED: dict[ChangeAction, str] = {"replaces": "changes", "links": "creates"}
-
-
-def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewReport:
-    """Return what a preview has found. Raises `OSError`, `ValueError`."""
-    with open(os.path.join(store.directory, REPORT), encoding="utf-8") as file:
-        said: dict[str, Any] = json.load(file)
-    way, is_read = said.get("way", "overlay"), store.exists
-    # Devices first: the list is cut off, and a command can try any number of machines and sockets.
-    blocked = [BlockedAccess(what="device", target=_named(path)) for path in said.get("devices", ())]
-    blocked += [
-        BlockedAccess(what="network", target=_named(each), times=times) for each, times in said.get("network", ())
-    ]
-    blocked += [
-        BlockedAccess(what="socket", target=_named(each), times=times) for each, times in said.get("sockets", ())
-    ]
-    blocked += [BlockedAccess(what=what, target=_named(path)) for what, path in said.get("refused", ())]
-    return PreviewReport(
-        ending=ended.ending,
-        output=ended.output,
-        seconds=max(0.0, float(said.get("seconds", 0.0))),
-        digest=store.digest() if is_read else "",
-        counts=store.counts(workspace) if is_read else ChangeCounts(),
-        blocked=tuple(blocked[:MOST_LISTED]),
-        more_blocked=max(0, len(blocked) - MOST_LISTED) + int(said.get("more_refused", 0)),
-        left=tuple(_named(each) for each in said.get("left", ())[:MOST_LISTED]),
-        stopped=said.get("over", ""),
-        problem=_problem(store, blocked) if is_read else "it ran without writing, so there is nothing to apply",
-        way=way,
-        instead=tuple((each, _named(reason)) for each, reason in said.get("instead", ())),
-    )
-
-
-def _problem(store: PreviewStore, blocked: Sequence[BlockedAccess]) -> str:
-    """Return why changes cannot be applied, as a clause. Empty: they can."""
-    meanwhile = [printable(path) for path in store.plan.meanwhile]
-    if meanwhile:
-        return f"{', '.join(meanwhile[:MOST_NAMED])}{CHANGED_MEANWHILE}"
-    if leaks := leaks_of(store.directory):
-        return f"{printable(leaks[0])} has the path of the copy in it"
-    if devices := [access.target for access in blocked if access.what == "device"]:
-        return f"a real run may write to {devices[0]}"
-    refused = [access.target or "another machine" for access in blocked if access.what in _ONLY_IN_COPIES]
-    return f"its copy of the workspace kept it from {refused[0]}" if refused else ""
-
-
-def beyond_rule(
-    report: PreviewReport, condition: PreviewCondition, store: PreviewStore, workspace: str
-) -> Iterator[str]:
-    """Yield why the changes of a preview are not made real by a rule, as clauses. Nothing: they are."""
-    if report.way not in EXACT_WAYS:
-        yield f"it was previewed with {WAY_NAMES[report.way]}, which shows less than a rule needs"
-    if report.problem or report.stopped:
-        yield "it was ended early" if report.stopped else report.problem
-    elif not isinstance(report.ending, Exited):
-        yield "it did not exit by itself"
-    elif condition.exit_code is not None and report.ending.code != condition.exit_code:
-        yield f"its exit code is {report.ending.code}, and the rule wants {condition.exit_code}"
-    for access in report.blocked:
-        if access.what != "network" or not condition.network:
-            yield f"it tried to reach {access.target}"
-            break
-    else:
-        if report.more_blocked:
-            yield "it tried to reach more than is listed"
-    if report.left:
-        yield f"it left {report.left[0]} running"
-    yield from store.beyond(condition, workspace)
-
-
-def _matches(pattern: str, path: str, workspace: str, home: str) -> bool:
-    inside = "" if is_outside(path, workspace) else path[len(workspace.rstrip("/")) + 1 :]
-    return file_matches(pattern, FilePlace(path, path, inside), workspace, home, wide=False)
 
 
 def is_outside(path: str, workspace: str) -> bool:
@@ -637,5 +446,6 @@ def _size(found: Stamp | None) -> int | None:
     return None if found is None or not found.is_file else found.size
 
 
-def _named(text: str) -> str:
+def named(text: str) -> str:
+    """Return something that a preview names, for a sentence."""
     return printable(text)[:LONGEST_NAMED]

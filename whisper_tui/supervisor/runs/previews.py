@@ -5,16 +5,11 @@ running, and the next one reads what it changed.
 """
 
 import asyncio
-import errno
-import json
 import logging
 import os
-import re
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.changes.overlay_diff import LAYERS, read_changes
@@ -23,75 +18,26 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.errors import JournalFailed, NotRunning, Refused, Unavailable
 from whisper_tui.model.event import Judged, PreviewDropped, PreviewEnded, PreviewStarted
-from whisper_tui.model.preview import EXACT_WAYS, PreviewReport, PreviewSetting, PreviewSupport
+from whisper_tui.model.preview import PreviewReport, PreviewSupport
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.verdict import HELD_BACK_RULE, Resolved
 from whisper_tui.supervisor.approvals.judge import Judge
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.preview.confined import is_copy, read_copy
-from whisper_tui.supervisor.preview.preview_ways import WAYS
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, NeverRan, Report, RunKey
 from whisper_tui.supervisor.runs.held_back import drop_caches, why_withheld
 from whisper_tui.supervisor.runs.kept_changes import BackgroundTasks, KeptChanges
-from whisper_tui.supervisor.runs.preview_changes import CHANGED_MEANWHILE, beyond_rule, report_of
+from whisper_tui.supervisor.runs.preview_probe import PreviewProbe
+from whisper_tui.supervisor.runs.preview_report import CHANGED_MEANWHILE, report_of
+from whisper_tui.supervisor.runs.rule_on_effects import RuleOnEffects
 from whisper_tui.supervisor.runs.start_order import StartOrders
 from whisper_tui.system.host_files import home_of_user
-from whisper_tui.system.own_program import own_module
 
 _log = logging.getLogger(__name__)
 
 
-PROBE_PATIENCE_S = 20.0
-"""Seconds after which the probe counts as failed: usually it takes a tenth of one."""
-
-
-PROBE_AGAIN_S = 5.0
-"""Seconds between two probes for somebody who only looks, after one that has failed for a passing reason."""
-TOOK_TOO_LONG = "it took too long"
-_PASSING = (
-    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)),
-    TOOK_TOO_LONG,
-)
-
-
 _HELD_BACK = Decider(surface="rule", who=HELD_BACK_RULE)
 """The maker of previews of calls that are held back. A human may be asked about them meanwhile."""
-
-
-def may_pass(found: PreviewSupport) -> bool:
-    """True if a way may work later although it does not work now: the disk is full, or descriptors are used up."""
-    return any(passing in reason for reason in found.reasons for passing in _PASSING)
-
-
-async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto") -> PreviewSupport:
-    """Return how commands can be previewed: one that does nothing is, in each way, with its changes below `state`."""
-    if sys.platform != "linux":
-        return PreviewSupport(problem="previews need Linux")
-    if wanted == "none":
-        return PreviewSupport(problem="the configuration says so: [supervisor] previews")
-    ways = [wanted] if wanted != "auto" else list(WAYS)
-    store = f"{state}/preview-probe-{os.getpid()}"
-    words = [*own_module("whisper_tui.supervisor.preview.preview_ways"), store, home, *ways]
-    pipe = asyncio.subprocess.PIPE
-    try:
-        probe = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
-        try:
-            told, failed = await asyncio.wait_for(probe.communicate(), PROBE_PATIENCE_S)
-        finally:
-            if probe.returncode is None:
-                probe.kill()
-        found = json.loads(told or b"{}")
-        if "ways" in found:
-            return PreviewSupport.model_validate(found)
-        return PreviewSupport(problem=f"the probe failed: {_reason(failed)}")
-    except (OSError, ValueError, TimeoutError) as error:
-        return PreviewSupport(problem=f"the probe failed: {error or TOOK_TOO_LONG}")
-
-
-def _reason(failed: bytes) -> str:
-    """Return the reason at the end of a traceback, without the words of Python around it."""
-    last = failed.decode(errors="replace").strip().rpartition("\n")[2]
-    return re.sub(r"^[\w.]*(Error|Exception): (\[Errno \d+\] )?", "", last)[-200:] or "it said nothing"
 
 
 class Previews:
@@ -107,10 +53,10 @@ class Previews:
         changes: KeptChanges,
         clock: Callable[[], float],
         decide: Callable[[str, Decision, Decider, str], None],
-        probe: Callable[[], Coroutine[Any, Any, PreviewSupport]],
+        probe: PreviewProbe,
         held_back_s: float,
     ) -> None:
-        """`decide` records the decision of a rule on effects; `probe` finds out how commands can be previewed.
+        """`decide` records the decision of a rule on effects.
 
         `held_back_s`: seconds for which a call may be held back before a human is asked about it.
         """
@@ -122,11 +68,8 @@ class Previews:
         self._orders = orders
         self._clock = clock
         self._decide = decide
-        self._probe = probe
+        self.probe = probe
         self._held_back_s = held_back_s
-        self._probing: asyncio.Task[PreviewSupport] | None = None
-        self._probed_at = 0.0
-        self._known: PreviewSupport | None = None
         self._tasks = BackgroundTasks()
         self._opened = asyncio.Event()
         """Set once keepers can be asked."""
@@ -146,49 +89,14 @@ class Previews:
 
     async def close(self) -> None:
         """Stop. Previews go on under their keepers."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.gather(self._probing, return_exceptions=True)
+        await self.probe.close()
         await self._tasks.close()
         await self.changes.close()
-
-    @property
-    def support(self) -> PreviewSupport | None:
-        """How commands can be previewed. None: that is being found out, from now on at the latest."""
-        probing = self._begin_probe(PROBE_AGAIN_S)
-        if probing.done() and not probing.cancelled():
-            self._known = probing.result()
-        return self._known
-
-    def view_problem(self) -> str:
-        """Return why no command can run in a view of the files, as a clause. Empty: one can, as far as is known."""
-        support = self.support
-        if support is None or any(way in EXACT_WAYS for way in support.ways):
-            return ""
-        return "; ".join(support.reasons) or "neither namespaces and overlayfs nor bubblewrap are in use"
-
-    async def proven_problem(self) -> str:
-        """Return the same once it has been found out."""
-        await asyncio.shield(self._begin_probe())
-        return self.view_problem()
-
-    def _begin_probe(self, rest_s: float = 0.0) -> "asyncio.Task[PreviewSupport]":
-        """Begin to find out how commands can be previewed. One that has failed for a passing reason is repeated.
-
-        `rest_s`: not before these seconds have passed.
-        """
-        # Once for each supervisor, and not before somebody asks: most never need it.
-        loop, probing = asyncio.get_running_loop(), self._probing
-        again = probing is not None and probing.done() and not probing.cancelled() and may_pass(probing.result())
-        if probing is None or (again and loop.time() >= self._probed_at + rest_s):
-            probing = self._probing = loop.create_task(self._probe())
-            self._probed_at = loop.time()
-        return probing
 
     async def start(self, call_id: str, by: Decider, edited: CommandSpec | None) -> int:
         """Start a preview of a waiting call. Returns its attempt. Raises `Refused`."""
         self._previewable(call_id, edited)
-        support = await asyncio.shield(self._begin_probe())
+        support = await self.probe.found()
         record = self._previewable(call_id, edited)
         if edited == record.call.spec:
             edited = None
@@ -367,7 +275,9 @@ class Previews:
                 own_home = self._orders.environment_of(record).get("HOME") or home_of_user()
                 drop_caches(directory, {os.path.realpath(own_home), home_of_user()}, workspace)
             report = report_of(store, ended, workspace)
-            beyond = [why for condition in conditions for why in beyond_rule(report, condition, store, workspace)]
+            beyond = [
+                why for condition in conditions for why in RuleOnEffects(condition, store, workspace).beyond(report)
+            ]
             if is_ours:
                 attempt, environment = str(Path(directory).parent), self._orders.environment_of(record)
                 closed, failed = self._orders.closed_files(record), ended.ending != Exited(code=0)
