@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.status_bars import DecisionBar
+from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 
@@ -78,11 +80,20 @@ class Cockpit:
     async def press(self, *keys: str) -> None:
         """Press keys as a person does, one after the other; `type_fast` is for typed text."""
         for key in keys:
+            await self.can_be_seen()
             self.screen.decisions.typing.forget()
             await self.pilot.press(key)
 
+    async def can_be_seen(self) -> None:
+        """Wait until what is on the screen has been there for so long that keys are meant for it."""
+        guard = self.screen.decisions.guard
+        await self.until(lambda: guard.open_from < monotonic())
+        dialog = self.app.screen
+        await self.until(lambda: not isinstance(dialog, Dialog) or dialog.drawn_at < monotonic())
+
     async def type_fast(self, letters: str) -> None:
         """Type letters as fast as a person types text."""
+        await self.can_be_seen()
         for letter in letters:
             self.app.post_message(Key(letter, letter))
         await self.pilot.pause()
@@ -98,6 +109,9 @@ class Cockpit:
         while place != target.region:
             place = target.region
             await self.pilot.pause(0.02)
+        await self.can_be_seen()
+        # The pilot gives a click to the screen, past the application, which notes when it came.
+        self.screen.decisions.guard.came_at = monotonic()
         await self.pilot.click(selector, offset=offset)
 
     async def choose(self, label: str) -> None:

@@ -63,7 +63,7 @@ async def test_a_call_that_was_just_selected_by_itself_is_not_approved() -> None
         await cockpit.press("a", "F")
         await cockpit.sees("the selection had just changed")
         assert isinstance(cockpit.record("2").state, Waiting)
-        cockpit.scenario.clock.advance(0.31)
+        cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("2").state, Running))
 

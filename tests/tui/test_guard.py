@@ -1,8 +1,10 @@
 """Decision keys are ignored after the selection has moved by itself."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
+from textual.events import Key
 
 from tests.tui.cockpit import Cockpit, open_cockpit, toast_text
 from tests.tui.scenes import Scenario, workday
@@ -11,7 +13,9 @@ from tests.tui.test_follow import GONE, back_to
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.commands.all_commands import DECIDE
+from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
 
 ABOUT_THE_CALL = [
     command.key for command in DECIDE if command.need in {"waiting", "waiting here", "previewable", "call"}
@@ -66,7 +70,7 @@ async def test_a_call_that_changed_on_the_screen_is_guarded() -> None:
         )
         await cockpit.sees("the program is another one now")
         await nothing_happens(cockpit, "a", "1")
-        cockpit.scenario.clock.advance(0.31)
+        cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
 
@@ -130,3 +134,62 @@ async def test_unseen_parts_are_approved_only_by_a_second_key() -> None:
         assert isinstance(cockpit.record("3").state, Waiting)
         await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("3").state, Waiting))
+
+
+async def test_a_key_right_behind_the_one_that_selects_a_call_decides_nothing_and_is_lost_to_nothing() -> None:
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.can_be_seen()
+        # One write of a terminal: both keys have come before the second call is drawn.
+        for key in (Key("down", None), Key("a", "a")):
+            cockpit.app.post_message(key)
+        await cockpit.sees(TOLD)
+        assert cockpit.selected == "2"
+        assert all(isinstance(cockpit.record(call).state, Waiting) for call in "123")
+        assert not cockpit.screen.decisions.undoing.is_pending("2")
+        await cockpit.press("a")
+        await cockpit.until(lambda: not isinstance(cockpit.record("2").state, Waiting))
+
+
+async def test_a_key_that_came_for_the_call_before_does_not_decide_about_the_next_one_however_late() -> None:
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.can_be_seen()
+        late = Key("a", "a")
+        cockpit.scenario.deny("1", "decided elsewhere")
+        await cockpit.until(lambda: cockpit.shown.id == "2")
+        await cockpit.can_be_seen()
+        # All the time that the guard asks for has passed, but the key came before.
+        cockpit.scenario.clock.advance(1)
+        cockpit.screen.decisions.typing.forget()
+        cockpit.app.post_message(late)
+        await cockpit.sees(TOLD)
+        assert isinstance(cockpit.record("2").state, Waiting)
+
+
+async def test_a_card_that_the_terminal_has_not_taken_yet_cannot_be_decided_about() -> None:
+    async with open_cockpit(three_waiting()) as cockpit:
+        taken: list[Callable[[], object]] = []
+        cockpit.screen._when_written = taken.append
+        cockpit.screen.query_one(CallList).select("2", by_hand=True)
+        await cockpit.until(lambda: taken and cockpit.shown.id == "2")
+        cockpit.scenario.clock.advance(5)
+        cockpit.app.post_message(Key("a", "a"))
+        await cockpit.sees(TOLD)
+        assert isinstance(cockpit.record("2").state, Waiting)
+        taken.pop()()
+        await cockpit.press("a")
+        await cockpit.until(lambda: not isinstance(cockpit.record("2").state, Waiting))
+
+
+async def test_a_choice_in_a_dialog_that_nobody_has_seen_is_refused() -> None:
+    async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.select("1")
+        await cockpit.can_be_seen()
+        for key in (Key("A", "A"), Key("ctrl+s", None)):
+            cockpit.app.post_message(key)
+        await cockpit.sees("the key came before the dialog was on the screen")
+        assert isinstance(cockpit.app.screen, ScopeScreen)
+        assert isinstance(cockpit.record("1").state, Waiting)
+        await cockpit.press("ctrl+s")
+        await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))

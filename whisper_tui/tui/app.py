@@ -136,6 +136,7 @@ class CockpitApp(App[None]):
             notifications=notifications,
             undo=undo,
             write=self._write_to_terminal,
+            when_written=self.when_written,
             guidance=guidance,
         )
         self._handing_over = TakeoverCommands(self._cockpit, take_over)
@@ -261,11 +262,13 @@ class CockpitApp(App[None]):
         """Note the time of input, and drop a key that was meant for another widget."""
         if isinstance(event, InputEvent):
             self._cockpit.last_input_at = self._cockpit.clock()
+            # A key without a use for the widgets comes back here to be carried out: it is still the time of this key.
+            self._cockpit.decisions.guard.came_at = event.time
             if isinstance(self.screen, KeyedScreen) and not isinstance(event, MouseMove):
                 self.screen.redraw_now()
         if isinstance(event, Key) and not event.is_forwarded and self._is_command_letter(event):
             self._cockpit.decisions.typed(event.time)
-        if isinstance(event, Key) and self._is_for_another(event):
+        if isinstance(event, Key) and (self._is_for_another(event) or self._is_for_unseen_dialog(event)):
             return
         await super().on_event(event)
 
@@ -285,6 +288,21 @@ class CockpitApp(App[None]):
         if focused is None or not types or self._aims.get(key, focused) is focused:
             return False
         return focused.post_message(Key(key.key, key.character))
+
+    def _is_for_unseen_dialog(self, key: Key) -> bool:
+        """Refuse a key that would choose in a dialog that was not on the terminal when it came."""
+        dialog = self.screen
+        if not isinstance(dialog, Dialog) or key.time >= dialog.drawn_at or not dialog.chooses(key.key):
+            return False
+        self._cockpit.tell("Nothing was decided: the key came before the dialog was on the screen. Press it again.")
+        return True
+
+    def when_written(self, then: Callable[[], object]) -> None:
+        """Call a function once all that was drawn so far is on the terminal; it may be called by another thread."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.when_written(then)
+        else:
+            then()
 
     def _write_to_terminal(self, text: str) -> None:
         if self._driver is not None:

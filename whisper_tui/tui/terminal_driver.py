@@ -262,6 +262,10 @@ class TerminalDriver(LinuxDriver):
             self._question.release()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
+    def when_written(self, then: Callable[[], object]) -> None:
+        """Have the thread that writes call a function once all before this is written."""
+        self.write(_Mark(then))
+
     def disable_input(self) -> None:
         """Read no more."""
         stop, self._stop = self._stop, None
@@ -341,6 +345,20 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(lambda: self._app.exit(return_code=128 + number))
 
 
+class _Mark(str):
+    """A place in what is written, which is empty; a function is called once all before it is written."""
+
+    __slots__ = ("reached",)
+
+    def __new__(cls, reached: Callable[[], object]) -> Self:
+        """Make one for a function."""
+        mark = super().__new__(cls)
+        mark.reached = reached
+        return mark
+
+    reached: Callable[[], object]
+
+
 class _Screen:
     """The terminal as the thread that writes sees it: it never fails, and it waits only while somebody stays."""
 
@@ -360,6 +378,9 @@ class _Screen:
 
     def write(self, text: str) -> None:
         """Write it all, unless the terminal is lost, or stands still while we leave."""
+        if isinstance(text, _Mark):
+            text.reached()
+            return
         rest = memoryview(text.encode("utf-8", "replace"))
         until = time.monotonic() + LAST_WRITE_S
         while rest and not self.lost:

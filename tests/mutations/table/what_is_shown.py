@@ -60,8 +60,8 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "the guard of a key",
-        "whisper_tui.tui.commands.approve_deny.SelectionGuard.holds",
-        "self._clock() - self._since < GUARD_S",
+        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds",
+        "self._clock() - self._waited - self._moved_at < GUARD_S",
         "False",
         (
             GUARD + "test_decision_keys_are_ignored_after_the_selection_moved_by_itself",
@@ -70,7 +70,7 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "typed text",
-        "whisper_tui.tui.commands.approve_deny.TypingGuard.typed",
+        "whisper_tui.tui.commands.decision_guards.TypingGuard.typed",
         "at - self._last < TYPING_S",
         "False",
         (UNDO + "test_letters_as_fast_as_typed_text_approve_nothing",),

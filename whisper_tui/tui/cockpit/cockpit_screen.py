@@ -48,6 +48,7 @@ from whisper_tui.tui.commands.all_commands import BY_ID, COMMANDS
 from whisper_tui.tui.commands.approve_deny import DecisionCommands
 from whisper_tui.tui.commands.aside_commands import AsideCommands
 from whisper_tui.tui.commands.change_commands import HunkCommands, PreviewCommands
+from whisper_tui.tui.commands.decision_guards import WhenDrawn
 from whisper_tui.tui.commands.navigation import ConversationCommands, NavigationCommands, ScreenCommands, conversations
 from whisper_tui.tui.commands.output_commands import OutputCommands
 from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, RetryCommands, SignalCommands
@@ -86,9 +87,10 @@ class CockpitScreen(KeyedScreen):
         notifications: NotifySettings = NO_NOTIFICATIONS,
         undo: UndoSettings = NO_UNDO,
         write: Callable[[str], object] = lambda _text: None,
+        when_written: WhenDrawn = lambda then: then(),
         guidance: Guidance = NO_GUIDANCE,
     ) -> None:
-        """`write` puts text on the real terminal."""
+        """`write` puts text on the real terminal; `when_written` calls a function once all text so far is there."""
         super().__init__()
         self.clock = clock
         self.me = Decider(surface="cockpit", who=user)
@@ -97,13 +99,14 @@ class CockpitScreen(KeyedScreen):
         """The time of the last key or movement of the mouse."""
         self.pens = pens
         """The colours of output in the current theme."""
+        self._when_written = when_written
         self._guidance, self._connected = guidance, True
         self._follower = BoardFollower(supervision, self.post_message, reconnect, partial(_list_calls, self))
         self._roster = CallRoster(self._follower.board)
         self.run_watch = StallWatch(self, self._stands_still)
         """Finds runs that are paused or need input."""
         self.card = CallCard(self, self.refresh_call, self.run_watch.standing_still, self.run_watch.why_queued)
-        self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card)
+        self.decisions = DecisionCommands(self, undo, self._refresh_decisions, self.card, self.when_drawn)
         """Sends decisions, and holds the approvals that can still be undone."""
         self._aside = AsideCommands(self, self.decisions)
         self._marks = MarkCommands(self, self.decisions, self._aside)
@@ -219,6 +222,12 @@ class CockpitScreen(KeyedScreen):
         """Show a toast: for 4 s, a warning or an error for 10 s."""
         # No markup, because toasts contain text of agents, and square brackets in it are text (decision 21).
         self.notify(toast_text(text), severity=severity, markup=False, timeout=4 if severity == "information" else 10)
+
+    def when_drawn(self, then: Callable[[], object]) -> None:
+        """Call a function once what the card shows now is on the terminal; it may be called by another thread."""
+        # First the card has to ask for a frame, then the frame has to be made, and then it has to be written.
+        written = partial(self._when_written, then)
+        self.query_one("#call-detail").call_after_refresh(lambda: self.call_after_refresh(written))
 
     def select_after(self, call_id: str) -> None:
         """Select the next waiting call, after this one was decided."""

@@ -1,14 +1,13 @@
 """Commands that approve, edit and deny the call on the screen, in the version that is on the screen."""
 
 from collections.abc import Callable
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec, FileEdits
 from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import why_not_confined
@@ -17,6 +16,7 @@ from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
+from whisper_tui.tui.commands.decision_guards import SelectionGuard, TypingGuard, WhenDrawn
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -89,6 +89,7 @@ COMMANDS: tuple[Command, ...] = (
 APPLY = "apply it"
 """The deed of a second key after a preview."""
 TYPED = "Nothing was decided: the keys came as fast as typed text. Press one key for one decision."
+UNSEEN = "Nothing was decided: the selection had just changed. Press again for this call."
 MOST_REASONS = 6
 
 
@@ -109,98 +110,6 @@ class RecentReasons:
             self._given = (reason, *(other for other in self._given if other != reason))[:MOST_REASONS]
 
 
-GUARD_S = 0.3
-"""Seconds for which decision keys are ignored after the selection has moved by itself."""
-
-Sight = tuple[str, str | None]
-"""The id of the call on the screen, and the fingerprint of the version shown. None: the call cannot be decided."""
-
-
-class SelectionGuard:
-    """Blocks decision keys while the person may still be looking at the call that was selected before (decision 23)."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._record: CallRecord | None = None
-        self._sight: Sight | None = None
-        self._covered: Sight | None = None
-        self._choice = 0
-        self._since = float("-inf")
-
-    @property
-    def holds(self) -> bool:
-        """True if the call on the screen was just selected, or changed, without the person."""
-        return self._clock() - self._since < GUARD_S
-
-    def shows(self, record: CallRecord | None, *, choice: int | None) -> None:
-        """Register the call that is on the screen from now on.
-
-        `choice` counts the selections that a person has made; None: the selection moved by itself.
-        """
-        chosen = choice is not None and choice != self._choice
-        self._choice = self._choice if choice is None else choice
-        before = self._sight
-        if record is not self._record:
-            self._record, self._sight = record, _sight(record)
-        another = before is None or self._sight is None or self._sight[0] != before[0]
-        if chosen and (another or self._sight == before):
-            # The person went to this call, so there is nothing to protect from. If the same call changed in the
-            # moment of the choice, the person has not seen the change: then the guard holds.
-            self._since = float("-inf")
-        elif self._sight != before:
-            self._since = self._clock()
-
-    def lost_sight(self) -> None:
-        """Block decision keys, because the screen was out of date for a while."""
-        self._since = self._clock()
-
-    def covered(self) -> None:
-        """Register that another screen lies over the call."""
-        self._covered = self._sight
-
-    def uncovered(self) -> None:
-        """Register that the call is in view again; block decision keys if it changed meanwhile."""
-        if self._sight != self._covered:
-            self._since = self._clock()
-
-
-TYPING_S = 0.08
-"""Letters that follow each other faster are typed text, meant for another window or field, and decide nothing."""
-
-TYPED_TEXT_S = 0.5
-"""Seconds after typed text for which no key decides."""
-
-
-class TypingGuard:
-    """Blocks decision keys within typed text: `ls` must not allow a command for the session."""
-
-    def __init__(self) -> None:
-        self._last = float("-inf")
-        self._fast = False
-
-    @property
-    def holds(self) -> bool:
-        """True if the latest letter followed the one before too fast for a decision."""
-        # A click is no letter, so it must not be held up by what was typed long before.
-        return self._fast and monotonic() - self._last < TYPED_TEXT_S
-
-    def typed(self, at: float) -> bool:
-        """Register a letter, and return whether it continues typed text. `at`: its time on the monotonic clock."""
-        self._fast = at - self._last < TYPING_S
-        self._last = at
-        return self._fast
-
-    def forget(self) -> None:
-        """Let the next letter be the first one."""
-        self._last, self._fast = float("-inf"), False
-
-
-def _sight(record: CallRecord | None) -> Sight | None:
-    if record is None:
-        return None
-    return record.id, record.seen_digest() if isinstance(record.state, Waiting) else None
-
-
 class DecisionCommands:
     """Carries out the commands that decide about one call, and sends the decisions."""
 
@@ -210,12 +119,13 @@ class DecisionCommands:
         undo: UndoSettings,
         refresh: Callable[[], None],
         card: CallCard,
+        when_drawn: WhenDrawn,
     ) -> None:
         """`refresh` draws the pending approvals, the marks and the session denials as they are now; `card`
         knows the rule on offer, and whether the difference of an edit is known.
         """
         self._cockpit = cockpit
-        self.guard = SelectionGuard(cockpit.clock)
+        self.guard = SelectionGuard(cockpit.clock, when_drawn)
         self.typing = TypingGuard()
         self.last_approved: str | None = None
         """The call that was approved here last; while its approval can be undone, it still waits."""
@@ -255,7 +165,7 @@ class DecisionCommands:
     def is_guarded(self) -> bool:
         """True if a decision key must be ignored now; then a toast says why."""
         if self.guard.holds:
-            self._cockpit.tell("Nothing was decided: the selection had just changed. Press again for this call.")
+            self._cockpit.tell(UNSEEN)
         elif self.typing.holds:
             self._cockpit.tell(TYPED)
         return self.guard.holds or self.typing.holds

@@ -1,8 +1,9 @@
 """The base class of all dialogs: Esc leaves, and every key has a button; and a field for one of a few choices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from time import monotonic
 from typing import ClassVar, Generic, TypeVar
 
 from textual import on
@@ -10,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Mount
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -35,6 +36,20 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     """The buttons: key as shown, label, action."""
     LEAVE: ClassVar[str] = "Cancel"
     """The label of the button that changes nothing."""
+    drawn_at = float("inf")
+    """The time on the monotonic clock at which it came on the terminal."""
+
+    @on(Mount)
+    def _mounted(self) -> None:
+        def drawn() -> None:
+            self.drawn_at = monotonic()
+
+        when_written: Callable[[Callable[[], object]], object] = getattr(self.app, "when_written", lambda then: then())
+        self.call_after_refresh(when_written, drawn)
+
+    def chooses(self, key: str) -> bool:
+        """True for a key that ends the dialog with a choice, or makes one."""
+        return key == "enter" or key in {shown.lower() for shown, _, _ in self.CHOICES}
 
     def buttons(self) -> ComposeResult:
         """Build the choices as buttons, and one that leaves."""
