@@ -12,14 +12,14 @@ from tests.tui.scenes import Scenario, workday
 from tests.tui.test_output_pane import running
 from tests.tui.test_rules_screen import Book, rules
 from tests.tui.test_typing_in import asking
-from whisper_tui.tui.cockpit.call_list import FilterBar
+from whisper_tui.tui.cockpit.call_list import CallList, FilterBar
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.screens.rules_screen import RulesScreen
 
 
 def at_once(cockpit: Cockpit, opens: str, typed: str) -> None:
     """One write of a terminal: a key, and letters after it."""
-    for key in (Key(opens, None), *(Key(letter, letter) for letter in typed)):
+    for key in (Key(opens, None), *(Key("enter", "\r") if letter == "\r" else Key(letter, letter) for letter in typed)):
         cockpit.app.post_message(key)
 
 
@@ -61,3 +61,28 @@ async def test_letters_right_after_the_key_go_to_the_terminal() -> None:
     async with open_cockpit(asking()) as cockpit:
         at_once(cockpit, "T", "kq")
         await cockpit.until(lambda: cockpit.scenario.supervisor.written["1"].out.endswith(b"kq"))
+
+
+async def test_enter_in_the_same_read_ends_the_filter_that_was_typed_before_it() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        at_once(cockpit, "slash", "tag\r")
+        calls = cockpit.screen.query_one(CallList)
+        await cockpit.until(lambda: cockpit.screen.query_one(FilterBar).value == "tag" and calls.has_focus)
+        assert calls.roster.filter == "tag"
+
+
+async def test_a_reason_typed_with_the_key_that_denies_goes_to_the_field_of_the_dialog() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("7")
+        await cockpit.can_be_seen()
+        at_once(cockpit, "d", "keep it")
+        await cockpit.until(lambda: len(cockpit.app.screen_stack) == 2)
+        await cockpit.until(lambda: [field.value for field in cockpit.app.screen.query(Input)] == ["keep it"])
+
+
+async def test_a_key_whose_widget_is_gone_holds_up_no_other() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        turns = cockpit.app._keys
+        assert turns.begins(Key("home", None))
+        cockpit.app.post_message(Key("question_mark", "?"))
+        await cockpit.sees("Keys and signs")

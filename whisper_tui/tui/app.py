@@ -3,11 +3,11 @@
 import gc
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar
 
 from rich.console import RenderableType
 from textual import on
@@ -18,6 +18,7 @@ from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Event, InputEvent, Key, MouseMove
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
@@ -83,6 +84,70 @@ def _title(command: Command) -> str:
     return f"{command.label}  ({command.key_name})" if command.key else command.label
 
 
+class KeyPassed(Message):
+    """A key has passed all widgets that it went to, and its command was carried out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+STUCK_S = 0.5
+"""Seconds after which a key is waited for no more: its widget may have been removed."""
+
+
+class KeysInTurn:
+    """Lets a key begin once the one before it has acted, so that it goes to the widget that has the focus by then.
+
+    Several keys may come in one read of the terminal, and Textual sends each to the widget that has the focus at that
+    moment: what was typed for a field that the first of them opens would go elsewhere, or overtake what did.
+    """
+
+    def __init__(self, app: App[None]) -> None:
+        self._app = app
+        self._waiting: deque[Key] = deque()
+        self._screen: Screen[Any] | None = None
+        """The screen on top when the key under way began."""
+        self._number = 0
+        self._under_way = False
+        self._due: Key | None = None
+        """The next key, which is on its way to the application again."""
+
+    def begins(self, key: Key) -> bool:
+        """True if a key may act now; otherwise it comes again once it may."""
+        if key is self._due:
+            self._due = None
+        elif self._under_way:
+            self._waiting.append(key)
+            self._app.set_timer(STUCK_S, partial(self.passed, self._number))
+            return False
+        self._under_way, self._screen = True, self._app.screen
+        self._number += 1
+        return True
+
+    def is_under_way_to(self, target: Widget) -> None:
+        """Send a message after the key, which takes the same way."""
+        message = KeyPassed(self._number)
+        # Textual ends the way of a message at its sender.
+        if not target.post_message(message.set_sender(target)):
+            self.passed(self._number)
+
+    def passed(self, number: int) -> None:
+        """Let the next key begin if it was waiting for this one; on a new screen, once that has its focus."""
+        if number != self._number or not self._under_way:
+            return
+        screen = self._app.screen
+        if screen is not self._screen:
+            self._screen = screen
+            screen.call_after_refresh(self.passed, number)
+            return
+        # Keys that have come to the application meanwhile must not overtake the next one.
+        self._under_way = bool(self._waiting)
+        if self._waiting:
+            self._due = self._waiting.popleft()
+            self._app.post_message(self._due)
+
+
 class CockpitApp(App[None]):
     """The cockpit of one supervisor. Raises `BadConfiguration` if no theme can be used."""
 
@@ -123,7 +188,7 @@ class CockpitApp(App[None]):
         self.stylesheet = CockpitStylesheet(variables=self.get_css_variables())
         self.farewell, self._indexed = farewell, indexed
         self._configure(keys, _usable_themes(themes_folder), theme or DEFAULT_THEME)
-        self._aims: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
+        self._keys = KeysInTurn(self)
         self._there = False
         self._leaves: Callable[[], None] | None = None
         """The exit to carry out as soon as the screen is mounted."""
@@ -259,7 +324,9 @@ class CockpitApp(App[None]):
             self._cockpit.recolour(self._pens())
 
     async def on_event(self, event: Event) -> None:
-        """Note the time of input, and drop a key that was meant for another widget."""
+        """Note the time of input, and have keys act one after the other."""
+        if isinstance(event, Key) and not event.is_forwarded and not self._keys.begins(event):
+            return
         if isinstance(event, InputEvent):
             self._cockpit.last_input_at = self._cockpit.clock()
             # A key without a use for the widgets comes back here to be carried out: it is still the time of this key.
@@ -268,26 +335,21 @@ class CockpitApp(App[None]):
                 self.screen.redraw_now()
         if isinstance(event, Key) and not event.is_forwarded and self._is_command_letter(event):
             self._cockpit.decisions.typed(event.time)
-        if isinstance(event, Key) and (self._is_for_another(event) or self._is_for_unseen_dialog(event)):
-            return
-        await super().on_event(event)
+        if isinstance(event, Key) and not event.is_forwarded:
+            target = self.focused or self.screen
+            if not self._is_for_unseen_dialog(event):
+                await super().on_event(event)
+            self._keys.is_under_way_to(target)
+        else:
+            await super().on_event(event)
+
+    @on(KeyPassed)
+    def _key_passed(self, message: KeyPassed) -> None:
+        self._keys.passed(message.number)
 
     def _is_command_letter(self, key: Key) -> bool:
         """True for a letter that goes to the cockpit itself, and not into a field or a command's terminal."""
         return key.is_printable and self.screen is self._cockpit and not isinstance(self.focused, Input | TerminalPane)
-
-    def _is_for_another(self, key: Key) -> bool:
-        """Forward a key to the input that an earlier key opened. Returns True if it was forwarded."""
-        # Two keys may arrive in one read of the terminal: the second was typed for the field that the first opens, but
-        # Textual sends it to the widget that had the focus when it arrived.
-        if not key.is_forwarded:
-            self._aims[key] = self.focused
-            return False
-        focused = self.focused
-        types = isinstance(focused, Input) or (isinstance(focused, TerminalPane) and focused.typing)
-        if focused is None or not types or self._aims.get(key, focused) is focused:
-            return False
-        return focused.post_message(Key(key.key, key.character))
 
     def _is_for_unseen_dialog(self, key: Key) -> bool:
         """Refuse a key that would choose in a dialog that was not on the terminal when it came."""
