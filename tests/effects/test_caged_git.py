@@ -106,6 +106,7 @@ def test_settings_that_are_written_after_the_look_at_them_run_nothing(name: str,
     reader.statuses(repository, "HEAD")
     reader.commits(repository, "HEAD")
     reader.names(repository, "ls-files", "-z", "-m", "-d")
+    assert reader.content(repository, "HEAD", str(workspace / "a")) == b"a\n"
     assert not ran.exists()
 
 

@@ -2,19 +2,19 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from whisper_tui.effects.changes import Changes, printable
+from whisper_tui.effects.changes import Changes, diff_of, printable
 from whisper_tui.effects.file_programs import record_program
 from whisper_tui.effects.file_view import Found
-from whisper_tui.effects.git_reader import NO_REPOSITORY, GitReader, unquoted_name
+from whisper_tui.effects.git_reader import INDEX, NO_REPOSITORY, GitReader, unquoted_name
 from whisper_tui.effects.git_repository import setting_is_harmless
 from whisper_tui.effects.host_effects import record_remote_host
 from whisper_tui.effects.operands import ParsedWords, parse_words
 from whisper_tui.effects.script_code import GIT_HOOKS, record_git_hooks
 from whisper_tui.effects.text_walk import MOST_NAMES, Step
-from whisper_tui.model.effects import GitEffect
+from whisper_tui.model.effects import GitEffect, LostText
 from whisper_tui.model.verdict import Repository
 from whisper_tui.policy.commands.argv import GitCommand, parse_git
 from whisper_tui.policy.commands.read_only_programs import git_only_reads
@@ -35,6 +35,10 @@ _TELLING = frozenset(
     "--hard --soft --mixed --amend -D -d --delete --force -f --force-with-lease --abort --cached --staged".split()
 )
 """Options without which the name of a subcommand does not say what it does."""
+
+
+MOST_READ, MOST_STASHES = 20, 3
+"""Files whose content git is asked for, or that are read, and stashes, of one command."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +67,17 @@ class GitCall:
         """Say that the files that change are not known."""
         self.changes.unknown(self.step, "files", reason)
 
-    def files(self, statuses: list[tuple[str, str]] | None, *, only_if: str = "", backwards: bool = False) -> None:
-        """Record files by the letters of `git diff`; `backwards`: the work tree becomes the first side."""
+    def files(self, statuses: list[tuple[str, str]] | None, *, only_if: str = "", becomes: str = "") -> None:
+        """Record files by the letters of `git diff`.
+
+        `becomes`: the first side, a commit or `INDEX`, whose files the work tree gets. Empty: it gets the second side.
+        """
         if statuses is None:
             self.unknown("git could not list the files that change")
             return
-        gone = "A" if backwards else "D"
+        gone = "A" if becomes else "D"
         removed = []
+        left = MOST_READ
         for kind, path in statuses:
             found = self.changes.view.find(path, None, follow=False)
             if found is None:
@@ -79,10 +87,30 @@ class GitCall:
             elif found.kind == "absent":
                 self.changes.write(self.step, found, None, why="the content is in git", only_if=only_if)
             else:
+                # What is in the work tree alone is lost, so these are the lines that a human wants to see.
+                left -= 1
+                content = self.git.content(self.repository, becomes, path) if becomes and left >= 0 else None
                 why = "the content is in git"
-                self.changes.write(self.step, found, None, why=why, action="edits", only_if=only_if)
+                self.changes.write(self.step, found, content, why=why, action="edits", only_if=only_if)
         self.changes.remove(self.step, removed)
         self.empty_directories(removed)
+
+    def lost(self, path: str, old: bytes | None, new: bytes | None) -> Iterator[LostText]:
+        """Yield the lines of one text that another one has not, if both are text."""
+        diff, _ = diff_of(old or b"", new or b"", lambda: self.changes.deadline.left < 0.05)
+        if diff is not None and diff.removed:
+            yield LostText(path=printable(path), diff=diff)
+
+    def lost_with(self, stash: str) -> Iterator[LostText]:
+        """Yield the lines that only a stash has."""
+        statuses = self.git.statuses(self.repository, stash, f"{stash}^1") or []
+        for _, path in statuses[:MOST_READ]:
+            sides = [self.git.content(self.repository, side, path) for side in (stash, f"{stash}^1")]
+            yield from self.lost(os.path.relpath(path, self.repository.work_tree), *sides)
+        untracked = self.git.names(self.repository, "ls-tree", "-r", "-z", "--name-only", f"{stash}^3") or []
+        for path in untracked[:MOST_READ]:
+            content = self.git.content(self.repository, f"{stash}^3", path)
+            yield from self.lost(os.path.relpath(path, self.repository.work_tree), content, None)
 
     def cleaned(self, *words: str) -> list[str] | None:
         """The paths that `git clean` with these words would delete. None: git could not be asked."""
@@ -267,7 +295,7 @@ def _reset(call: GitCall) -> None:
         return
     call.record(target=printable(operands[0]) if operands else "HEAD", **call.drops("HEAD", f"^{revision}"))
     if call.args.has("hard"):
-        call.files(call.git.statuses(call.repository, revision), backwards=True)
+        call.files(call.git.statuses(call.repository, revision), becomes=revision)
     elif call.args.has("merge", "keep"):
         call.unknown("which files it changes depends on the uncommitted changes")
 
@@ -298,7 +326,7 @@ def _checkout(call: GitCall) -> None:
     else:
         call.record(target=printable(operands[0]) if operands else None)
     if call.args.has("f", "force", "discard-changes"):
-        call.files(call.git.statuses(call.repository, revision), backwards=True)
+        call.files(call.git.statuses(call.repository, revision), becomes=revision)
     else:
         call.files(call.git.statuses(call.repository, "HEAD", revision), only_if="no uncommitted change is in the way")
 
@@ -308,7 +336,7 @@ def _restore_paths(call: GitCall, revision: str | None, paths: list[str]) -> Non
     words = [*((revision,) if revision else ()), "--", *paths]
     found = call.git.statuses(call.repository, *words)
     # Files that only the work tree has stay as they are.
-    call.files(found and [(kind, path) for kind, path in found if kind != "A"], backwards=True)
+    call.files(found and [(kind, path) for kind, path in found if kind != "A"], becomes=revision or INDEX)
 
 
 def _restore(call: GitCall) -> None:
@@ -335,7 +363,7 @@ def _stash(call: GitCall) -> None:
         ):
             call.unknown("which files it stashes depends on more than their state")
             return
-        call.files(call.git.statuses(call.repository, "HEAD"), backwards=True)
+        call.files(call.git.statuses(call.repository, "HEAD"), becomes="HEAD")
         if call.args.has("u", "include-untracked", "a", "all"):
             _remove_names(call, call.cleaned("-d", *(("-x",) if call.args.has("a", "all") else ())))
     elif verb in {"pop", "apply"}:
@@ -348,7 +376,10 @@ def _stash(call: GitCall) -> None:
     elif verb in {"drop", "clear"}:
         stash = call.commit("refs/stash" if verb == "clear" else named)
         words = ("-g", "refs/stash") if verb == "clear" else ("-n1", stash or "")
-        call.record(target=None if verb == "clear" else printable(named or ""), **(call.drops(*words) if stash else {}))
+        each = [f"stash@{{{number}}}" for number in range(MOST_STASHES)] if verb == "clear" else [named or ""]
+        stashes = [found for name in each if (found := call.commit(name)) is not None]
+        facts = {**call.drops(*words), "loses": [lost for each in stashes for lost in call.lost_with(each)]}
+        call.record(target=None if verb == "clear" else printable(named or ""), **(facts if stash else {}))
     else:
         call.record()
         call.unknown(f"which files git stash {verb} changes is not known before it runs")
@@ -373,9 +404,15 @@ def _clean(call: GitCall) -> None:
     letters = [f"-{name}" for name, _ in call.args.options if name in {"d", "x", "X"}]
     excluded = [f"--exclude={value}" for value in call.args.all("e", "exclude") if value is not None]
     twice = sum(1 for name, _ in call.args.options if name in {"f", "force"}) > 1
-    call.record()
     paths = call.paths() or [host_files.realpath(call.step.directory or "/")]
-    _remove_names(call, call.cleaned(*letters, *excluded, "--", *paths))
+    names = call.cleaned(*letters, *excluded, "--", *paths)
+    view = call.changes.view
+    there = [found for name in (names or ())[:MOST_READ] if (found := view.find(name, None, follow=False)) is not None]
+    lost = [
+        each for found in there if found.kind == "file" for each in call.lost(found.path, view.content(found)[0], None)
+    ]
+    call.record(loses=lost)
+    _remove_names(call, names)
     if twice:
         call.unknown("with -f twice it deletes repositories inside as well")
 

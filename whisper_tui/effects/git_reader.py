@@ -23,6 +23,8 @@ MAY_RUN_PROGRAMS = "the configuration of the repository may run programs"
 LONGEST_ANSWER = 8 * 1024 * 1024
 MOST_COMMITS = 20
 LONGEST_SUBJECT = 200
+INDEX = ":0"
+"""The index as the source of a content."""
 MOST_PATHSPECS = 200
 """Paths that git is asked about at once."""
 
@@ -112,6 +114,11 @@ class GitReader:
         if answer is None:
             return None
         return [os.path.join(repository.work_tree, os.fsdecode(name)) for name in answer.split(b"\0") if name]
+
+    def content(self, repository: Repository, source: str, path: str) -> bytes | None:
+        """What git would write to a file. `source`: a commit, or `INDEX`. None: it has no such file, or did not say."""
+        name = os.path.relpath(path, repository.work_tree)
+        return self.ask(repository, "cat-file", "--filters", f"{source}:{name}")
 
     def statuses(self, repository: Repository, *words: str) -> list[tuple[str, str]] | None:
         """Letters and absolute paths of `git diff --name-status`."""

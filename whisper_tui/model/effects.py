@@ -103,6 +103,14 @@ class DroppedCommit(Value):
     subject: str
 
 
+class LostText(Value):
+    """Lines that would be lost with a file, or with a stash."""
+
+    path: str
+    diff: TextDiff
+    """From the text that is there to what is left of it."""
+
+
 class GitEffect(Value):
     """One git command that changes a repository."""
 
@@ -126,6 +134,8 @@ class GitEffect(Value):
     """Commits that it would drop or rewrite, newest first."""
     more_drops: Count = 0
     """Those that are not listed."""
+    loses: tuple[LostText, ...] = ()
+    """Text that no file and no commit would hold any longer, as far as it is listed; edits of files have their own."""
     unknown: str = ""
     """The question that git could not be asked, or did not answer, as a clause."""
     script: str = ""

@@ -161,10 +161,14 @@ def _git(each: Facts, *, with_state: bool) -> EffectLine:
         more = each["more_drops"] + max(0, len(commits) - FEW)
         listed = ", ".join(commits[:FEW]) + (f" and {more:,} more" if more else "")
         text += f", {'rewrites' if kept else 'drops'} {count(drops, 'commit')}: {listed}"
+    loses = each.get("loses", ())  # An older supervisor does not tell.
+    if loses:
+        lines = sum(lost["diff"]["removed"] for lost in loses)
+        text += f", loses {count(lines, 'line')} of {_listed([lost['path'] for lost in loses])}"
     text += f" ({each['unknown']})" if each["unknown"] else ""
     if with_state:
         text += _state(each)
-    return EffectLine(text, "git", bool(drops) and not kept)
+    return EffectLine(text, "git", bool(loses) or (bool(drops) and not kept))
 
 
 def _state(each: Facts) -> str:

@@ -225,12 +225,16 @@ def effect_paragraphs(effects: Effects, told: Iterable[Risk] = ()) -> tuple[Para
     lines = effect_lines(facts)
     nothing = no_effects_text(facts)
     title = (Span("Effects", "label"), *((Span(f"  {nothing}", "muted"),) if nothing else ()))
-    files, scripts = iter(effects.files), iter(effects.code)
+    files, repositories, scripts = iter(effects.files), iter(effects.git), iter(effects.code)
     found: list[Paragraph] = [BLANK, Paragraph(title, margin=(Span(" "),))]
     for line in lines:
         found.append(_effect(line))
         if line.kind == "file" and (diff := next(files).diff) is not None:
             found += _difference(diff)
+        if line.kind == "git":
+            for lost in next(repositories).loses:
+                found.append(Paragraph(said(lost.path, "file"), (Span("   "),)))
+                found += _difference(lost.diff)
         if line.kind == "code":
             found += _script(next(scripts))
     return tuple(found)
