@@ -157,6 +157,18 @@ async def test_f1_lists_the_keys_of_a_dialog_and_runs_them() -> None:
 
 
 @pytest.mark.slow
+async def test_help_of_a_dialog_has_no_rows_of_the_toolkit() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        await cockpit.select("7")
+        await cockpit.press("d")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, DenyScreen))
+        await opened(cockpit, "f1")
+        here = listed(cockpit)
+        here = here[: here.index(next(row for row in here if row.startswith("In ") or row == "Signs"))]
+        assert "Enter Deny" in here and "Esc Cancel" in here
+        assert not [row for row in here if "super" in row.casefold() or "Copy selected" in row or "Focus" in row]
+
+
 async def test_help_names_the_keys_in_force() -> None:
     async with open_cockpit(workday(), keys=keymap("vi", {"approve": "F5"})) as cockpit:
         await opened(cockpit)

@@ -214,9 +214,9 @@ async def test_s_offers_the_starter_set_of_the_project_as_a_list_to_tick():
         await cockpit.sees("[ ] make [b]lint")
         await cockpit.press("space")
         await cockpit.sees("[x] make test …")
-        await cockpit.press("ctrl+a")
+        await cockpit.press("a")
         await cockpit.sees("[x] make [b]lint")
-        await cockpit.press("ctrl+a", "down", "space", "enter")
+        await cockpit.press("a", "down", "space", "enter")
         await cockpit.sees("1 rule saved for")
         assert [rule.name for rule in book.now.rules] == [FORCE.name, "make [b]lint\x1b"]
         book.now = RuleList()

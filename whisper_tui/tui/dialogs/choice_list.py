@@ -1,4 +1,4 @@
-"""A list in which some rows are chosen, beside a view of the highlighted one: the body of dialogs that undo changes."""
+"""Dialogs with a list in which some rows are chosen."""
 
 import asyncio
 from abc import abstractmethod
@@ -23,10 +23,8 @@ Result = TypeVar("Result")
 
 
 class ChoiceListScreen(Dialog[Result]):
-    """Lets a person choose rows of a list with Space, and shows what is behind the highlighted one."""
+    """Lets a person choose rows of a list, with Space one and with `a` all or none."""
 
-    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "choose", "Choose"),
         Binding("a", "choose_all", "Choose all or none"),
@@ -37,9 +35,6 @@ class ChoiceListScreen(Dialog[Result]):
         super().__init__()
         self._keys = tuple(keys)
         self.chosen = set(chosen)
-        self._shown: int | None = None
-        self._fitted_to = 0
-        """The columns for which the highlighted row is laid out."""
 
     @property
     def can_choose(self) -> bool:
@@ -47,26 +42,18 @@ class ChoiceListScreen(Dialog[Result]):
         return True
 
     @abstractmethod
-    def words(self, at: int) -> str:
+    def words(self, at: int) -> str | Content:
         """Return the text of a row, without the mark of those that are chosen."""
 
-    @abstractmethod
     def note(self) -> None:
         """Say what is chosen."""
 
-    @abstractmethod
-    async def show(self, at: int, width: int) -> Sequence[Paragraph]:
-        """Return what is behind a row, for a view of so many columns."""
-
-    def body(self) -> ComposeResult:
-        """Build the list beside the view of the highlighted row."""
-        with Horizontal(id="take-back-body"):
-            yield OptionList(*(Option(self._row(at)) for at in range(len(self._keys))), id="take-back-files")
-            yield ParagraphsView(id="take-back-diff")
+    def rows(self, id_: str | None = None) -> OptionList:
+        """Build the list."""
+        return OptionList(*(Option(self._row(at)) for at in range(len(self._keys))), id=id_)
 
     def on_mount(self) -> None:
         """Highlight the first row."""
-        self.query_one(ParagraphsView).resized = self._refit
         rows = self.query_one(OptionList)
         rows.focus()
         if self._keys:
@@ -75,26 +62,7 @@ class ChoiceListScreen(Dialog[Result]):
 
     def _row(self, at: int) -> Content:
         mark = ("[x] " if self._keys[at] in self.chosen else "[ ] ") if self.can_choose else ""
-        return Content(mark + self.words(at))
-
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._begin_to_show(event.option_index)
-
-    def _refit(self) -> None:
-        """Lay the highlighted row out anew if there are more or fewer columns."""
-        if self._shown is not None and self.query_one(ParagraphsView).columns != self._fitted_to:
-            self._begin_to_show(self._shown)
-
-    def _begin_to_show(self, at: int) -> None:
-        self._shown, self._fitted_to = at, self.query_one(ParagraphsView).columns
-        self.run_worker(self._show(at), name="take-back-diff", exclusive=True)
-
-    async def _show(self, at: int) -> None:
-        shown = await self.show(at, self._fitted_to)
-        # An answer can arrive when the dialog has been left and has no widgets any more.
-        for view in self.query(ParagraphsView):
-            view.show(tuple(shown), from_top=True)
+        return Content.assemble(mark, self.words(at))
 
     @on(OptionList.OptionSelected)
     def action_choose(self) -> None:
@@ -114,6 +82,49 @@ class ChoiceListScreen(Dialog[Result]):
         for at in rows:
             self.query_one(OptionList).replace_option_prompt_at_index(at, self._row(at))
         self.note()
+
+
+class ViewedChoiceScreen(ChoiceListScreen[Result]):
+    """A list beside a view of its highlighted row: the body of dialogs that undo changes."""
+
+    CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/take_back.tcss"]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    _shown: int | None = None
+    _fitted_to = 0
+    """The columns for which the highlighted row is laid out."""
+
+    @abstractmethod
+    async def show(self, at: int, width: int) -> Sequence[Paragraph]:
+        """Return what is behind a row, for a view of so many columns."""
+
+    def body(self) -> ComposeResult:
+        """Build the list beside the view of the highlighted row."""
+        with Horizontal(id="take-back-body"):
+            yield self.rows("take-back-files")
+            yield ParagraphsView(id="take-back-diff")
+
+    def on_mount(self) -> None:
+        """Lay the view out anew when its width changes."""
+        self.query_one(ParagraphsView).resized = self._refit
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._begin_to_show(event.option_index)
+
+    def _refit(self) -> None:
+        """Lay the highlighted row out anew if there are more or fewer columns."""
+        if self._shown is not None and self.query_one(ParagraphsView).columns != self._fitted_to:
+            self._begin_to_show(self._shown)
+
+    def _begin_to_show(self, at: int) -> None:
+        self._shown, self._fitted_to = at, self.query_one(ParagraphsView).columns
+        self.run_worker(self._show(at), name="take-back-diff", exclusive=True)
+
+    async def _show(self, at: int) -> None:
+        shown = await self.show(at, self._fitted_to)
+        # An answer can arrive when the dialog has been left and has no widgets any more.
+        for view in self.query(ParagraphsView):
+            view.show(tuple(shown), from_top=True)
 
 
 async def differences(versions: Sequence[FileVersions], root: str, width: int) -> tuple[Paragraph, ...]:

@@ -107,7 +107,9 @@ def dialog_sections(dialog: Dialog[Any]) -> Sections:
     buttons = [
         HelpEntry(key, label, "", action) for key, label, action in (*dialog.CHOICES, ("Esc", dialog.LEAVE, "leave"))
     ]
-    named = {entry.run for entry in buttons} | {"help_here"}
+    # Bindings that the toolkit gives to every screen, such as the one that copies selected text, are of no use here.
+    toolkit = {binding.action for binding in Screen.BINDINGS if isinstance(binding, Binding)}
+    named = {entry.run for entry in buttons} | {"help_here"} | {action.removeprefix("app.") for action in toolkit}
     others = [
         HelpEntry(written(binding.key), binding.description, "", binding.action)
         for bindings in dialog._bindings.key_to_bindings.values()

@@ -19,7 +19,7 @@ from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.choice_list import ChoiceListScreen, differences
+from whisper_tui.tui.dialogs.choice_list import ViewedChoiceScreen, differences
 
 MOST_SHOWN = 20
 """Files of one call whose differences are shown."""
@@ -35,7 +35,7 @@ class ReviewAnswer:
     """The end of the newest call, if all of them are marked as seen."""
 
 
-class ReviewScreen(ChoiceListScreen[ReviewAnswer]):
+class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
     """Shows what was changed unasked since the last review, by call."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

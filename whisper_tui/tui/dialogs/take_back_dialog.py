@@ -20,7 +20,7 @@ from whisper_tui.present.spans import Paragraph, Span, said
 from whisper_tui.present.tool_text import short_path
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
-from whisper_tui.tui.dialogs.choice_list import ChoiceListScreen, differences
+from whisper_tui.tui.dialogs.choice_list import ViewedChoiceScreen, differences
 
 MOST_LISTED = 1000
 """Changes that can be chosen one by one; with more of them, all are undone."""
@@ -68,7 +68,7 @@ def reversed_change(change: PreviewChange) -> PreviewChange:
     return change.model_copy(update=swapped)
 
 
-class TakeBackScreen(ChoiceListScreen[UndoChoice]):
+class TakeBackScreen(ViewedChoiceScreen[UndoChoice]):
     """Asks which of the changes of an ended call are undone; a redo makes all of them again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
