@@ -301,6 +301,18 @@ class Resolved(Value):
     literal_places: tuple[Place, ...] = ()
     """Paths in `literal` that lead elsewhere than they say."""
 
+    def outside_of(self, sandbox: Sandbox) -> tuple[OutsideProgram, ...]:
+        """Return the programs of the command that lie in none of the directories from which a sandbox executes."""
+        directories = tuple(path.rstrip("/") + "/" for path in sandbox.execute)
+        return tuple(
+            each for each in self.outside if not any(p.startswith(directories) for p in (each.path, each.real))
+        )
+
+    def opened_in(self, sandbox: Sandbox) -> Sandbox:
+        """Return a sandbox that also executes those of them for which their own file is enough."""
+        alone = tuple(each.path for each in self.outside_of(sandbox) if each.runs_alone)
+        return sandbox.model_copy(update={"programs": alone}) if alone else sandbox
+
     @property
     def not_inspected(self) -> tuple[RunCode, ...]:
         """The code that nobody has read: where there is any, a command without a risk is not harmless."""

@@ -17,7 +17,6 @@ from whisper_tui.model.verdict import (
     PROJECT_PREFIX,
     STRICT,
     Meaning,
-    OutsideProgram,
     PreviewCondition,
     Risk,
     UndoPlan,
@@ -342,30 +341,21 @@ def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
     """Return the permission, or "ask" if it needs a sandbox that is missing or that blocked the command before."""
     if allowed.sandbox is None:
         return allowed
+    resolved = question.resolved
     if place := question.spec.place:
         because = f"it may run without asking only in a sandbox, and there is none at {place}"
     elif question.sandbox_problem:
         because = f"it may run without asking only in a sandbox, and there is none here: {question.sandbox_problem}"
     elif question.was_blocked:
         because = "it was blocked in the sandbox before; if you approve it, it runs without one"
-    elif closed := next((each for each in _outside(allowed.sandbox, question) if not each.runs_alone), None):
+    elif closed := next((each for each in resolved.outside_of(allowed.sandbox) if not each.runs_alone), None):
         because = (
             f"it may run without asking only in a sandbox, which does not execute {visible(closed.path)}: it lies in "
             "none of the directories of programs, and is a script or can be changed by others"
         )
-    elif opened := tuple(each.path for each in _outside(allowed.sandbox, question)):
-        return allowed.model_copy(update={"sandbox": allowed.sandbox.model_copy(update={"programs": opened})})
     else:
-        return allowed
+        return allowed.model_copy(update={"sandbox": resolved.opened_in(allowed.sandbox)})
     return Verdict(kind="ask", reason=because, rule=allowed.rule, risks=allowed.risks)
-
-
-def _outside(sandbox: Sandbox, question: Question) -> tuple[OutsideProgram, ...]:
-    """Return the programs of a call that its sandbox does not execute, as it is."""
-    directories = tuple(path.rstrip("/") + "/" for path in sandbox.execute)
-    return tuple(
-        each for each in question.resolved.outside if not any(p.startswith(directories) for p in (each.path, each.real))
-    )
 
 
 def _mentioned(question: Question, rules: Rules, seen: CommandView) -> str | None:

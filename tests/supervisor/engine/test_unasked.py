@@ -357,6 +357,30 @@ async def test_a_human_may_approve_into_a_sandbox(place: Place) -> None:
     assert record.blocked is not None
 
 
+@pytest.mark.parametrize("sandbox", [Sandbox(), Sandbox(kind="workspace"), Sandbox(kind="workspace", network=True)])
+async def test_a_binary_of_a_home_runs_in_the_sandbox_into_which_it_is_approved(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    made = Place(tmp_path)
+    tools = made.home / ".local" / "bin"
+    tools.mkdir(parents=True)
+    for name in ("show", "beside"):
+        shutil.copy("/bin/cat", tools / name)
+    (tools / "show").chmod(0o755)
+    (tools / "beside").chmod(0o777)  # others can change it
+    await made.open(Rules(), PATH=f"{tools}:/usr/bin:/bin")
+    try:
+        calls = [await made.harness.submit(text=f"{name} data.json") for name in ("show", "beside")]
+        for call_id in calls:
+            await made.harness.decide(call_id, Approve(sandbox=sandbox))
+        shown, refused = [await made.supervisor.outcome(call_id) for call_id in calls]
+        assert await made.said(shown) == b'{"a": 1}\n'
+        assert shown.sandbox is not None and shown.sandbox.programs == (str(tools / "show"),)
+        assert refused.blocked is not None and refused.sandbox == sandbox
+    finally:
+        await made.supervisor.close()
+
+
 async def test_an_unasked_command_has_an_environment_from_an_allow_list(place: Place) -> None:
     record = await place.unasked("cat /dev/null")
     spec = json.loads((place.top / "state" / "runs" / f"{record.id}.1" / "spec").read_text())

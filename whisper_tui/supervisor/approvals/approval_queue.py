@@ -241,7 +241,7 @@ class ApprovalQueue:
         # An agent that does not wait may never ask for this answer.
         waits = record.agent_gave_up is None
         heard = self._store.board.unheard_in(record.call.session_id) if waits else ()
-        facts: list[Event] = [Decided(at=now, call_id=record.id, decision=decision, by=by, heard=heard)]
+        facts: list[Event] = []
         resolved = record.resolved
         if decision.edited is not None:
             judged = self.judge.judge(record.call, decision.edited, examined=examined)
@@ -253,6 +253,11 @@ class ApprovalQueue:
             allowed = judged.verdict.model_copy(update={"kind": "allow"})
             facts.append(judged.model_copy(update={"verdict": allowed}))
             resolved = judged.resolved
+        decided = decision
+        if decision.sandbox is not None and resolved is not None:
+            # What is remembered opens the programs of each of its calls anew.
+            decided = decision.model_copy(update={"sandbox": resolved.opened_in(decision.sandbox)})
+        facts.insert(0, Decided(at=now, call_id=record.id, decision=decided, by=by, heard=heard))
         scope, grant = decision.remember, None
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)

@@ -251,7 +251,8 @@ def outside_programs(programs: Iterable[str], workspaces: Sequence[str]) -> tupl
         if not any(is_below(real, each) for each in PROGRAM_DIRECTORIES) and not any(
             is_below(path, each) for path in (program, real) for each in workspaces
         ):
-            alone = PurePath(real).name not in _START_ANOTHER and is_own_binary(program)
+            here = not host_files.place()  # what is asked of a binary is asked of this machine
+            alone = here and PurePath(real).name not in _START_ANOTHER and is_own_binary(program)
             found.append(OutsideProgram(path=program, real=real, runs_alone=alone))
     return tuple(found)
 
