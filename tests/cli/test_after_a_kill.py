@@ -88,6 +88,7 @@ def echoed(instance: Instance, word: str, call_id: str) -> None:
     assert word in process.communicate(timeout=ANSWER_S)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["no journal", "an empty one"])
 @pytest.mark.few(1)
 def test_after_the_journal_was_lost_no_number_of_a_call_comes_again(instance, left):

@@ -70,6 +70,7 @@ def test_the_approved_command_and_an_unknown_call_are_answered_with_nothing(shel
     assert shell.row("1")["alarm"] is None
 
 
+@pytest.mark.slow
 def test_after_a_tool_a_failure_is_silent_and_no_supervisor_is_started(shell: Shell) -> None:
     told = ran(shell, shell.question("echo asked"), "echo asked")
     assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")

@@ -60,6 +60,7 @@ def near(tmp_path: Path) -> Iterator[Near]:
     found.desk.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_changed_without_a_yes(near):
     program = [sys.executable, "-m", "whisper_tui", "bring", "gpu1", "--home", str(near.desk.root)]
     with Terminal(program, near.desk.environment, near.desk.workspace) as terminal:

@@ -195,6 +195,7 @@ def test_when_the_agent_kills_it_the_command_is_ended_too(shell: Shell) -> None:
     assert row["signal"] in {signal.SIGTERM, signal.SIGKILL}
 
 
+@pytest.mark.slow
 def test_background_processes_do_not_delay_exec(shell: Shell) -> None:
     ran = shell.run(shell.approved("sleep 1000 & echo $!"))
     assert ran.returncode == 0

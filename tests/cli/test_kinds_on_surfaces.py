@@ -404,6 +404,7 @@ FITS_BESIDE_RISK = 18
 """Those that a row with its session and risk has."""
 
 
+@pytest.mark.slow
 def test_the_cockpit_lists_and_shows_every_kind_that_waits(world: World) -> None:
     for kind, (row, card) in InCockpit(world).look(ASKED).items():
         assert KINDS[kind].named[:FITS] in row, row

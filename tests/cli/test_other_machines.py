@@ -146,6 +146,7 @@ def near(tmp_path: Path) -> Iterator[tuple[Machine, Desk]]:
     machine.close()
 
 
+@pytest.mark.slow
 def test_subcommands_list_and_decide_on_other_machines(near):
     machine, desk = near
     agent = machine.asks("touch made")

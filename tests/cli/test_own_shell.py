@@ -93,6 +93,7 @@ def zsh(shell: Shell, tmp_path: Path) -> OwnShell:
     return OwnShell(shell, tmp_path / "home", ZSH or "")
 
 
+@pytest.mark.slow
 def test_an_approved_command_has_the_variables_functions_and_aliases_of_the_agents_shell(own: OwnShell) -> None:
     own.environment["FROM_PROFILE"] = "you"
     own.known()

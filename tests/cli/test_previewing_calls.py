@@ -29,6 +29,7 @@ def previewed(instance: Instance) -> str:
     return shown.stdout
 
 
+@pytest.mark.slow
 def test_a_preview_prints_what_would_change_and_changes_nothing(instance: Instance, files: Path) -> None:
     shown = previewed(instance)
     assert "2 files created, 1 file changed. Exit code 0." in shown
@@ -40,6 +41,7 @@ def test_a_preview_prints_what_would_change_and_changes_nothing(instance: Instan
     assert instance.run("logs", "1").stdout == "tidied\n"
 
 
+@pytest.mark.slow
 def test_a_rename_is_printed_as_git_prints_it(instance: Instance) -> None:
     place = Path(instance.workspace)
     (place / "a.txt").write_text("".join(f"line {number}\n" for number in range(100)))

@@ -157,6 +157,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="marks are seen only on Linux")
 @outside_only
 @pytest.mark.parametrize("mark", ["mark_agent", "mark_supervised"])
@@ -171,6 +172,7 @@ def test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that
     assert instance.run("list").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"agents 86", b"agents", b"agents 0\n"])
 def test_a_note_that_was_not_written_to_its_end_holds_everybody_and_one_of_an_older_version_agents(instance, content):
     instance.run("restart")

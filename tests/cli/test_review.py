@@ -19,6 +19,7 @@ def changed(instance):
     return instance
 
 
+@pytest.mark.slow
 def test_it_lists_them_and_marks_them_as_seen(changed):
     told = changed.run("review").stdout
     assert "2 calls changed files unasked" in told and "echo one > a.txt" in told and "a.txt" in told
@@ -28,6 +29,7 @@ def test_it_lists_them_and_marks_them_as_seen(changed):
     assert changed.run("review").stdout == "Nothing was changed unasked since the last review\n"
 
 
+@pytest.mark.slow
 def test_it_takes_all_back_the_newest_first(changed):
     refused = changed.run("review", "--undo")
     assert refused.returncode == 1 and "--yes" in refused.stderr
@@ -38,6 +40,7 @@ def test_it_takes_all_back_the_newest_first(changed):
     assert changed.run("review").stdout == "Nothing was changed unasked since the last review\n"
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_taken_back_does_not_keep_the_others(changed):
     (changed.workspace / "b.txt").write_text("mine\n")
     told = changed.run("review", "--undo", "--yes")

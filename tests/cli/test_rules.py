@@ -78,6 +78,7 @@ def test_a_rule_is_added_shown_obeyed_and_removed(instance: Instance) -> None:
     assert instance.run("rules", "remove", "git push").returncode == 1
 
 
+@pytest.mark.slow
 def test_the_starter_set_of_a_project_is_listed_and_what_is_picked_is_added(instance: Instance) -> None:
     (instance.workspace / "package.json").write_text('{"scripts": {"build": "tsc", "lint": "eslint", "deploy": "x"}}')
     project = str(instance.workspace)

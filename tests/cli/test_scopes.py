@@ -28,6 +28,7 @@ def test_a_prefix_is_tried_on_earlier_calls_before_it_is_given(instance: Instanc
     assert "Commands that begin with git push are allowed for 30 minutes, 2 more times." in given.stdout
 
 
+@pytest.mark.slow
 def test_a_rule_is_saved_for_the_workspace_with_the_words_that_were_named(instance: Instance) -> None:
     waiting(instance, "push", "here")
     given = instance.run("approve", "1", "--prefix", "git", "push", "--save", "project")

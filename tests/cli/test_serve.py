@@ -90,6 +90,7 @@ async def until(condition) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_the_page_is_answered_to_whoever_knows_the_token(served: Served) -> None:
     async with aiohttp.ClientSession() as browser, browser.get(served.address) as answer:
         assert answer.status == 200
@@ -126,6 +127,7 @@ async def test_a_supervisor_of_another_user_is_not_used(served: Served) -> None:
     assert await status(served.address + "static/%00") == 404
 
 
+@pytest.mark.slow
 async def test_the_connection_wants_the_token_and_its_own_page(served: Served) -> None:
     good = f"http://{served.host}"
     async with aiohttp.ClientSession() as browser:

@@ -81,6 +81,7 @@ def test_an_ordinary_edit_in_the_workspace_goes_on_at_once_and_is_recorded(shell
     assert path.read_text() == "hello\n", "the agent's own tool makes the edit"
 
 
+@pytest.mark.slow
 def test_what_was_undone_stands_beside_the_next_answer_unless_that_is_not_wanted(shell: Shell) -> None:
     (shell.instance.root / "config" / "rules.toml").write_text('unasked = "workspace"\n')
     path = shell.instance.workspace / "notes.txt"

@@ -210,6 +210,7 @@ def test_through_a_pipe_watch_only_prints_events(instance: Instance) -> None:
     assert watch.wait(timeout=60) == 130
 
 
+@pytest.mark.slow
 @outside_only
 def test_watch_prints_what_is_new_once_although_a_session_comes_back_for_each_of_its_calls(shell: AgentShell) -> None:
     instance = shell.instance

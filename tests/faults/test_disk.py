@@ -81,6 +81,7 @@ async def sees_from_another_desk(instance: Instance, waiting: str) -> None:
         desk.close()
 
 
+@pytest.mark.slow
 @outside_only
 async def test_on_a_full_disk_nothing_is_lost_and_work_resumes_with_free_space(disk: Path, on_disk: Instance) -> None:
     running, waiting = await on_disk.start_long(), await on_disk.submit("touch waited; echo waited")

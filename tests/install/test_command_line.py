@@ -84,6 +84,7 @@ def test_on_a_terminal_it_asks_first(machine: Machine, line: str, code: int) -> 
     assert bool(machine.files()) is (code == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "level"), [("3", "workspace"), ("1", "nothing"), ("", None), ("what?", None)])
 @pytest.mark.few(1)
 def test_on_a_terminal_it_asks_once_what_may_run_without_asking(

@@ -94,6 +94,7 @@ def test_the_variables_of_a_project_do_not_move_the_server_of_the_tools(machine:
 ALLOWING = "import sys\ndef main():\n    print('{}')\n    sys.exit(0)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["lib", "."])
 @pytest.mark.few(1)
 def test_code_of_a_project_does_not_answer_for_the_hook(machine: Machine, path: str) -> None:

@@ -262,6 +262,7 @@ async def test_runs_end_with_the_block_and_the_journal_stays(tmp_path):
         assert record.state.ending.kind == "signalled"
 
 
+@pytest.mark.slow
 async def test_the_users_supervisor_is_started_and_a_tool_of_the_authors_own_goes_through_its_queue(tmp_path):
     home = str(tmp_path / "home")
 

@@ -34,6 +34,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     return Outcomes.of(root, ["test_some.py"], longest_s=60)
 
 
+@pytest.mark.slow
 def test_a_defence_is_proven_if_each_of_its_tests_fails(outcomes: Outcomes):
     assert outcomes.problem(["test_some.py::test_that_fails", "test_some.py::test_with_an_error"]) == ""
     assert outcomes.problem(["test_some.py::test_that_fails[2]"]) == ""

@@ -132,6 +132,7 @@ FILE_VERBS = (
 """Verbs that decide by writing a file of the user's, or do something on another machine with the user's keys."""
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize("instance", [".", "fresh"])
 @pytest.mark.few(1)

@@ -117,6 +117,7 @@ def check_harmless(bench: Bench) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_one_damaged_event_costs_that_event_whatever_it_is(stopped: Bench, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     shutil.copytree(stopped.home.state, whole)

@@ -323,6 +323,7 @@ async def test_l_saves_the_rule_that_the_card_offers_and_no_other(tmp_path: Path
         assert decision.remember == RuleScope(words=("npm", "run", "build"), where="project")
 
 
+@pytest.mark.slow
 async def test_after_two_approvals_the_rule_that_covers_both_comes_first() -> None:
     scenario = in_directory(Path(ROOT), "npm test third --ci", ("npm", "test"))
     for text in ("npm test first --silent", "npm test second -w"):

@@ -212,6 +212,7 @@ async def test_arguments_are_added_moved_and_removed_with_the_mouse() -> None:
         await cockpit.until(lambda: fields.values == ("commit", "words"))
 
 
+@pytest.mark.slow
 async def test_the_last_argument_can_be_removed_and_one_added_again() -> None:
     async with form(asking("commit")) as (cockpit, fields):
         await cockpit.press("alt+x")

@@ -277,6 +277,7 @@ async def test_very_many_groups_can_be_reached() -> None:
         await cockpit.until(lambda: calls.virtual_size.height == 2999 * 3 + 4)
 
 
+@pytest.mark.slow
 async def test_groups_remain_after_a_filter_is_cleared() -> None:
     async with open_cockpit(workday()) as cockpit:
         await cockpit.press("ctrl+g", "slash", *"tag", "enter")

@@ -175,6 +175,7 @@ async def test_help_names_the_keys_in_force() -> None:
         assert any(row.startswith("F5 Approve") for row in listed(cockpit))
 
 
+@pytest.mark.slow
 async def test_help_fits_the_smallest_terminal_and_wraps_its_texts_in_their_column() -> None:
     async with open_cockpit(workday(), size=(80, 24)) as cockpit:
         await opened(cockpit)

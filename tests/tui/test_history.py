@@ -201,6 +201,7 @@ async def test_a_search_that_ends_while_the_screen_closes_is_no_error():
         await cockpit.until(lambda: isinstance(cockpit.app.screen, CockpitScreen))
 
 
+@pytest.mark.slow
 async def test_differences_are_laid_out_for_the_width_that_there_is():
     async with open_cockpit(undone(), size=(200, 60)) as cockpit, history(cockpit) as screen:
         view = screen.query_one("#past-detail", ParagraphsView)

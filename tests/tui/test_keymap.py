@@ -144,6 +144,7 @@ async def test_j_and_k_scroll_the_pane_that_has_the_focus() -> None:
         assert cockpit.selected == "3"
 
 
+@pytest.mark.slow
 async def test_a_key_of_the_users_own_works_and_the_old_one_does_nothing() -> None:
     async with open_cockpit(workday(), keys=keymap("default", {"deny": "h"})) as cockpit:
         await cockpit.select("8")

@@ -70,6 +70,7 @@ async def test_colours_are_those_of_the_theme() -> None:
         assert style.color.get_truecolor().hex == load_themes().good["whisper-light"].terminal[1]
 
 
+@pytest.mark.slow
 async def test_a_progress_bar_is_one_line_that_changes() -> None:
     async with open_cockpit(running(b"start\n")) as cockpit:
         for percent in (10, 50, 100):
@@ -167,6 +168,7 @@ async def test_ended_streams_are_complete_and_empty_ones_say_so() -> None:
         await cockpit.sees("complete", "stderr is empty")
 
 
+@pytest.mark.slow
 async def test_a_call_that_never_ran_has_no_output_panes() -> None:
     async with open_cockpit(workday()) as cockpit:
         await cockpit.select("8")
@@ -175,6 +177,7 @@ async def test_a_call_that_never_ran_has_no_output_panes() -> None:
         await cockpit.sees("stdout", "stderr")
 
 
+@pytest.mark.slow
 async def test_the_size_decides_whether_streams_are_side_by_side() -> None:
     async with open_cockpit(running(b"a\n", b"b\n"), size=(170, 60)) as cockpit:
         await cockpit.press("o")
@@ -187,6 +190,7 @@ async def test_the_size_decides_whether_streams_are_side_by_side() -> None:
         await cockpit.sees("stderr 2 B (o)")
 
 
+@pytest.mark.slow
 async def test_a_command_in_a_terminal_has_one_pane() -> None:
     scenario = Scenario.begin()
     call = scenario.ask("tag")

@@ -38,6 +38,7 @@ async def test_escape_ends_the_zoom_at_once() -> None:
         await cockpit.until(lambda: area.region == usual and cockpit.screen.query_one(CallList).has_focus)
 
 
+@pytest.mark.slow
 async def test_a_waiting_call_is_in_view_whatever_was_enlarged() -> None:
     async with open_cockpit(workday()) as cockpit:
         await cockpit.select("6")
@@ -53,6 +54,7 @@ async def test_a_waiting_call_is_in_view_whatever_was_enlarged() -> None:
         )
 
 
+@pytest.mark.slow
 async def test_recorded_output_has_the_whole_screen_in_the_history_too() -> None:
     async with open_cockpit(a_month()) as cockpit, history(cockpit) as screen:
         await cockpit.press("down")

@@ -1,5 +1,7 @@
 """Commands at places on the screen: named everywhere, grey where nothing is known, and chosen in the dialog."""
 
+import pytest
+
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.place_scenes import THERE, at_places
 from tests.tui.scenes import ROOT
@@ -32,6 +34,7 @@ async def test_the_row_and_the_card_name_the_place():
         await cockpit.sees("gpu1  not on this machine; no sandbox, no preview, no undo", "bash  at gpu1")
 
 
+@pytest.mark.slow
 async def test_what_works_on_this_machine_only_is_not_offered_at_a_place():
     async with open_cockpit(at_places()) as cockpit:
         await cockpit.select("4")
@@ -45,6 +48,7 @@ async def test_what_works_on_this_machine_only_is_not_offered_at_a_place():
         assert cockpit.record("3").decision is None
 
 
+@pytest.mark.slow
 async def test_what_runs_at_a_place_that_is_away_is_grey_and_says_why():
     async with open_cockpit(at_places()) as cockpit:
         await known(cockpit)
@@ -69,6 +73,7 @@ async def test_a_place_that_is_away_and_runs_nothing_disturbs_nobody():
         assert "unreachable" not in cockpit.text()
 
 
+@pytest.mark.slow
 async def test_the_filter_finds_calls_by_their_place():
     async with open_cockpit(at_places()) as cockpit:
         await cockpit.sees("@gpu1", "git add")
@@ -77,6 +82,7 @@ async def test_the_filter_finds_calls_by_their_place():
         assert "git add" not in cockpit.text()
 
 
+@pytest.mark.slow
 async def test_the_dialog_moves_a_call_with_its_directory_and_shows_what_changes():
     async with open_cockpit(at_places()) as cockpit:
         await known(cockpit)
@@ -98,6 +104,7 @@ async def test_the_dialog_moves_a_call_with_its_directory_and_shows_what_changes
         assert (edited.place, edited.cwd) == ("", ROOT)
 
 
+@pytest.mark.slow
 async def test_a_place_that_is_away_is_named_so_in_the_dialog():
     async with open_cockpit(at_places()) as cockpit:
         await known(cockpit)

@@ -64,6 +64,7 @@ async def test_a_key_previews_a_waiting_call_and_the_card_shows_what_it_changed(
     assert isinstance(scenario.supervisor.known(call_id).state, Waiting)
 
 
+@pytest.mark.slow
 async def test_a_renamed_file_is_one_line_and_only_its_edits_are_shown() -> None:
     lines = "".join(f"line {number}\n" for number in range(300))
     edited = lines.replace("line 150\n", "line one hundred and fifty\n")
@@ -250,6 +251,7 @@ async def test_no_preview_is_offered_of_a_command_with_a_rule_that_forbids_it() 
     assert scenario.supervisor.known(call_id).preview is None
 
 
+@pytest.mark.slow
 async def test_no_preview_is_offered_of_an_edit() -> None:
     async with open_cockpit(one_edit(), size=TALL) as cockpit:
         await cockpit.until(lambda: "approve" in buttons(cockpit))
@@ -312,6 +314,7 @@ async def test_a_key_approves_a_call_so_that_it_can_be_taken_back() -> None:
     assert scenario.supervisor.known(call_id).decision == Approve(undoable=True)
 
 
+@pytest.mark.slow
 async def test_a_row_says_that_its_call_was_previewed_or_taken_back() -> None:
     scenario = previewed()
     async with open_cockpit(scenario, size=(120, 30)) as cockpit:
@@ -354,6 +357,7 @@ def has_files(cockpit: Cockpit) -> bool:
     return isinstance(cockpit.app.screen, TakeBackScreen) and focused is not None and focused.id == "take-back-files"
 
 
+@pytest.mark.slow
 async def test_single_files_can_be_taken_back() -> None:
     scenario = applied()
     async with open_cockpit(scenario, size=TALL) as cockpit:
@@ -376,6 +380,7 @@ async def test_single_files_can_be_taken_back() -> None:
     assert len(rows) == 4 and not any("old.txt" in row for row in rows)
 
 
+@pytest.mark.slow
 async def test_what_changed_since_is_left_out_and_the_rest_is_taken_back_with_one_key() -> None:
     scenario = applied()
     page = scenario.supervisor.preview_pages["1"]
@@ -391,6 +396,7 @@ async def test_what_changed_since_is_left_out_and_the_rest_is_taken_back_with_on
     assert undo is not None and undo.paths and other not in undo.paths
 
 
+@pytest.mark.slow
 async def test_the_dialog_says_of_each_change_what_takes_it_back() -> None:
     """Its letter, its modes and the entries of a directory, like the difference beside it."""
     async with open_cockpit(applied(), size=TALL) as cockpit:
@@ -404,6 +410,7 @@ async def test_the_dialog_says_of_each_change_what_takes_it_back() -> None:
         assert "executable" not in cockpit.text()
 
 
+@pytest.mark.slow
 async def test_a_conflict_is_named_before_what_is_not_on_the_screen() -> None:
     scenario = cannot_be_applied()
     async with open_cockpit(scenario, size=(80, 24)) as cockpit:

@@ -274,6 +274,7 @@ async def test_b_lists_background_processes_of_all_days() -> None:
         assert cockpit.selected == "2"
 
 
+@pytest.mark.slow
 async def test_background_processes_can_be_ended_from_the_list() -> None:
     async with open_cockpit(left_behind()) as cockpit:
         await cockpit.press("b")

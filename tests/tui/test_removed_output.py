@@ -1,5 +1,7 @@
 """Output that was removed to save room is told as removed, not shown as if nothing had been printed."""
 
+import pytest
+
 from tests.tui.cockpit import open_cockpit
 from tests.tui.past import begin, counting, history
 from tests.tui.scenes import Scenario
@@ -17,6 +19,7 @@ def removed() -> Scenario:
     return scenario
 
 
+@pytest.mark.slow
 async def test_the_cockpit_reports_removed_output_above_the_panes() -> None:
     async with open_cockpit(removed()) as cockpit:
         line = cockpit.screen.query_one(RemovedLine)

@@ -224,6 +224,7 @@ async def test_s_offers_the_starter_set_of_the_project_as_a_list_to_tick():
         await cockpit.sees("name no tests, builds or checks that have no rule yet")
 
 
+@pytest.mark.slow
 async def test_the_starter_set_is_offered_once_by_itself():
     kept: list[str] = []
     known: tuple[str, ...] = ()
@@ -458,6 +459,7 @@ def test_the_explanation_of_an_edit_names_its_file_and_no_json() -> None:
     assert "create a.py" in text and "{" not in text
 
 
+@pytest.mark.slow
 async def test_denials_for_a_session_are_listed_and_lifted() -> None:
     scenario = begin()
     await scenario.supervisor.deny_for_session("s1", ("npm", "publish"), "not today", ME)
@@ -619,6 +621,7 @@ async def test_e_changes_a_rule_and_keeps_what_the_form_does_not_show() -> None:
         await cockpit.until(lambda: len(book.now.rules) == 3)
 
 
+@pytest.mark.slow
 async def test_the_form_asks_for_the_place_only_where_there_are_places() -> None:
     book, here = Book(), begin()
     async with rules(here, book) as cockpit:

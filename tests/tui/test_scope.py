@@ -284,6 +284,7 @@ async def test_a_suggested_prefix_can_be_edited_with_a_live_preview() -> None:
         assert cockpit.record("1").decision == Approve(remember=remembered)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suggested", "reach", "words"),
     [

@@ -266,6 +266,7 @@ async def test_an_exclamation_mark_goes_to_the_first_error_and_on() -> None:
         await cockpit.sees("2 of 2 “errors”", "fatal: y")
 
 
+@pytest.mark.slow
 async def test_binary_output_is_shown_as_such_and_can_be_shown_as_text() -> None:
     async with open_cockpit(running(b"\x7fELF\x02\x01\x01\x00" + bytes(range(24)) * 4)) as cockpit:
         await cockpit.sees("stdout, bytes", "7f 45 4c 46", "·ELF")

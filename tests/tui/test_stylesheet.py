@@ -72,6 +72,7 @@ async def test_the_footer_shows_the_keys_of_each_call_with_the_widgets_that_it_h
         assert len(most) == len(footer.query(FooterKey))
 
 
+@pytest.mark.slow
 async def test_a_narrow_footer_shows_whole_keys_and_how_to_leave() -> None:
     async with open_cockpit(workday(), size=(80, 24)) as cockpit:
         await cockpit.press("L")

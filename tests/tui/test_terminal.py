@@ -220,6 +220,7 @@ async def test_a_terminal_query_is_answered_in_terminal_mode(tmp_path: Path) -> 
         await cockpit.until(lambda: "it is $'\\E[1;1'" in terminal.text())
 
 
+@pytest.mark.slow
 async def test_an_earlier_terminal_query_is_never_answered() -> None:
     scenario = asking()
     async with open_cockpit(scenario) as cockpit:

@@ -5,15 +5,15 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import InvalidRequest, WhisperError
 from whisper_tui.model.text import is_sendable
 from whisper_tui.tools.agent_text import ToolFailure
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 
 class AITool(ABC):
@@ -150,11 +150,16 @@ def _is_integer(_checker: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_Validator = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
+@cache
+def _validator() -> Any:
+    """Return the class that checks. It takes a tenth of the start of a supervisor, most of which see no such call."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
     # For JSON Schema 1.0 is an integer, but not for a program that receives it.
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
-)
+    integers = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    return extend(Draft202012Validator, type_checker=integers)  # type: ignore[no-untyped-call]
+
 
 _TYPE_WORDS = {
     "string": "a string",
@@ -180,7 +185,7 @@ def check_arguments(tool: str, schema: Mapping[str, Any], arguments: object) -> 
             raise ArgumentError(f"The argument {name!r} is missing; it must be {_expected(known.get(name, {}))}")
     # The validator's order is undefined, but the same mistake must always get the same message.
     errors = sorted(
-        _Validator(schema).iter_errors(dict(arguments)), key=lambda error: [str(part) for part in error.path]
+        _validator()(schema).iter_errors(dict(arguments)), key=lambda error: [str(part) for part in error.path]
     )
     if errors:
         raise ArgumentError(_explained(errors[0]))
@@ -189,7 +194,7 @@ def check_arguments(tool: str, schema: Mapping[str, Any], arguments: object) -> 
     return dict(arguments)
 
 
-def _explained(error: ValidationError) -> str:
+def _explained(error: "ValidationError") -> str:
     where = _path(list(error.absolute_path))
     if error.validator in {"type", "minimum", "maximum", "enum", "const"}:
         return f"The argument {where!r} must be {_expected(error.schema)}; {_given(error.instance)} was given"

@@ -228,6 +228,7 @@ async def test_a_cut_while_a_call_waits_loses_and_repeats_nothing(bench: AgentsB
     assert len(bench.supervisor.board.sessions) == 1
 
 
+@pytest.mark.slow
 async def test_a_cut_while_a_command_runs_starts_no_second_one(bench: AgentsBench, agent: AgentThere) -> None:
     answer = agent.run("echo once >> ran; until test -e go; do sleep 0.02; done; cat ran")
     await bench.only_call("waiting")

@@ -524,6 +524,7 @@ async def test_a_line_in_which_the_editor_could_find_a_command_does_not_reach_it
     assert any("error" in json.loads(each) for each in place.log.read_bytes().splitlines())
 
 
+@pytest.mark.slow
 async def test_what_the_agent_starts_may_not_decide(place):
     async with place.editor() as editor:
         await editor.open(place.workspace)

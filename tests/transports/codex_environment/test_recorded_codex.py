@@ -22,6 +22,7 @@ def here(value: Any, stage: Path) -> Any:
     return json.loads(re.sub(r"(?<![\w/.-])/stage\b|(?<=file://)/stage\b", str(stage), json.dumps(value)))
 
 
+@pytest.mark.slow
 async def test_the_environment_answers_codex_as_when_it_was_recorded(place, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = place.workspace.parent
     recorded = here(json.loads((RECORDINGS / "codex.json").read_text())["executor"], stage)
