@@ -1,7 +1,7 @@
 """The cockpit at three sizes, compared with how it looked when somebody last looked at it.
 
-A row is a scene; each is drawn at every size, in `make test` every third at one of them. Whoever changes how the cockpit
-looks accepts the new pictures with `--snapshot-update`, here alone, and looks at each of them.
+A row is a scene; each is drawn at every size, in `make test` every third at one of them. After a change of how the
+cockpit looks, accept the new pictures with `--snapshot-update`, here alone, and look at each of them.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
