@@ -358,6 +358,32 @@ async def test_a_view_of_a_rule_that_cannot_become_real_is_replaced_by_a_plain_r
     assert record.keeps == "" and not record.undoable and "changed while it ran" in record.state.unkept
 
 
+async def test_a_view_that_cannot_become_real_is_there_until_the_next_run_is_journaled(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(live)
+    rules = Rules(allow=(Rule(name="checkout", text=CHECKOUT, sandbox=False, undo=True),))
+    await live.restart(rules)
+    disturb(live, monkeypatch, 1)
+    about_to_start_again = asyncio.Event()
+
+    async def killed(*_: object) -> None:
+        about_to_start_again.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(live.supervisor._parts.pool, "_start_anew", killed)
+    call_id = await live.asked(CHECKOUT)
+    async with asyncio.timeout(20):
+        await about_to_start_again.wait()
+    await live.restart(rules)
+    record = await live.over(call_id)
+    assert record.attempts == 2 and (live.workspace / "notes.txt").read_text() == "one\n"
+    async with asyncio.timeout(20):
+        while (Path(live.home.state) / "runs" / f"{call_id}.1" / "preview").exists():
+            await asyncio.sleep(0.01)
+    assert isinstance(record.state, Ended) and "changed while it ran" in record.state.unkept
+
+
 async def test_nothing_remains_in_memory_of_runs_that_are_over(
     live: LiveBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,6 @@ class InView(_KeepingWay):
         # What a command has read of its input is gone, and what it has reached by the network has happened.
         if self.record.keeps != "view" or self.record.takes_input or self.record.asked_undoable:
             return IsOver(discarded=why)
-        await asyncio.to_thread(remove_tree, self.directory)
         return AskAgain(f"it has changed nothing yet: {why}") if self.record.decided_by_human else RunPlainly(why)
 
 
@@ -273,6 +272,13 @@ class AttemptWays:
         if record.keeps == "view" or record.asked_undoable:
             return InView(self.changes, record)
         return PlainWay()
+
+    async def discard(self, record: CallRecord) -> None:
+        """Remove the view of an attempt that has changed nothing, once it is journaled what follows it.
+
+        Until then a next supervisor has to find it: without a view, the attempt would seem to be over.
+        """
+        await asyncio.to_thread(remove_tree, self.changes.directory(RunKey(record.id, record.attempt or 1)))
 
 
 def make_real(directory: str) -> None:

@@ -34,6 +34,7 @@ from whisper_tui.supervisor.runs.attempt_ways import (
     AskAgain,
     AttemptWay,
     AttemptWays,
+    InView,
     IsOver,
     PlainWay,
     PreImages,
@@ -364,6 +365,7 @@ class Pool:
         self._store.record_and_flush(*(self._next_start(record, unkept) for record in records))
         for record in records if unkept else ():
             self._follow(self._store.board.calls[record.id], PlainWay(unkept))
+            self._keep(asyncio.create_task(self._ways.discard(record)))
         await self.dispatch_started()
 
     def _follow(self, record: CallRecord, way: AttemptWay | None = None) -> None:
@@ -457,6 +459,8 @@ class Pool:
                 await self._start_anew(record, why)
             case AskAgain():
                 self._ask_again(record, outcome)
+                if isinstance(run.way, InView):
+                    await self._ways.discard(record)
 
     def _ask_again(self, record: CallRecord, again: AskAgain) -> None:
         """Put a call back into the queue."""

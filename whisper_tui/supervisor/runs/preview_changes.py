@@ -288,7 +288,7 @@ class PreviewStore:
 
     @cached_property
     def flags(self) -> list[tuple[str, ...]]:
-        """What is special about each row, as clauses."""
+        """Clauses about each row that say what is special about it."""
         return [tuple(self._flags_of(row)) for row in self.rows]
 
     def _flags_of(self, row: ChangedPath) -> Iterator[str]:
