@@ -17,7 +17,7 @@ from tests.tui.host_scenes import one_away
 from tests.tui.past import a_month
 from tests.tui.place_scenes import at_places
 from tests.tui.preview_scenes import applied, cannot_be_applied, not_available, previewed, undone
-from tests.tui.scenes import Scenario, building, crowd, long_script, workday
+from tests.tui.scenes import Scenario, building, crowd, long_script, with_some_aside, workday
 from tests.tui.test_processes import left_behind
 from tests.tui.test_rules_screen import Book, a_day, with_a_project
 from tests.tui.test_scope import with_prefixes
@@ -101,6 +101,7 @@ PICTURES = (
     Picture("trust", a_day, "6", ("L", "end"), shows="its project is not trusted", rule_book=with_a_project()),
     Picture("deny", workday, "8", ("d",), shows="Deny call 8"),
     Picture("batch", workday, "7", ("space", "down", "space", "R"), shows="Decide about 2 calls"),
+    Picture("aside", with_some_aside, "7", shows=("◈ 2 set aside", "goes on meanwhile")),
     Picture("scope", lambda: with_prefixes(("./build.sh", "--all")), "1", ("A",), shows="1 would have run without"),
     Picture("found", two_streams, "1", ("ctrl+f", *"err", "enter"), shows="of 5 “err”", screens=1),
     Picture("terminal", asking, "1", ("T",), shows="Name of this release:", screens=1),

@@ -134,7 +134,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         self.check()
         return self.ask(request)
 
-    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+    async def decided(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
         """Wait until the call is decided."""
         return await self._reached(call_id, (Held, Queued, Starting, Running, Ended))
 
@@ -167,7 +167,7 @@ class InMemorySupervisor(PlayedWorld, Supervision):
         """Nothing is carried out in memory."""
         raise InvalidRequest(f"Call {call_id} is only played")
 
-    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+    async def outcome(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
         """Wait until the call has its ending."""
         return await self._reached(call_id, (Ended,))
 

@@ -127,14 +127,18 @@ async def test_who_waits_until_it_is_set_aside_is_answered_then_and_not_at_once_
     session = await bench.session()
     call_id = await bench.submit(session, "make")
     waits = [
-        asyncio.create_task(ask(call_id, or_aside=True)) for ask in (bench.supervisor.outcome, bench.supervisor.decided)
+        asyncio.create_task(ask(call_id, aside_after=0.0))
+        for ask in (bench.supervisor.outcome, bench.supervisor.decided)
     ]
     patient = asyncio.create_task(bench.supervisor.outcome(call_id))
     await asyncio.sleep(0)
-    await aside(bench, call_id)
+    known = (await aside(bench, call_id)).aside
+    assert known is not None
     for wait in waits:
-        assert (await asyncio.wait_for(wait, 10)).aside is not None
-    again = asyncio.create_task(bench.supervisor.outcome(call_id, or_aside=True))
+        assert (await asyncio.wait_for(wait, 10)).aside == known
+    late = bench.supervisor.outcome(call_id, aside_after=known.since - 1)
+    assert (await asyncio.wait_for(late, 10)).aside == known
+    again = asyncio.create_task(bench.supervisor.outcome(call_id, aside_after=known.since))
     await asyncio.sleep(0.05)
     assert not again.done() and not patient.done()
     await bench.deny(call_id, "no")

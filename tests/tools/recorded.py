@@ -32,7 +32,7 @@ class Recorded:
         self.requests.append(request)
         return str(len(self.requests))
 
-    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+    async def outcome(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
         request = self.requests[int(call_id) - 1]
         call = ToolCall(
             id=call_id, submitted_at=1.0, **{name: getattr(request, name) for name in CallRequest.model_fields}

@@ -416,3 +416,17 @@ async def test_progress_says_that_a_call_is_set_aside_and_no_longer_counts_it(en
         await said("set aside by the human, not decided yet")
         await bench.deny("2", "no")
         await asyncio.wait_for(waits, 30)
+
+
+async def test_a_task_says_that_it_is_set_aside_and_whoever_waits_for_its_end_is_answered(endpoint, human, bench):
+    async with endpoint.client() as client:
+        call = asyncio.create_task(client.call_tool("ExecCommand", {"cmd": "make"}))
+        await human.waiting()
+        reads = asyncio.create_task(client.call_tool("TaskOutput", {"task_id": "1", "timeout_ms": 600_000}))
+        shown = await client.call_tool("TaskStatus", {"task_id": "1"})
+        assert "It waits for a human's approval" in shown.content[0].text
+        await asyncio.sleep(0.1)
+        await bench.supervisor.set_aside("1", HUMAN)
+        await asyncio.wait_for(call, 30)
+        told = (await asyncio.wait_for(reads, 30)).content[0].text
+        assert "A human has set it aside" in told and "Retrieval: timeout" in told

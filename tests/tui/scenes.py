@@ -14,8 +14,9 @@ from whisper_tui.demo.story import BUILDER, RELEASER, SCENES, StoryScene
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited
-from whisper_tui.model.event import Decided, Finished
+from whisper_tui.model.event import AgentGaveUp, Decided, Finished, SetAside
 from whisper_tui.model.run import Usage
+from whisper_tui.model.state import WENT_ON
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Meaning, Resolved, Risk, Verdict
 
 ROOT = "/home/me/garden"
@@ -159,6 +160,16 @@ def workday() -> Scenario:
     scenario.clock.advance(8)
     scenario.ask("tag")
     scenario.clock.advance(4)
+    return scenario
+
+
+def with_some_aside() -> Scenario:
+    """A working day on which two calls are set aside for later; the agent of one goes on meanwhile."""
+    scenario = workday()
+    for call_id in ("7", "9"):
+        scenario.supervisor.happen(SetAside(at=scenario.clock(), call_id=call_id, by=ME))
+        scenario.clock.advance(70)
+    scenario.supervisor.happen(AgentGaveUp(at=scenario.clock(), call_id="7", why=WENT_ON))
     return scenario
 
 

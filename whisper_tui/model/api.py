@@ -240,8 +240,8 @@ class Supervision(Protocol):
         """Hand in a call. Returns its id once it is journaled, or the id of the call that it joins."""
         ...
 
-    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
-        """Wait until a call is decided. May take as long as a human takes. `or_aside`: as for `outcome`."""
+    async def decided(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
+        """Wait until a call is decided. May take as long as a human takes. `aside_after`: as for `outcome`."""
         ...
 
     async def claim(self, call_id: str, ticket: str, claim: Claim, shell: ShellReport | None = None) -> CallRecord:
@@ -274,10 +274,10 @@ class Supervision(Protocol):
         """Say that the tool of a call that was begun is done, or why it did not return."""
         ...
 
-    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
+    async def outcome(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
         """Wait until the call has its ending. May take as long as a human takes.
 
-        `or_aside`: also until it is set aside, if that happens while this waits.
+        `aside_after`: also until it is set aside, if that happens later, in seconds since the epoch. None: not.
         """
         ...
 

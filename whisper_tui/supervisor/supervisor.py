@@ -183,16 +183,16 @@ class Supervisor:
         await self._parts.pool.dispatch_started()
         return call_id
 
-    async def decided(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
-        """Wait until a call is decided, or is set aside meanwhile."""
-        return await self._until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting), or_aside)
+    async def decided(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
+        """Wait until a call is decided, or is set aside after that time."""
+        return await self._until(call_id, lambda record: not isinstance(record.state, Unjudged | Waiting), aside_after)
 
-    async def _until(self, call_id: str, over: Callable[[CallRecord], bool], or_aside: bool) -> CallRecord:
-        """Wait until a call is in some state, or is set aside meanwhile. One that is set aside already waits on."""
-        before = self._store.call(call_id).aside
+    async def _until(self, call_id: str, over: Callable[[CallRecord], bool], aside_after: float | None) -> CallRecord:
+        """Wait until a call is in some state, or is set aside after that time."""
 
         def ends(record: CallRecord) -> bool:
-            return over(record) or (or_aside and record.aside is not None and record.aside != before)
+            aside = record.aside
+            return over(record) or (aside_after is not None and aside is not None and aside.since > aside_after)
 
         return await self._store.wait_until(call_id, ends)
 
@@ -233,9 +233,9 @@ class Supervisor:
         """Record the end of the caller's own tool."""
         self._parts.caller_tools.end(call_id, problem)
 
-    async def outcome(self, call_id: str, *, or_aside: bool = False) -> CallRecord:
-        """Wait until the call has its ending, or is set aside meanwhile."""
-        return await self._until(call_id, lambda record: isinstance(record.state, Ended), or_aside)
+    async def outcome(self, call_id: str, *, aside_after: float | None = None) -> CallRecord:
+        """Wait until the call has its ending, or is set aside after that time."""
+        return await self._until(call_id, lambda record: isinstance(record.state, Ended), aside_after)
 
     async def withdraw(self, call_id: str, why: str, *, stop_running: bool = False) -> None:
         """Withdraw a call that has not started; a running one is stopped if told, and else goes on, marked."""

@@ -164,7 +164,8 @@ class WaitTool(AITool):
 
     async def _ended(self, record: CallRecord, seconds: float | None) -> CallRecord:
         """Return the record at its ending, after so many seconds, or when a human sets the call aside."""
-        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id, or_aside=True))
+        known = record.aside.since if record.aside is not None else 0.0
+        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id, aside_after=known))
         try:
             done, _ = await asyncio.wait({outcome}, timeout=seconds)
             return await outcome if done else await self._context.supervision.record(record.id)

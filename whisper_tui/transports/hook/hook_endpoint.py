@@ -284,8 +284,11 @@ class HookQuestion:
 
     async def _decision(self, call_id: str) -> CallRecord:
         """Return the call once it is set aside, or decided, and handed over if its agent carries it out."""
+        record = await self._supervision.record(call_id)
+        # A call that this request has joined was set aside before its agent asked again.
+        known = record.aside.since if record.aside is not None and record.call.key != self._key_of_request else 0.0
         while True:
-            record = await self._supervision.decided(call_id, or_aside=True)
+            record = await self._supervision.decided(call_id, aside_after=known)
             if record.aside is not None:
                 return record
             if isinstance(record.state, Held) and record.call.by_agent:
@@ -320,7 +323,7 @@ class HookQuestion:
             spec=spec,
             description=asked.description,
             # The same nonce after a lost connection is the same call. The same command in a new hook joins it.
-            key=f"hook {self._hello.nonce}",
+            key=self._key_of_request,
             dedup_key=same,
             rejoin=True,
             # Local model servers number the calls of each answer from 0, so an id alone does not identify a call.
@@ -333,6 +336,10 @@ class HookQuestion:
             takes_change=self._client.takes_result,
             past_hook=self.past_hook,
         )
+
+    @property
+    def _key_of_request(self) -> str:
+        return f"hook {self._hello.nonce}"
 
     async def _session(self, asked: HookRequest) -> Session:
         root = self._client.workspace(asked, self._hello.environment)

@@ -309,6 +309,8 @@ class FollowedCall:
     gone: str | None = None
     """Why the agent has stopped waiting. None: it waits."""
     timer: asyncio.TimerHandle | None = None
+    aside_known: float | None = None
+    """Up to this time, its agent knows when it was set aside, in seconds since the epoch. None: not looked up yet."""
 
 
 class Calls:
@@ -359,6 +361,8 @@ class Calls:
             request = request_of(record.call)
             answer = tool.follow(request, ticket) if record.function else self._at_its_end(tool, request, ticket)
             call = self._follow(tool, request, ticket, "", answer)
+            # Who asks with the ticket was told.
+            call.aside_known = _aside_since(record)
         await self._clear_mark(call)
         return call
 
@@ -391,7 +395,12 @@ class Calls:
     async def _set_aside(self, call: FollowedCall) -> None:
         """Return when a human sets the call aside, or else when there is an answer."""
         with suppress(WhisperError):
-            record = await self._supervision.outcome(call.call_id, or_aside=True)
+            if call.aside_known is None:
+                record = await self._supervision.record(call.call_id)
+                # A call that this one has joined was set aside before its agent asked again.
+                call.aside_known = _aside_since(record) if record.call.key != call.request.key else 0.0
+            record = await self._supervision.outcome(call.call_id, aside_after=call.aside_known)
+            call.aside_known = max(call.aside_known, _aside_since(record))
             if not isinstance(record.state, Ended):
                 return
         await asyncio.wait({call.answer})
@@ -492,6 +501,10 @@ class Calls:
         task = asyncio.create_task(leave())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+
+
+def _aside_since(record: CallRecord) -> float:
+    return record.aside.since if record.aside is not None else 0.0
 
 
 def _stop(call: FollowedCall) -> None:

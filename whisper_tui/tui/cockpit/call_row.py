@@ -29,6 +29,8 @@ MARKS = frozenset("◆◈◇▷▶●")
 """The marks of calls that go on."""
 NARROWEST_NAME = 12
 """Columns that the name of a session gets in a row before words about its risk are cut."""
+LEAST_FOR_NAME = 60
+"""Columns of a row of one line that has room for the name of a session."""
 WIDEST_FACTS = 44
 """Columns for the session and the risk in a row of one line."""
 GROUPED: dict[Grouping, str] = {
@@ -139,7 +141,9 @@ def row_line(
     right = (*alarm, *preview_mark(record), *right)
     if whole and _is_gone(record) and isinstance(record.state, Waiting | Held | Queued):
         right = (Span("agent gone ", "muted"), *right)
-    if whole and isinstance(record.state, Waiting):
+    if whole and record.aside is not None and width < LEAST_FOR_NAME:
+        right = (*risk_line(record), Span("  "), *right)
+    elif whole and isinstance(record.state, Waiting):
         right = (*_facts(record, session, min(WIDEST_FACTS, width // 2)), Span("  "), *right)
     left = (
         Span("‖", "waiting") if _is_held(record, still=still) else _mark(record),
