@@ -5,6 +5,9 @@ from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.decision import PrefixScope
 from whisper_tui.model.verdict import Resolved
+from whisper_tui.policy.commands.argv import Unwrapped
+from whisper_tui.policy.commands.unwrap import unwrap
+from whisper_tui.policy.commands.wrappers import StandardInput
 from whisper_tui.policy.corpus import ROOT
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.risks.call_risks import risks_of
@@ -18,6 +21,7 @@ REACHED = [
     "uv --directory sub run -- touch zz",
     "uv tool run touch@1.2 zz",
     "uvx --from pkg touch zz",
+    "linux32 -R touch zz",
     "pipx run --spec pkg touch zz",
     "poetry run touch zz",
     "poetry -C sub run touch zz",
@@ -213,6 +217,10 @@ def allowed(text: str, *prefix: str) -> bool:
 def test_a_rule_may_name_a_runner_and_what_it_runs() -> None:
     assert allowed("uv run pytest -q", "uv", "run", "pytest")
     assert allowed("uv run pytest -q", "uv", "run")
+    # the same as `python -m pytest`, which is as wide as Python itself
+    assert unwrap(("uv", "run", "-m", "pytest", "-q"), StandardInput()) == Unwrapped(
+        commands=(("python", "-m", "pytest", "-q"),), runner=1
+    )
     assert allowed("npx eslint src", "npx", "eslint")
     assert allowed("hatch run test -q", "hatch", "run", "test")
     assert not allowed("uv run pytest -q", "uv")

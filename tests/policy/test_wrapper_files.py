@@ -2,10 +2,10 @@
 
 from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
-from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
-from whisper_tui.policy.commands.wrappers import MORE_FILES, OWN_FILES, OWN_OPERANDS, RUNNERS, WRAPPERS
+from whisper_tui.policy.commands.wrappers import wrapper_of
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.programs.entries import entry_of, program_names
 from whisper_tui.supervisor.approvals.judge import judge_alone
 
 
@@ -38,13 +38,13 @@ def test_a_wrapper_that_writes_nothing_itself_is_known() -> None:
     assert own_files(("timeout", "5", "ls")) == OwnFiles()
 
 
-def test_the_table_names_wrappers_and_options_that_exist() -> None:
-    for name, options in OWN_FILES.items():
-        assert name in {*WRAPPERS, *SPECIAL, *RUNNERS}
-        for option in options if name in WRAPPERS else ():
-            known = WRAPPERS[name].options
+def test_the_options_that_name_own_files_take_a_value() -> None:
+    for name in program_names():
+        entry, wrapper = entry_of(name), wrapper_of(name)
+        for option in (entry.own_files or ()) if entry and wrapper else ():
+            known = wrapper.options
             assert option[1:] in known.valued or option[2:] in known.long_valued or (name, option) in PASSED_OVER
-    assert {*OWN_OPERANDS, *MORE_FILES} <= {*OWN_FILES}
+        assert entry is not None and (entry.own_files is not None or not (entry.own_operand or entry.more_files))
 
 
 PASSED_OVER = {("valgrind", "--xml-file")}

@@ -51,7 +51,7 @@ def test_what_an_option_takes_is_said_once_or_alike() -> None:
     assert read(options=described, reads="-n -c").options["-n"].meaning == "so many"
     assert read(options=described, reads="-n= -c?").reads == {"-n", "-c"}
     for row in ({"reads": "-n?"}, {"reads": "-c="}, {"takes": "-n"}, {"reads": "-x", "takes": "-x"}):
-        with pytest.raises(ValueError, match="takes a value"):
+        with pytest.raises(ValueError, match=r"takes a value|another list"):
             read(options=described, **row)
 
 

@@ -35,6 +35,30 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Wrapping:
+    """How the command behind a program that runs its words is found."""
+
+    operands: int = 0
+    """Words of its own between the options and the command."""
+    assignments: bool = False
+    """True if `NAME=value` may stand before the command."""
+    itself: tuple[str, ...] = ()
+    """Options with which it runs nothing."""
+    text: tuple[str, ...] = ()
+    """Options whose value is shell text, which it runs instead of words."""
+    joins: bool = False
+    """True if a shell reads the rest, joined by blanks."""
+    joining: tuple[str, ...] = ()
+    """Options that make a shell read the rest."""
+    module: tuple[str, ...] = ()
+    """Options that make the rest a Python module and its arguments."""
+    dashes: bool = False
+    """True if `--` may stand between its operands and the command."""
+    only_dashes: bool = False
+    """True if the command begins after `--`, whatever stands before it."""
+
+
+@dataclass(frozen=True)
 class ProgramEntry:
     """The entry of a program or of a subcommand."""
 
@@ -97,6 +121,20 @@ class ProgramEntry:
     """Its first operand is code, and all others are files."""
     takes_files: bool = False
     """But for its options and its code, it only reads the files that are named."""
+    wraps: Wrapping | None = None
+    """It runs the rest of its words. All its options are known then: any other hides what it runs."""
+    versions: bool = False
+    """The command that it or a subcommand of it runs may carry a version: `ruff@latest`."""
+    transparent: bool = False
+    """An allow rule for the command that it runs holds through it."""
+    own_files: frozenset[str] | None = None
+    """The options of a wrapper that name files which it writes itself. None: it may write others."""
+    own_operand: bool = False
+    """A wrapper opens its first operand for writing."""
+    more_files: bool = False
+    """A wrapper writes more files than these options name."""
+    elsewhere: tuple[str, ...] = ()
+    """Options with which the command runs in another directory; `*`: it always does."""
     text: frozenset[str] = frozenset()
     """Options whose value is text, such as a delimiter or a pattern, and no file."""
     text_operands: int = 0
@@ -171,16 +209,16 @@ class _Table:
             raise ValueError(f"{name} has unknown fields: {', '.join(sorted(unknown))}")
         described = read_options(row.get("options", ""))
         reads = self.options(row["reads"], described) if "reads" in row else None
-        takes = {
+        others = {each: Option("", "none") for each in row.get("flags", "").split()} | {
             each.removesuffix("?"): Option("", "attached" if each[-1] == "?" else "needed")
             for each in row.get("takes", "").split()
         }
-        if twice := takes.keys() & (described.keys() | (reads or {}).keys()):
-            raise ValueError(f"{', '.join(sorted(twice))} of {name} takes a value, as another line says as well")
+        if twice := others.keys() & (described.keys() | (reads or {}).keys()):
+            raise ValueError(f"{', '.join(sorted(twice))} of {name} stands in another list as well")
         values: dict[str, Any] = {each: _READ_AS.get(each, _as_it_is)(row[each]) for each in row.keys() - _MADE}
         values |= {
             "name": name,
-            "options": {**takes, **(reads or {}), **described},
+            "options": {**others, **(reads or {}), **described},
             "commands": self._commands(name, row.get("commands", "")),
             "reads": None if reads is None else frozenset(reads),
             "shows": tuple(self._shown(row.get("shows", ""))),
@@ -225,13 +263,19 @@ def _word_set(value: str) -> frozenset[str]:
     return frozenset(value.split())
 
 
+def _wrapping(row: Mapping[str, Any]) -> Wrapping:
+    values: dict[str, Any] = {name: _words(each) if isinstance(each, str) else each for name, each in row.items()}
+    return Wrapping(**values)
+
+
 _READ_AS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts"), _words),
-    **dict.fromkeys(("text", "text_instead"), _word_set),
+    **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts", "elsewhere"), _words),
+    **dict.fromkeys(("text", "text_instead", "own_files"), _word_set),
+    "wraps": _wrapping,
     **dict.fromkeys(("runs_text", "setting"), re.compile),
     "version_options": tuple,
 }
-_MADE = frozenset({"name", "options", "takes", "commands", "reads", "shows", "also", "like"})
+_MADE = frozenset({"name", "options", "flags", "takes", "commands", "reads", "shows", "also", "like"})
 """Fields of a row that need more than themselves to be read."""
 _FIELDS = _MADE | {each.name for each in fields(ProgramEntry)}
 

@@ -9,13 +9,13 @@ from whisper_tui.policy.commands.argv import Argv, ParsedOptions, Unwrapped, par
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.wrappers import (
     FOREIGN_SHELLS,
-    RUNNERS,
     SHELLS,
-    WRAPPERS,
     Runner,
     StandardInput,
     Wrapper,
+    runner_of,
     shell_text,
+    wrapper_of,
 )
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand
@@ -41,10 +41,10 @@ def unwrap(argv: Argv, given: StandardInput) -> Unwrapped | None:
     special = SPECIAL.get(name)
     if special is not None:
         return special(argv)
-    runner = RUNNERS.get(name)
+    runner = runner_of(name)
     if runner is not None:
         return _run_by(name, argv, runner)
-    wrapper = WRAPPERS.get(name)
+    wrapper = wrapper_of(name)
     return None if wrapper is None else _wrapped(name, argv, wrapper)
 
 
@@ -77,13 +77,13 @@ def _run_by(name: str, argv: Argv, runner: Runner) -> Unwrapped | None:
             Unwrapped(opaque=f"the options of {name} are not known well enough to say what it runs") if said else None
         )
     at, wrapper = verb
-    if wrapper.only_dashes:
+    if wrapper.ways.only_dashes:
         behind = argv[argv.index("--", at) + 1 :] if "--" in argv[at:] else ()
         return Unwrapped(commands=(behind,), runner=at, has_own_effect=True) if behind else None
     unwrapped = _wrapped(name, argv[at:], wrapper)
     if (
         unwrapped is not None
-        and wrapper.joins
+        and wrapper.ways.joins
         and len(unwrapped.texts) == 1
         and _PLAIN_TEXT.fullmatch(unwrapped.texts[0])
     ):
@@ -123,16 +123,16 @@ def _loader(argv: Argv) -> Unwrapped | None:
 
 
 def _wrapped(name: str, argv: Argv, wrapper: Wrapper) -> Unwrapped | None:
-    if wrapper.only_dashes:
+    if wrapper.ways.only_dashes:
         behind = argv[argv.index("--") + 1 :] if "--" in argv else ()
         return Unwrapped(commands=(behind,), has_own_effect=True) if behind else None
     argv = _old_style(name, argv)
     parsed = parse_options(argv, 1, wrapper.options)
     if parsed is None:
         return Unwrapped(opaque=f"the options of {name} are not known well enough to say what it runs")
-    if parsed.has(*wrapper.itself):
+    if parsed.has(*wrapper.ways.itself):
         return None
-    if wrapper.text and (text := _text_option(argv, parsed, wrapper)) is not None:
+    if wrapper.ways.text and (text := _text_option(argv, parsed, wrapper)) is not None:
         return text
     if name == "env" and (split := parsed.value("-S", "--split-string")) is not None:
         return _split_string(split, argv[parsed.rest :])
@@ -142,23 +142,23 @@ def _wrapped(name: str, argv: Argv, wrapper: Wrapper) -> Unwrapped | None:
 def _rest(name: str, argv: Argv, wrapper: Wrapper, parsed: ParsedOptions) -> Unwrapped | None:
     at = parsed.rest
     assignments: list[str] = []
-    while wrapper.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at] or ""):
+    while wrapper.ways.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at] or ""):
         assignments.append(argv[at] or "")
         at += 1
-    at += wrapper.operands
+    at += wrapper.ways.operands
     # with -c the list of CPUs is the first operand, just as the mask is without it
     if name in {"taskset"} and parsed.has("-c", "--cpu-list"):
         at = parsed.rest + 1
-    if wrapper.dashes and argv[at : at + 1] == ("--",):
+    if wrapper.ways.dashes and argv[at : at + 1] == ("--",):
         at += 1
     if name == "script" and at > parsed.rest and at <= len(argv) - 1 and argv[at] == "--":
         at += 1
     rest = argv[at:]
     if not rest:
         return None
-    if wrapper.joins or parsed.has(*wrapper.joining):
+    if wrapper.ways.joins or parsed.has(*wrapper.ways.joining):
         return _joined(name, rest, parsed)
-    if parsed.has(*wrapper.module):
+    if parsed.has(*wrapper.ways.module):
         # `uv run -m pytest` runs python with the module
         return Unwrapped(commands=(("python", "-m", *rest),))
     if None in rest[:1]:
@@ -188,19 +188,19 @@ def _text_option(argv: Argv, parsed: ParsedOptions, wrapper: Wrapper) -> Unwrapp
     """Return the text of `-c TEXT`, before or after the operands."""
     found = parsed
     at = parsed.rest
-    while not found.has(*wrapper.text) and at < len(argv):
+    while not found.has(*wrapper.ways.text) and at < len(argv):
         behind = parse_options(argv, at, wrapper.options)
         if behind is None:
             # they are probably those of the command that it runs
-            rest = argv[parsed.rest + wrapper.operands :]
+            rest = argv[parsed.rest + wrapper.ways.operands :]
             hidden = "unknown options hide what it runs"
             return Unwrapped(commands=(rest,) if rest else (), opaque=hidden, has_own_effect=True)
-        if behind.has(*wrapper.text):
+        if behind.has(*wrapper.ways.text):
             found = behind
         at = behind.rest + 1
-    if not found.has(*wrapper.text):
+    if not found.has(*wrapper.ways.text):
         return None
-    text = found.value(*wrapper.text)
+    text = found.value(*wrapper.ways.text)
     return (
         Unwrapped(opaque="the text for its shell is not known before it runs")
         if text is None

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import Argv, KnownOptions, ParsedOptions, parse_options, program_name
-from whisper_tui.policy.commands.wrappers import MORE_FILES, OWN_FILES, OWN_OPERANDS, SHELLS, WRAPPERS
+from whisper_tui.policy.commands.argv import Argv, ParsedOptions, parse_options, program_name
+from whisper_tui.policy.commands.wrappers import SHELL_OPTIONS, SHELLS, wrapper_of
+from whisper_tui.programs.entries import entry_of
 
 
 class OwnFiles(NamedTuple):
@@ -18,35 +19,30 @@ class OwnFiles(NamedTuple):
 
 
 _START_UP = ("-i", "-l", "--login", "--interactive", "--rcfile", "--init-file")
-_SHELL = KnownOptions(
-    "abefhiklmnprstuvxBCDEHPTc",
-    "oO",
-    frozenset("norc noprofile login posix restricted verbose interactive noediting".split()),
-    frozenset({"init-file", "rcfile"}),
-)
 
 
 def own_files(argv: Argv) -> OwnFiles:
     """Return the files that the words of a wrapper make it write itself."""
     name = program_name(argv[0]) if argv and argv[0] is not None else ""
     if name in SHELLS:
-        parsed = parse_options(argv, 1, _SHELL)
+        parsed = parse_options(argv, 1, SHELL_OPTIONS)
         return OwnFiles(is_complete=parsed is not None and not parsed.has(*_START_UP))
-    if name not in OWN_FILES:
+    entry = entry_of(name)
+    if entry is None or entry.own_files is None:
         return OwnFiles(is_complete=False)
-    wrapper = WRAPPERS.get(name)
+    wrapper = wrapper_of(name)
     if wrapper is None:
         return OwnFiles()
     parsed = parse_options(argv, 1, wrapper.options)
     if parsed is None:
         return OwnFiles(is_complete=False)
-    written = [value for option, value in parsed.options if option in OWN_FILES[name]]
-    complete = name not in MORE_FILES
-    if name in OWN_OPERANDS:
+    written = [value for option, value in parsed.options if option in entry.own_files]
+    complete = not entry.more_files
+    if entry.own_operand:
         # options may stand behind the operand as well
         behind = parse_options(argv, parsed.rest + 1, wrapper.options)
         if name == "script" and behind is not None:
-            written += [value for option, value in behind.options if option in OWN_FILES[name]]
+            written += [value for option, value in behind.options if option in entry.own_files]
         operand: tuple[str | None, ...] = argv[parsed.rest : parsed.rest + 1]
         written += operand or (("typescript",) if name == "script" else ())
         complete = complete and (name != "script" or behind is not None)

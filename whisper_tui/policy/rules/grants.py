@@ -12,7 +12,7 @@ from whisper_tui.model.shown_rules import SAVED_WITH
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import unwrap
-from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, WRAPPERS, StandardInput, adds_variables
+from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, StandardInput, adds_variables, wrapper_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
 from whisper_tui.policy.rules.known_programs import RUNNERS
@@ -92,7 +92,7 @@ def is_too_broad(prefix: Sequence[str]) -> bool:
     rest = words[1:]
     if name in SHELLS or name in {"pwsh", "powershell", "cmd", "wsl"}:
         return all(word.startswith(("-", "/")) for word in rest) or "c" in rest[0]
-    if name in WRAPPERS and name != "time":
+    if name != "time" and wrapper_of(name) is not None:
         return True
     if is_interpreter(name) and (all(word.startswith("-") for word in rest) or rest[0] in _MODULE_SWITCHES | {"eval"}):
         return True

@@ -8,8 +8,7 @@ from whisper_tui.policy.commands.read_only_list import listed_forms
 from whisper_tui.policy.commands.read_only_programs import check_of
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.spellings import usual_name
-from whisper_tui.policy.commands.wrappers import BUILTINS, FOREIGN_SHELLS, SHELLS, WRAPPERS
-from whisper_tui.policy.commands.wrappers import RUNNERS as RUNS_COMMANDS
+from whisper_tui.policy.commands.wrappers import BUILTINS, FOREIGN_SHELLS, SHELLS, runner_of, wrapper_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import checked_programs
 from whisper_tui.policy.risks.command_table import read_entries
@@ -34,7 +33,8 @@ RUNNERS = frozenset(
 @cache
 def _known() -> frozenset[str]:
     listed = {words[0] for words, _ in listed_forms()} | {name for name in program_names() if check_of(name)}
-    wraps = (WRAPPERS, SPECIAL, RUNS_COMMANDS, SHELLS, FOREIGN_SHELLS)
+    wrappers = {name for name in program_names() if wrapper_of(name) or runner_of(name)}
+    wraps = (wrappers, SPECIAL, SHELLS, FOREIGN_SHELLS)
     return RUNNERS.union(checked_programs(), listed, *wraps, BUILTINS, NETWORK, read_entries(DELETES), _EXAMINED)
 
 

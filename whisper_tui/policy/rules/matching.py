@@ -27,7 +27,7 @@ from whisper_tui.policy.commands.spellings import (
 )
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.words_of_input import starter
-from whisper_tui.policy.commands.wrappers import ALLOW_LOOKS_THROUGH, StandardInput, changes_what_runs
+from whisper_tui.policy.commands.wrappers import StandardInput, changes_what_runs
 from whisper_tui.policy.risks.command_dangers import (
     EVALUATING,
     dangers_of_argv,
@@ -43,6 +43,7 @@ from whisper_tui.policy.shell.static_expansion import is_harmless_setting, is_on
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.shell.syntax import DECLARING, ONLY_MARKS
 from whisper_tui.policy.view import CommandView, Question, agreed, view
+from whisper_tui.programs.entries import entry_of
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = ("git-dir", "work-tree", "prefix", "directory", "chdir", "cwd")
@@ -359,6 +360,12 @@ def _words(rule: Rule) -> tuple[str, ...]:
     return (program_name(words[0]), *words[1:]) if words else ()
 
 
+def _is_transparent(program: str) -> bool:
+    """True for a wrapper through which an allow rule for the inner command still holds."""
+    entry = entry_of(program)
+    return entry is not None and entry.transparent
+
+
 def _stands(wanted: Sequence[str], command: InnerCommand) -> bool:
     for assignment in command.assignments:
         name, _, value = assignment.partition("=")
@@ -535,7 +542,7 @@ class Permissions:
 def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
     """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known."""
     program = command.argv[0]
-    if program not in ALLOW_LOOKS_THROUGH | _SHELLS:
+    if not (program in _SHELLS or _is_transparent(program)):
         return ()
     if program in _SHELLS and (len(command.argv) != 3 or not _TAKES_TEXT.fullmatch(command.argv[1])):
         return ()  # every other option can name a file that a shell reads first
