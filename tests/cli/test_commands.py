@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.outside import needs_sandbox, outside_only
+from tests.rows import each_row
 from whisper_tui.wire.light_client import light_client
 
 pytestmark = outside_only
@@ -296,7 +297,7 @@ def test_stop_leaves_commands_running_and_the_next_command_takes_them_back(insta
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code", "complaint"),
     [
         (("call", "execute_command", "{bad"), 2, "not JSON"),

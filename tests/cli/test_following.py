@@ -95,6 +95,7 @@ def test_a_command_that_nobody_is_asked_about_carries_over_too(claude: Claude) -
         ("cd build; kill -TERM $$; sleep 9", -signal.SIGTERM, b""),
     ],
 )
+@pytest.mark.few(1)
 def test_a_failed_command_does_not_change_the_directory(claude: Claude, command: str, code: int, out: bytes) -> None:
     (claude.workspace / "build").mkdir()
     ran = claude.bash(command)

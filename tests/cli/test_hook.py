@@ -223,6 +223,7 @@ def test_a_question_of_codex_about_a_patch_that_was_allowed_by_a_setting_stays(s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"no json", b'{"tool_name": "Bash"}', b"\xff\xfe"])
+@pytest.mark.few(1)
 def test_an_input_that_is_not_understood_is_a_refusal(shell: Shell, text: bytes) -> None:
     process = shell.hook(text, "claude")
     out, err = process.communicate(timeout=ANSWER_S)
@@ -315,6 +316,7 @@ def test_the_shell_of_gemini_may_substitute_though_our_tool_of_that_name_may_not
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["touch x && echo 'it''s \"$HOME\"'", "-x | true\n# `second`", "x" * 9000])
+@pytest.mark.few(1)
 def test_the_command_is_shown_beside_its_ticket_if_the_client_shows_it(shell: Shell, command: str) -> None:
     asking = shell.ask(command, client="codex")
     shell.approve(shell.waiting())

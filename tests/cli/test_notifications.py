@@ -73,6 +73,7 @@ os.rename(log + ".part", log)
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["directly", "as an orphan", "as an orphan with no environment"])
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has marks, by which an orphan is known")
+@pytest.mark.few(1)
 def test_the_users_program_decides_nothing_and_its_attempt_is_recorded(way, instance, tmp_path):
     log = tmp_path / "log"
     words = [sys.executable, "-m", "whisper_tui", "approve", "1", "--yes", "--home", str(instance.root)]

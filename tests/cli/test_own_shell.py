@@ -159,6 +159,7 @@ def test_a_profile_that_changes_after_the_approval_is_asked_again(own: OwnShell)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoil", ["others may write it", "a link", "another directory"])
+@pytest.mark.few(1)
 def test_a_profile_that_is_not_the_users_alone_is_not_read(own: OwnShell, tmp_path: Path, spoil: str) -> None:
     if spoil == "others may write it":
         own.profile.chmod(0o666)

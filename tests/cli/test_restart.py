@@ -174,6 +174,7 @@ def test_a_command_of_a_human_in_the_shell_of_an_agent_starts_no_supervisor_that
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"agents 86", b"agents", b"agents 0\n"])
+@pytest.mark.few(1)
 def test_a_note_that_was_not_written_to_its_end_holds_everybody_and_one_of_an_older_version_agents(instance, content):
     instance.run("restart")
     instance.run("stop")

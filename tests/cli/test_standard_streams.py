@@ -122,7 +122,7 @@ def test_every_subcommand_is_tried() -> None:
 @pytest.mark.parametrize("streams", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("verb", COMMON)
 @pytest.mark.slow
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 def test_unprintable_output_is_reported_with_an_exit_code(settled: Instance, verb: str, streams: str) -> None:
     done = carried_out(settled, streams, verb, *SUBCOMMANDS[verb])
     if verb in SILENT:
@@ -138,7 +138,7 @@ def test_unprintable_output_is_reported_with_an_exit_code(settled: Instance, ver
 
 @pytest.mark.parametrize("verb", COMMON)
 @pytest.mark.slow
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_without_standard_error_the_result_and_the_exit_code_are_as_ever(settled: Instance, verb: str) -> None:
     if verb in {
         "watch",
@@ -165,7 +165,7 @@ def test_without_standard_error_the_result_and_the_exit_code_are_as_ever(settled
 
 @pytest.mark.parametrize("verb", ["", *COMMON])
 @pytest.mark.slow
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_without_standard_input_each_says_what_it_lacks_or_does_without(settled: Instance, verb: str) -> None:
     done = carried_out(settled, "<&-", *([verb, *SUBCOMMANDS[verb]] if verb else []))
     assert done.returncode in {*MEANINGS, 126, 128 + signal.SIGTERM}

@@ -62,6 +62,7 @@ def running(instance: Instance) -> Iterator[Callable[..., Terminal]]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.few(1)
 def test_a_program_ends_when_its_terminal_is_closed(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name)
     terminal.hang_up()
@@ -69,6 +70,7 @@ def test_a_program_ends_when_its_terminal_is_closed(running: Callable[..., Termi
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SERVERS])
+@pytest.mark.few(1)
 def test_a_program_ends_when_its_terminal_closes_without_a_signal(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name, controlling=False)
     terminal.hang_up()
@@ -116,6 +118,7 @@ def test_exec_ends_with_its_command_when_the_terminal_is_gone_and_rests_until_th
 
 @outside_only
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.few(1)
 def test_exec_ends_its_command_with_the_signal_and_the_terminal_is_as_before(
     shell: Shell, number: signal.Signals
 ) -> None:
@@ -127,6 +130,7 @@ def test_exec_ends_its_command_with_the_signal_and_the_terminal_is_as_before(
 
 
 @pytest.mark.parametrize("event", ["window", "silence", "ctrl+c", "TERM", "HUP"])
+@pytest.mark.few(1)
 async def test_an_agent_that_stays_ends_with_its_terminal(instance: Instance, event: str) -> None:
     model = ScriptedModel(text("Nothing here."))
     words = [*PROGRAM, "agent", "what is here?", "--stay", "--model", "m", "--home", str(instance.root)]
@@ -160,7 +164,7 @@ def test_a_program_below_another_one_ends_with_the_window(running: Callable[...,
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_a_signal_ends_it_and_the_terminal_is_as_before(
     running: Callable[..., Terminal], name: str, number: signal.Signals
 ) -> None:
@@ -173,6 +177,7 @@ def test_a_signal_ends_it_and_the_terminal_is_as_before(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.few(1)
 def test_ctrl_c_ends_it(running: Callable[..., Terminal], name: str) -> None:
     terminal = running(name)
     terminal.types(b"\x03")
@@ -182,6 +187,7 @@ def test_ctrl_c_ends_it(running: Callable[..., Terminal], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.few(1)
 def test_ctrl_z_gives_the_terminal_back_until_the_program_is_continued(
     running: Callable[..., Terminal], name: str
 ) -> None:

@@ -245,6 +245,7 @@ def test_a_relative_path_is_answered_as_the_absolute_one(shell: Shell) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["a\0b", "", "~/.bashrc", "x" * 5000])
+@pytest.mark.few(1)
 def test_a_path_without_a_certain_file_is_refused_and_nobody_is_asked(shell: Shell, path: str) -> None:
     process = write(shell, path, "x")
     out, err = process.communicate(timeout=ANSWER_S)

@@ -33,6 +33,7 @@ sys.exit(main(["supervise", "--home", sys.argv[1]]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", STATES, ids=lambda path: path.name.removesuffix(".tar.gz"))
+@pytest.mark.few(1)
 def test_the_state_of_an_earlier_version_is_taken_over_whole(instance, state):
     with tarfile.open(state) as files:
         files.extractall(instance.root / "state", filter="data")

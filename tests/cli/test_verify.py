@@ -90,6 +90,7 @@ def damage(journal: Path, place: str) -> None:
 @pytest.mark.slow
 @outside_only
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.few(1)
 def test_of_a_damaged_journal_the_rest_is_used_or_the_message_says_what_to_do(instance, place):
     assert instance.run("restart").returncode == 0
     first, _ = (instance.call("execute_command", command="printf", args=[word]) for word in ("one", "two"))

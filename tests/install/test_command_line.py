@@ -50,6 +50,7 @@ def answered(machine: Machine, line: str, *words: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.few(1)
 def test_the_change_is_shown_written_and_reverted(machine: Machine, client: str) -> None:
     done = whisper(machine, "install", client, "--yes")
     assert done.returncode == 0, done.stderr
@@ -161,6 +162,7 @@ def test_the_doctor_names_clients_that_are_not_there_on_one_line(machine: Machin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.few(1)
 def test_a_real_installation_stops_the_canary(machine: Machine, instance: Instance, client: str) -> None:  # noqa: F811
     assert instance.run("restart").returncode == 0  # a supervisor runs before the canary's seconds are counted
     home = ("--home", str(instance.root))

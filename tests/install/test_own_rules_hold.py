@@ -45,6 +45,7 @@ def ask(machine: Machine, client: str, command: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", RULES)
+@pytest.mark.few(1)
 def test_a_command_that_only_looks_is_refused_where_the_client_denies_it(machine: Machine, client: str) -> None:
     (machine.project / "notes.txt").write_text("TOP\n")
     assert whisper(machine, "restart").returncode == 0

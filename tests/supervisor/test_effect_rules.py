@@ -109,7 +109,7 @@ async def test_a_further_name_of_a_file_within_the_rule_is_permitted(live: LiveB
         ("mkdir build; echo x > build/CLAUDE.md", "agents"),
     ],
 )
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 async def test_changes_beyond_a_rule_wait_for_a_human(live: LiveBench, text: str, why: str) -> None:
     before = live.files()
     assert why in await waits_because(live, text)

@@ -119,6 +119,7 @@ async def test_the_agents_shell_goes_on_where_a_command_has_ended_that_was_held_
         f"git checkout -q -b side HEAD~1; echo y > y; git add y; {GIT} commit -qm side; {GIT} merge -q -m merged main",
     ],
 )
+@pytest.mark.few(2)
 async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str) -> None:
     call_id = await live.asked(text)
     record = await live.over(call_id)
@@ -172,7 +173,7 @@ async def test_commits_on_a_branch_are_ordinary_work(live: LiveBench, text: str)
         ("python3 -c \"open('shared/pre-commit', 'w')\"", "shared/pre-commit is a hook of git"),
     ],
 )
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench, text: str, why: str) -> None:
     await made_by("mkdir -p held/hooks shared && touch held/HEAD && git config core.hooksPath shared", live.workspace)
     before = live.files()

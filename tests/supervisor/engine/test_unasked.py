@@ -162,6 +162,7 @@ ATTACKS = (
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_list")
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.few(6)
 async def test_the_sandbox_alone_is_enough(place: Place, attack: str) -> None:
     _write_traps(place)
     before = place.tree()
@@ -208,6 +209,7 @@ async def test_expansions_that_are_certain_run_unasked_in_the_sandbox(place: Pla
         "echo $PATH $VIRTUAL_ENV $PWD",
     ],
 )
+@pytest.mark.few(5)
 async def test_what_runs_unasked_prints_what_bash_prints(place: Place, text: str) -> None:
     (place.workspace / "sub").mkdir()
     (place.workspace / "sub" / "more.json").write_text("a\n")
