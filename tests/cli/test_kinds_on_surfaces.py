@@ -18,6 +18,7 @@ from tests.agent_process import AgentProcess
 from tests.cli.agent_shell import Shell
 from tests.cli.conftest import PROGRAM, Instance
 from tests.outside import outside_only
+from tests.rows import each_row
 from tests.tui.cockpit import PATIENCE
 from whisper_tui.cli.dispatch import parser
 from whisper_tui.model.board import Board
@@ -254,7 +255,7 @@ def is_named(kind: str, text: str) -> None:
     assert not JSON.search(text), text
 
 
-@pytest.mark.parametrize("kind", ASKED)
+@each_row("kind", ASKED)
 def test_a_waiting_call_of_each_kind_is_named_in_the_list_and_shown(world: World, kind: str) -> None:
     is_named(kind, lines_of(world.ids[kind], world.prints("list")))
     assert KINDS[kind].named.removeprefix("@far ") in world.prints("show", world.ids[kind])
@@ -450,7 +451,7 @@ def ended(running: World) -> World:
     return running
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_an_ended_call_of_each_kind_is_named_in_every_record(ended: World, kind: str) -> None:
     named, call_id = KINDS[kind].named, ended.ids[kind]
     is_named(kind, lines_of(call_id, ended.prints("history")))
@@ -462,8 +463,8 @@ def test_an_ended_call_of_each_kind_is_named_in_every_record(ended: World, kind:
     assert named.replace("“", "").split()[-1].rstrip("”") in ended.prints("export", "--format", "markdown", call_id)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["asciicast", "asciicast3"])
+@each_row("kind", KINDS)
+@each_row("form", ["asciicast", "asciicast3"])
 def test_a_recording_is_made_of_what_had_output_and_refused_in_a_sentence_for_the_rest(
     ended: World, kind: str, form: str
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.effects import effects_of
 from whisper_tui.model.call import Shell
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
@@ -105,7 +106,7 @@ def lines(text: str, workspace: Path) -> list[str]:
     return [line.text for line in effect_lines(effects.model_dump(mode="json"))]
 
 
-@pytest.mark.parametrize("text", LINES)
+@each_row("text", LINES)
 def test_an_effect_is_a_short_line(text: str, workspace: Path) -> None:
     found = lines(text, workspace)
     assert found[: len(LINES[text]) or None] == LINES[text]

@@ -216,7 +216,7 @@ def ground() -> Iterator[Ground]:
         yield made
 
 
-@pytest.mark.parametrize("line", UNTRUE.strip().splitlines())
+@each_row("line", UNTRUE.strip().splitlines())
 def test_no_change_is_left_out_where_effects_claim_to_be_complete(line: str, ground: Ground) -> None:
     assert ground.look_at(line) is None
 
@@ -260,14 +260,14 @@ mkdir --pa q/w
 """
 
 
-@pytest.mark.parametrize("line", KNOWN.strip().splitlines())
+@each_row("line", KNOWN.strip().splitlines())
 def test_effects_of_ordinary_lines_are_complete(line: str, ground: Ground) -> None:
     effects = ground.effects_of(line)
     assert effects.files_are_certain, effects.unknown
     assert ground.look_at(line) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "curl -OJ http://127.0.0.1:9/x",

@@ -17,6 +17,7 @@ import pytest
 import whisper_tui
 from tests.cli.conftest import Instance
 from tests.outside import needs_sandbox, outside_only
+from tests.rows import each_row
 
 pytestmark = [outside_only, needs_sandbox, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -100,7 +101,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         instance.kill_supervisor(signal.SIGTERM)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["id"])
+@each_row("attack", ATTACKS, ids=lambda attack: attack["id"])
 def test_an_attack_has_no_effect_and_learns_nothing(ground: Ground, attack: dict[str, Any]) -> None:
     answer = ground.answers[attack["id"]]
     command = ground.text(attack, "command")

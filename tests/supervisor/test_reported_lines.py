@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.model.verdict import Verdict, is_grave
 from whisper_tui.policy.rules.rule import Rule, Rules
@@ -436,7 +437,7 @@ def test_a_severe_risk_is_named_behind_any_options(place: Place) -> None:
         assert any(word in sentence for sentence in grave), text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "git push",
@@ -454,7 +455,7 @@ def test_what_reaches_the_network_says_so(place: Place, text: str) -> None:
     assert "network" in {risk.id for risk in place.judged(text).risks}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["git check-ignore .env", "git log --oneline -- .env", "grep -rn credentials src", "jq .credentials f"]
 )
 def test_a_name_that_is_not_read_is_no_severe_risk(place: Place, text: str) -> None:
