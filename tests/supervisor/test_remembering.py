@@ -66,6 +66,17 @@ async def test_a_prefix_covers_what_begins_like_it_with_the_same_options(program
     assert await kind(programs, await programs.submit(await programs.session("other"), text="npm test")) == "ask"
 
 
+async def test_what_a_scope_would_cover_is_counted_beside_what_only_reads(programs: Bench) -> None:
+    await programs.restart(Rules(read_only=True))
+    session = await programs.session()
+    texts = ("npm test a | tail -3", "ls", "cd . && npm test", "npm test > out", "npm test | tail -3")
+    calls = [await programs.submit(session, text=text) for text in texts]
+    covered = (await programs.supervisor.would_cover(calls[-1], PUSH)).calls
+    assert covered == (calls[4], calls[2], calls[0])
+    await programs.restart(Rules(read_only=False))
+    assert (await programs.supervisor.would_cover(calls[-1], PUSH)).calls == ()
+
+
 async def test_a_prefix_lets_through_what_waits_already(programs: Bench) -> None:
     session = await programs.session()
     first, second = [await programs.submit(session, text=f"npm test {name}") for name in "ab"]

@@ -89,6 +89,14 @@ async def test_a_missing_program_with_spaces_in_its_name_gets_the_hint_to_use_ar
     assert "['-l', 'a']" in hint
 
 
+@pytest.mark.parametrize("text", ["sleep 1 & sleep 2", "(cd a; ls)", "ls | wc", "echo 'a b'", "cat $X", "ls *.py"])
+async def test_a_missing_program_that_is_shell_text_gets_the_hint_to_use_a_shell(text: str):
+    ending = FailedToStart(problem="program_not_found", subject=text, message="not found")
+    hint = (await tool_over(Recorded(finish=ended(ending))).execute(command=text))["stderr"].split("\n")[1]
+    assert 'command="bash"' in hint
+    assert f"{['-c', text]}" in hint
+
+
 @pytest.mark.parametrize(
     ("ending", "cause", "words"),
     [

@@ -188,7 +188,9 @@ class Queries:
         records = await self.history(HistoryQuery(limit=LOOKED_AT))
         # Evaluating the policy for 500 calls takes a fraction of a second, in which the event loop must serve others.
         home = self._environment_of(record.call.session_id).get("HOME", "")
-        return await asyncio.to_thread(coverage, scope, spec, session.root if session else "", records, home)
+        reading = bool(self._looks.judge.rules_of(record.call.session_id).read_only)
+        root = session.root if session else ""
+        return await asyncio.to_thread(coverage, scope, spec, root, records, home, reading=reading)
 
     async def past_calls(self) -> tuple[PastCall, ...]:
         """The newest calls with their sessions, on which a draft of a rule is tried."""

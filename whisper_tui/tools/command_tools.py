@@ -1,6 +1,7 @@
 """The tools that run a command: a program with its arguments, or a command line for a shell."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -149,11 +150,16 @@ def _why_not_started(record: CallRecord, ending: FailedToStart) -> str:
             return f"Error: {ending.message}"
 
 
+_OF_A_SHELL = re.compile(r"""[|&;<>()$`\\"'*?~]""")
+"""What only a shell understands."""
+
+
 def _hint(spec: CommandSpec) -> str:
     # Models often put the whole command line into `command`.
     if not isinstance(spec.command, Argv) or " " not in spec.command.program.strip():
         return ""
-    program, *rest = spec.command.program.split()
+    text = spec.command.program
+    program, *rest = ("bash", "-c", text) if _OF_A_SHELL.search(text) else text.split()
     return f'\nHint: `command` is the program alone. Use command="{program}" and put the rest into `args`: {rest}'
 
 

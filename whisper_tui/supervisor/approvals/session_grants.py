@@ -17,7 +17,7 @@ from whisper_tui.model.decision import (
 )
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord
-from whisper_tui.model.verdict import SUBAGENT_RULE, Resolved
+from whisper_tui.model.verdict import READ_ONLY_RULE, SUBAGENT_RULE, Resolved
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.rules.grants import (
     grant_is_over,
@@ -123,12 +123,16 @@ def check_scope(scope: Scope, spec: CommandSpec) -> None:
         raise Refused(f"this cannot be remembered like that: {problem}", hint=hint)
 
 
-def coverage(scope: Scope, spec: CommandSpec, root: str, records: Sequence[CallRecord], home: str = "") -> Coverage:
+def coverage(
+    scope: Scope, spec: CommandSpec, root: str, records: Sequence[CallRecord], home: str = "", *, reading: bool = False
+) -> Coverage:
     """Try a scope for `spec` in the workspace `root` on past calls, newest first, as if there were no other rule.
 
-    `home`: the user's home directory, for patterns of files.
+    `home`: the user's home directory, for patterns of files. `reading`: what only reads is allowed, and beside it the
+    scope covers `npm test | tail`.
     """
     memory, rules = _given(scope, spec, root)
+    rules = rules.model_copy(update={"read_only": reading})
     looked_at, covered = 0, []
     for record in records:
         command = record.call.spec.command
@@ -142,7 +146,8 @@ def coverage(scope: Scope, spec: CommandSpec, root: str, records: Sequence[CallR
             # What is allowed without this approval says nothing about it.
             allowed = verdict.kind == "allow" and verdict.rule != SUBAGENT_RULE
         else:
-            allowed = evaluate(question, rules, memory).kind == "allow"
+            verdict = evaluate(question, rules, memory)
+            allowed = verdict.kind == "allow" and verdict.rule != READ_ONLY_RULE
         if allowed:
             covered.append(record.id)
     found = Coverage(looked_at=looked_at, calls=tuple(covered))
