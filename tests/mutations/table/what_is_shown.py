@@ -69,6 +69,16 @@ WHAT_IS_SHOWN = (
         ),
     ),
     Mutation(
+        "a key that came before its call was drawn",
+        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds",
+        "self.came_at < self.open_from",
+        "False",
+        (
+            GUARD + "test_a_key_right_behind_the_one_that_selects_a_call_decides_nothing_and_is_lost_to_nothing",
+            GUARD + "test_a_card_that_the_terminal_has_not_taken_yet_cannot_be_decided_about",
+        ),
+    ),
+    Mutation(
         "typed text",
         "whisper_tui.tui.commands.decision_guards.TypingGuard.typed",
         "at - self._last < TYPING_S",
