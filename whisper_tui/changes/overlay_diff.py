@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from whisper_tui.changes import file_trees
+from whisper_tui.changes.change_checks import parents_of
 from whisper_tui.changes.change_records import (
     ADD,
     ATTRIBUTES,
@@ -239,7 +240,7 @@ class ChangeReader:
                 changes.append(self._with_trees(FileChange(DELETE, change.path, change.before)))
             link = FileChange(LINK, change.path, after=change.after, content=change.content)
             links.append(link._replace(target=target, targets={target: present_stamp(target)}))
-        touched = {os.path.dirname(path) for change in changes + links for path in change.paths}
+        touched = parents_of(changes + links)
         for path in touched - self._directories.keys():
             parent = stamp(path)
             if parent is not None:
@@ -303,6 +304,8 @@ def _with_moves(found: Sequence[FileChange]) -> list[FileChange]:
         if before.links == 1 or (changed[before.inode] == 1 and not trees_go):
             for key in (syscalls.file_handle(change.path), before[:_ALIKE]):
                 deleted.setdefault(key, []).append(number)
+    if not deleted:
+        return list(found)
     made: list[FileChange | None] = list(found)
     for number, new in enumerate(found):
         source = _source(new, deleted, made)
@@ -362,7 +365,9 @@ def _outside_links(change: FileChange) -> int:
     before = change.before
     if before is not None and not before.is_directory:
         return before.links if before.links > 1 else 0
-    several = [found for found in (change.old_inside or {}).values() if found.links > 1 and not found.is_directory]
+    if not change.old_inside:
+        return 0
+    several = [found for found in change.old_inside.values() if found.links > 1 and not found.is_directory]
     inside = Counter(found.inode for found in several)
     return max((found.links for found in several if inside[found.inode] < found.links), default=0)
 

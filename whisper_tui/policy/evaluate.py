@@ -60,7 +60,7 @@ from whisper_tui.policy.rules.matching import (
     names_whole,
     reaches,
 )
-from whisper_tui.policy.rules.rule import MOST_DELETED, Effect, Rule, Rules, UndoneBy
+from whisper_tui.policy.rules.rule import EVERYTHING, MOST_DELETED, Effect, Rule, Rules, UndoneBy
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import DECLARING
 from whisper_tui.policy.view import CommandView, Question, all_commands, view
@@ -123,7 +123,7 @@ def _by_effects(question: Question, rules: Rules, seen: CommandView, asked: Verd
     # What is asked about as an edit is no ordinary change of a command either.
     barred = tuple(dict.fromkeys(rule.path for rule in (*rules.deny, *rules.ask) if rule.path is not None))
     condition = PreviewCondition(
-        writes_within=("/**",), deletes=deletes, exit_code=None, rewrites_history=False, no_writes=barred
+        writes_within=(EVERYTHING,), deletes=deletes, exit_code=None, rewrites_history=False, no_writes=barred
     )
     held = {"rule": HELD_BACK_RULE, "preview": "always", "allow_if_preview": (condition,), "held_back": True}
     return asked.model_copy(update=held)

@@ -308,12 +308,18 @@ class FilePlace(NamedTuple):
     """From the workspace on. Empty: it is outside."""
 
 
+EVERYTHING = "/**"
+"""The pattern of all files of a workspace."""
+
+
 def file_matches(pattern: str, file: FilePlace, root: str, home: str, *, wide: bool) -> bool:
     """True if a pattern matches an edited file: by where its links lead and by its name, or with `wide` by either."""
     if pattern.startswith("//"):
         return _each(pattern.lstrip("/"), "/", file, wide)
     if pattern.startswith("~/"):
         return bool(home) and _each(pattern[2:], home, file, wide)
+    if pattern == EVERYTHING and file.inside:
+        return True
     named = _below(file.path, root) if root and wide else ""
     return any(bool(path) and _spec(pattern).match_file(path) for path in (file.inside, named))
 
