@@ -86,3 +86,10 @@ async def test_a_key_whose_widget_is_gone_holds_up_no_other() -> None:
         assert turns.begins(Key("home", None))
         cockpit.app.post_message(Key("question_mark", "?"))
         await cockpit.sees("Keys and signs")
+
+
+async def test_keys_keep_their_order_however_many_come_at_once() -> None:
+    async with open_cockpit(workday()) as cockpit:
+        text = "".join(chr(ord("a") + number % 26) for number in range(300))
+        at_once(cockpit, "slash", text)
+        await cockpit.until(lambda: cockpit.screen.query_one(FilterBar).value == text)

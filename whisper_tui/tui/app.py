@@ -112,6 +112,7 @@ class KeysInTurn:
         self._under_way = False
         self._due: Key | None = None
         """The next key, which is on its way to the application again."""
+        self._watched = False
 
     def begins(self, key: Key) -> bool:
         """True if a key may act now; otherwise it comes again once it may."""
@@ -119,14 +120,18 @@ class KeysInTurn:
             self._due = None
         elif self._under_way:
             self._waiting.append(key)
-            self._app.set_timer(STUCK_S, partial(self.passed, self._number))
+            if not self._watched:
+                self._watch()
             return False
         self._under_way, self._screen = True, self._app.screen
         self._number += 1
         return True
 
-    def is_under_way_to(self, target: Widget) -> None:
-        """Send a message after the key, which takes the same way."""
+    def is_under_way_to(self, target: Widget, *, is_text: bool) -> None:
+        """Send a message after the key, which takes the same way. `is_text`: the widget keeps the key as text."""
+        if is_text:
+            self.passed(self._number)
+            return
         message = KeyPassed(self._number)
         # Textual ends the way of a message at its sender.
         if not target.post_message(message.set_sender(target)):
@@ -134,7 +139,7 @@ class KeysInTurn:
 
     def passed(self, number: int) -> None:
         """Let the next key begin if it was waiting for this one; on a new screen, once that has its focus."""
-        if number != self._number or not self._under_way:
+        if number != self._number or not self._under_way or self._due is not None:
             return
         screen = self._app.screen
         if screen is not self._screen:
@@ -146,6 +151,18 @@ class KeysInTurn:
         if self._waiting:
             self._due = self._waiting.popleft()
             self._app.post_message(self._due)
+
+    def _watch(self) -> None:
+        """Look in a while whether a key is stuck, for as long as others wait for it."""
+        self._watched, number = True, self._number
+
+        def look() -> None:
+            self._watched = False
+            self.passed(number)
+            if self._waiting:
+                self._watch()
+
+        self._app.set_timer(STUCK_S, look)
 
 
 class CockpitApp(App[None]):
@@ -337,9 +354,12 @@ class CockpitApp(App[None]):
             self._cockpit.decisions.typed(event.time)
         if isinstance(event, Key) and not event.is_forwarded:
             target = self.focused or self.screen
+            is_text = event.is_printable and (
+                isinstance(target, Input) or (isinstance(target, TerminalPane) and target.typing)
+            )
             if not self._is_for_unseen_dialog(event):
                 await super().on_event(event)
-            self._keys.is_under_way_to(target)
+            self._keys.is_under_way_to(target, is_text=is_text)
         else:
             await super().on_event(event)
 
