@@ -43,6 +43,7 @@ async def nothing_happens(cockpit: Cockpit, key: str, call_id: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
+@pytest.mark.few(3)
 async def test_decision_keys_are_ignored_after_the_selection_moved_by_itself(key: str) -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.select("1")
@@ -53,6 +54,7 @@ async def test_decision_keys_are_ignored_after_the_selection_moved_by_itself(key
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ABOUT_THE_CALL)
+@pytest.mark.few(3)
 async def test_decision_keys_are_ignored_for_the_first_call_that_arrives(key: str) -> None:
     async with open_cockpit(Scenario.begin()) as cockpit:
         cockpit.scenario.ask("build")
