@@ -234,6 +234,7 @@ async def test_wrong_arguments_are_answered_at_once_and_nothing_is_listed(place)
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, None])
 @pytest.mark.slow
+@pytest.mark.few(1)
 async def test_a_waiting_call_stays_when_its_agent_is_gone(place, agent_process, end):
     words = (sys.executable, "-m", "whisper_tui", "mcp", "--home", str(place.home), "--root", str(place.workspace))
     agent = await asyncio.create_subprocess_exec(

@@ -440,31 +440,31 @@ async def test_lines_reach_the_server_byte_for_byte(place):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"echo"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"echo"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Arguments":{"a":2}}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["echo"]}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}',
-        b'{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"echo"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":NaN}}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call"',
-        b'"tools/call"',
-        b"\xff\xfe{",
-        b"[" * 100_000,
-    ],
+READ_AS_ANOTHER_CALL = (
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"echo"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"echo"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1,"a":2}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","Arguments":{"a":2}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["echo"]}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}',
+    b'{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"echo"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":NaN}}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call"',
+    b'"tools/call"',
+    b"\xff\xfe{",
+    b"[" * 100_000,
 )
-async def test_a_line_that_a_server_could_read_as_another_call_is_refused(place, line):
+
+
+@pytest.mark.slow
+async def test_a_line_that_a_server_could_read_as_another_call_is_refused(place):
     async with place.lines() as client:
-        await client.send(line)
-        assert "error" in json.loads(await client.line())
-        await client.send({"id": "after", "method": "x/echo", "params": {}})
-        await client.until("after")
-    assert len(place.log.read_bytes().splitlines()) == 1
+        for number, line in enumerate(READ_AS_ANOTHER_CALL, start=1):
+            await client.send(line)
+            assert "error" in json.loads(await client.line()), line[:100]
+            await client.send({"id": f"after {number}", "method": "x/echo", "params": {}})
+            await client.until(f"after {number}")
+            assert len(place.log.read_bytes().splitlines()) == number, line[:100]
 
 
 @pytest.mark.slow

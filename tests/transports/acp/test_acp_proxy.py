@@ -369,6 +369,7 @@ async def test_permission_for_what_comes_back_is_given_and_the_action_is_asked_a
         ("deny", OPTIONS[1:], {"outcome": "cancelled"}),
     ],
 )
+@pytest.mark.few(1)
 async def test_permission_for_a_command_of_the_agents_own_is_answered_by_the_kind_of_option(
     place, verb, options, outcome
 ):
