@@ -11,6 +11,7 @@ from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN, Bench
 from tests.supervisor.test_previews import LiveBench
 from whisper_tui.model.call import SessionHello, UnaskedLevel
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest, Refused
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
@@ -58,9 +59,13 @@ async def test_a_command_that_is_held_back_waits_for_a_human_if_less_may_run_by_
     await live.supervisor.set_unasked("reading", HUMAN, session)
     go.touch()
     await live.report(call_id)
-    record = await live.record(call_id)
-    assert isinstance(record.state, Waiting) and call_id in live.supervisor.board.waiting
+    record = await live.until(call_id, lambda record: isinstance(record.state, Waiting))
+    assert record.preview is not None and record.preview.can_be_applied
+    assert call_id in live.supervisor.board.waiting
     assert live.files() == {"go": ""}
+    await live.decide(call_id, Approve(preview=(await live.report(call_id)).digest))
+    await live.over(call_id)
+    assert live.files() == {"go": "", "made": "x\n"}
 
 
 async def test_less_runs_in_a_session_than_the_rules_let_run(tmp_path: Path) -> None:
