@@ -7,7 +7,7 @@ to nobody if it shows a secret (decision 36).
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from whisper_tui.changes.change_records import PLAN, drop_changes
@@ -136,10 +136,12 @@ def _top_below(home: str, path: str) -> str:
     return f"{home}/{name}" if name else ""
 
 
-def why_withheld(attempt: str, environment: Mapping[str, str], closed: Sequence[str], *, failed: bool) -> Iterator[str]:
+def why_withheld(
+    attempt: str, environment: Mapping[str, str], closed: Callable[[], Iterable[str]], *, failed: bool
+) -> Iterator[str]:
     """Yield why the output of a run may not go to its agent unasked, as clauses: it shows a secret, or misleads.
 
-    `closed`: the files of the workspace that it could not read.
+    `closed` looks through the workspace for the files that it could not read.
     """
     values = {
         value.encode(): name
@@ -159,7 +161,7 @@ def why_withheld(attempt: str, environment: Mapping[str, str], closed: Sequence[
             yield f"its output shows the value of {name}"
             return
         text = content.decode(errors="replace")
-        named = (path.rpartition("/")[2] for path in closed) if failed or stream == run_files.ERR else ()
+        named = (path.rpartition("/")[2] for path in closed()) if text and (failed or stream == run_files.ERR) else ()
         if name := next((name for name in named if name in text), ""):
             yield f"it names {name}, which is closed to what nobody was asked about"
             return

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
@@ -280,7 +281,7 @@ class Previews:
             ]
             if is_ours:
                 attempt, environment = str(Path(directory).parent), self._orders.environment_of(record)
-                closed, failed = self._orders.closed_files(record), ended.ending != Exited(code=0)
+                closed, failed = partial(self._orders.closed_files, record), ended.ending != Exited(code=0)
                 beyond += why_withheld(attempt, environment, closed, failed=failed)
             return report.model_copy(update={"beyond_rule": tuple(dict.fromkeys(beyond))})
         except (OSError, ValueError, PreviewTooLarge) as error:
