@@ -71,6 +71,14 @@ class Desk(RuleBasedStateMachine):
         self.waiting[call_id] = mark
 
     @precondition(lambda self: self.waiting)
+    @rule(which=st.integers(0, 99), back=st.booleans())
+    def set_aside(self, which: int, back: bool) -> None:
+        call_id = sorted(self.waiting)[which % len(self.waiting)]
+        self.ask("set_aside", call_id=call_id, by=BY, back=back)
+        record = self.record(call_id)
+        assert record.state.kind == "waiting" and (record.aside is None) == back
+
+    @precondition(lambda self: self.waiting)
     @rule(which=st.integers(0, 99), approve=st.booleans())
     def decide(self, which: int, approve: bool) -> None:
         call_id = sorted(self.waiting)[which % len(self.waiting)]
