@@ -69,6 +69,17 @@ def test_show_states_the_effects_of_a_waiting_call_and_of_no_other(instance):
 
 
 @pytest.mark.slow
+def test_show_has_the_lines_that_git_would_throw_away(instance):
+    subprocess.run(["git", "init", "-q"], cwd=instance.workspace, check=True)
+    (instance.workspace / "notes").write_text("my only copy\n")
+    call = instance.call("run_shell_command", command="git clean -f")
+    shown = instance.run("show", "1").stdout
+    assert "loses 1 line of " in shown and "\n              -my only copy\n" in shown
+    instance.run("deny", "1", "--reason", "no")
+    call.communicate(timeout=90)
+
+
+@pytest.mark.slow
 def test_a_denial_reaches_the_caller_verbatim(instance):
     reason = 'Not   here: use "make", please…'
     call = instance.call("run_shell_command", command="rm -rf build", description="Clean")

@@ -505,6 +505,9 @@ def _stated(effects: Row | None) -> Iterator[tuple[str, str]]:
         if file["diff"] is not None and file["diff"]["text"]:
             cut = "\n… the diff goes on" if file["diff"]["cut"] else ""
             yield "diff", f"{file['path']}\n{file['diff']['text'].rstrip()}{cut}"
+    for lost in (lost for git in effects["git"] for lost in git.get("loses", ())):
+        cut = "\n… the diff goes on" if lost["diff"]["cut"] else ""
+        yield "diff", f"{lost['path']}, lost\n{lost['diff']['text'].rstrip()}{cut}"
     for code in effects["code"]:
         if since := code.get("since"):
             cut = "\n… the diff goes on" if since["cut"] else ""
