@@ -1,6 +1,7 @@
 """The first minutes of somebody new: the demo in a cockpit, played by keys as its captions say."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ class Newcomer:
             await self.cockpit.press("n")
         found = next(each for each in self.scenes.values() if each.id == scene)
         await self.cockpit.sees(found.caption[:60])
-        await self.cockpit.until(lambda: not self.cockpit.screen.decisions.guard.holds)
+        await self.cockpit.until(lambda: not self.cockpit.screen.decisions.guard.holds_at(time.monotonic()))
         return found
 
     async def over(self, scene: str) -> CallRecord:

@@ -298,6 +298,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
         cockpit = Cockpit(app, pilot, scenario)
         try:
             await cockpit.sees("Reading the files …")
+            await cockpit.can_be_seen()
             scenario.clock.advance(1)
             await cockpit.press("a")
             await cockpit.sees("the files of this edit are still being read")

@@ -11,7 +11,7 @@ from whisper_tui.tui.dialogs.dialog import ChoiceField
 
 def row_of(cockpit: Cockpit, words: str) -> str:
     """The line of the list that holds these words."""
-    return next(line[:60] for line in cockpit.text().splitlines() if words in line[:60])
+    return next(line[:38] for line in cockpit.text().splitlines() if words in line[:38])
 
 
 async def known(cockpit: Cockpit) -> None:

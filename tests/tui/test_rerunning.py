@@ -115,7 +115,7 @@ async def test_a_rerun_with_masked_secrets_waits() -> None:
 async def test_a_rerun_with_unseen_parts_needs_a_second_key() -> None:
     scenario = blocked()
     judged_alike(scenario)
-    async with open_cockpit(scenario, size=(80, 24)) as cockpit:
+    async with open_cockpit(scenario, size=(80, 16)) as cockpit:
         await pressed(cockpit)
         await cockpit.sees("not on the screen yet")
         assert len(scenario.supervisor.board.calls) == 1

@@ -60,8 +60,8 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "the guard of a key",
-        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds",
-        "self._clock() - self._waited - self._moved_at < GUARD_S",
+        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds_at",
+        "self._clock() - waited - self._moved_at < GUARD_S",
         "False",
         (
             GUARD + "test_decision_keys_are_ignored_after_the_selection_moved_by_itself",
@@ -70,8 +70,8 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "a key that came before its call was drawn",
-        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds",
-        "self.came_at < self.open_from",
+        "whisper_tui.tui.commands.decision_guards.SelectionGuard.holds_at",
+        "came_at < self.open_from",
         "False",
         (
             GUARD + "test_a_key_right_behind_the_one_that_selects_a_call_decides_nothing_and_is_lost_to_nothing",

@@ -49,12 +49,12 @@ class SelectionGuard:
     @property
     def holds(self) -> bool:
         """True if the key came before the call on the screen had been there for long enough."""
-        return self.came_at < self.open_from or self._clock() - self._waited - self._moved_at < GUARD_S
+        return self.holds_at(self.came_at)
 
-    @property
-    def _waited(self) -> float:
-        """The seconds since the key came."""
-        return max(0.0, monotonic() - self.came_at)
+    def holds_at(self, came_at: float) -> bool:
+        """True if a key that came at this time decides nothing."""
+        waited = max(0.0, monotonic() - came_at)
+        return came_at < self.open_from or self._clock() - waited - self._moved_at < GUARD_S
 
     def shows(self, record: CallRecord | None, *, choice: int | None) -> None:
         """Register the call that is on the screen from the next frame on.
