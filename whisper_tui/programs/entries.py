@@ -24,6 +24,8 @@ class Option(NamedTuple):
     meaning: str
     """Empty: it is not described."""
     value: ValueForm
+    names: tuple[str, ...] = ()
+    """All names that mean it, where they are described together."""
 
 
 class Shown(NamedTuple):
@@ -32,6 +34,17 @@ class Shown(NamedTuple):
     commands: tuple[tuple[str, ...], ...]
     """The first words of each as patterns; a last `*` stands for more words."""
     options: Mapping[str, Option]
+
+
+class Calls(NamedTuple):
+    """Calls of a program that do something: those that begin with some words, and have one of some options."""
+
+    words: tuple[str, ...]
+    """Patterns for its first words."""
+    options: tuple[str, ...]
+    """Options of which one must be given. Empty: none has to."""
+    sentence: str
+    """For the human who decides. Empty: that of the program."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,16 @@ class ProgramEntry:
     """Letters may stand without a dash in the first word: `dashed` has the meaning of -x, `bare` its own."""
     anywhere: bool = False
     """The options of the program may also stand behind its subcommands."""
+    same: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    """Groups of subcommands that do the same."""
+    same_options: tuple[tuple[str, ...], ...] = ()
+    """Groups of options that mean the same."""
+    shortest_command: int | None = None
+    """From how many letters on the beginning of a subcommand is taken for it. None: it never is."""
+    whole_options: bool = False
+    """No beginning of a long option is taken for it."""
+    targets: bool = False
+    """Its operands are targets, and it makes all of them."""
     abbreviates: bool = False
     """Every beginning of a long option counts, however short."""
     reads: frozenset[str] | None = None
@@ -121,6 +144,22 @@ class ProgramEntry:
     """Its first operand is code, and all others are files."""
     takes_files: bool = False
     """But for its options and its code, it only reads the files that are named."""
+    deletes: tuple[Calls, ...] = ()
+    """Calls that delete, stop or publish something."""
+    interrupts: tuple[Calls, ...] = ()
+    """Calls whose effect passes or can be taken back."""
+    loses: str = ""
+    """What calls that delete do, in words for the human who decides."""
+    harm: str = ""
+    """What every call destroys, in words for the human who decides."""
+    prints_secrets: tuple[Calls, ...] = ()
+    """Calls that print keys, passwords or tokens."""
+    connects: tuple[Calls, ...] = ()
+    """Calls that reach other machines."""
+    network: bool = False
+    """Every call may reach other machines."""
+    opens: bool = False
+    """It opens a file or an address in another program."""
     wraps: Wrapping | None = None
     """It runs the rest of its words. All its options are known then: any other hides what it runs."""
     versions: bool = False
@@ -161,7 +200,8 @@ def read_options(text: str) -> dict[str, Option]:
         for name in filter(None, names):
             if name["name"] in found:
                 raise ValueError(f"{name['name']} is described twice")
-            found[name["name"]] = Option(entry["meaning"], _value_form(entry["value"] or "", name["own"] or ""))
+            form = _value_form(entry["value"] or "", name["own"] or "")
+            found[name["name"]] = Option(entry["meaning"], form, tuple(each["name"] for each in names if each))
     return found
 
 
@@ -263,6 +303,25 @@ def _word_set(value: str) -> frozenset[str]:
     return frozenset(value.split())
 
 
+def _same(lines: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    groups = (line.split(" = ") for line in lines.split("\n") if line)
+    return tuple(tuple(tuple(words.split()) for words in group) for group in groups)
+
+
+def _same_options(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(group.split()) for group in text.split(" | "))
+
+
+def _calls(lines: str) -> tuple[Calls, ...]:
+    found = []
+    for line in filter(None, lines.split("\n")):
+        called, _, sentence = line.partition("  ")
+        given = [] if called == "*" else called.split()
+        options = tuple(word for word in given if word.startswith("-"))
+        found.append(Calls(tuple(word for word in given if not word.startswith("-")), options, sentence))
+    return tuple(found)
+
+
 def _wrapping(row: Mapping[str, Any]) -> Wrapping:
     values: dict[str, Any] = {name: _words(each) if isinstance(each, str) else each for name, each in row.items()}
     return Wrapping(**values)
@@ -271,6 +330,9 @@ def _wrapping(row: Mapping[str, Any]) -> Wrapping:
 _READ_AS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts", "elsewhere"), _words),
     **dict.fromkeys(("text", "text_instead", "own_files"), _word_set),
+    **dict.fromkeys(("deletes", "interrupts", "prints_secrets", "connects"), _calls),
+    "same": _same,
+    "same_options": _same_options,
     "wraps": _wrapping,
     **dict.fromkeys(("runs_text", "setting"), re.compile),
     "version_options": tuple,

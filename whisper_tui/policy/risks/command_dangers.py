@@ -19,7 +19,7 @@ from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.risks.secret_commands import prints_secrets
 from whisper_tui.policy.risks.telling_verbs import telling_verbs
 from whisper_tui.policy.shell.syntax import Script
-from whisper_tui.programs.entries import entry_of, program_names
+from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
 
 _CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
     "rm": destructive.remove,
@@ -83,19 +83,6 @@ _HOST_CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
 }
 """Checks that hold for programs that run others as well: `docker run --privileged` is one whatever runs inside."""
 
-_ALWAYS = {
-    **dict.fromkeys(("shred", "wipe", "srm"), "Overwrites files so that they cannot be recovered"),
-    **dict.fromkeys(("mkswap", "wipefs", "blkdiscard", "format"), "Overwrites a disk"),
-    **dict.fromkeys(("fdisk", "sfdisk", "gdisk", "parted"), "Changes the partitions of a disk"),
-    **dict.fromkeys(("del", "erase", "Remove-Item"), "Deletes files"),
-    "unlink": "Deletes a file without confirmation",
-    "rd": "Deletes directories",
-    **dict.fromkeys(("shutdown", "reboot", "halt", "poweroff", "init", "telinit"), "Shuts down or reboots the machine"),
-    "dropdb": "Deletes a database",
-}
-
-_OPENS = frozenset("xdg-open open gio gnome-open kde-open start wslview".split())
-
 _BUILTINS = frozenset(
     "source . export declare typeset readonly local set shopt enable alias hash trap complete compgen bind "
     "ulimit".split()
@@ -104,8 +91,12 @@ _BUILTINS = frozenset(
 
 def checked_programs() -> frozenset[str]:
     """Return the programs of whose words or options something is known."""
-    data = frozenset(name for name in program_names() if words_are_data(name))
-    return data.union(_CHECKS, _HOST_CHECKS, _ALWAYS, _OPENS, _BUILTINS, examined_programs())
+    known = frozenset(name for name in program_names() if (entry := entry_of(name)) and _is_checked(entry))
+    return known.union(_CHECKS, _HOST_CHECKS, _BUILTINS, examined_programs())
+
+
+def _is_checked(entry: ProgramEntry) -> bool:
+    return bool(entry.words_are_data or entry.harm or entry.opens or entry.deletes or entry.interrupts or entry.network)
 
 
 def dangers_of_program(argv: Words, name: str) -> list[Danger]:
@@ -114,9 +105,11 @@ def dangers_of_program(argv: Words, name: str) -> list[Danger]:
     if destructive.only_help(argv):
         return []
     found: list[Danger] = []
-    if name in _ALWAYS or name.startswith("mkfs"):
-        found.append(Danger("destructive", f"{_ALWAYS.get(name, 'Overwrites a disk')} (`{name}`)", 0))
-    if name in _OPENS and len(argv) > 1:
+    entry = entry_of(name)
+    harm = entry.harm if entry and entry.harm else "Overwrites a disk" if name.startswith("mkfs") else ""
+    if harm:
+        found.append(Danger("destructive", f"{harm} (`{name}`)", 0))
+    if entry and entry.opens and len(argv) > 1:
         found.append(Danger("runs-other-code", f"Opens a file or an address in another program (`{name}`)", 1))
     if check := _CHECKS.get(name):
         found += check(argv)

@@ -1,27 +1,20 @@
-"""Tables of subcommands that have an effect: how a line is written, and whether a command is one of it."""
+"""Calls that have an effect by their subcommand or an option: whether a command is one that its entry names."""
 
 import fnmatch
 from collections.abc import Iterator
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from whisper_tui.policy.commands.argv import Words, letters
 from whisper_tui.policy.commands.readings import find_words, read_words
 from whisper_tui.policy.commands.spellings import begins_subcommand, shortens_options, spellings, usual_name
+from whisper_tui.programs.entries import Calls, entry_of
 
 
-class Entry(NamedTuple):
-    """A line: programs divided by `,`, first words as patterns, and perhaps options of which one must be given."""
+class FoundCalls(NamedTuple):
+    """A command that an entry tells something about."""
 
-    words: tuple[str, ...]
-    spellings: tuple[tuple[str, ...], ...]
-    options: tuple[str, ...]
-
-
-class FoundEntry(NamedTuple):
-    """A command that is in a table."""
-
-    entry: Entry
+    calls: Calls
     program: str
     """Its usual name."""
     shown: str
@@ -32,42 +25,43 @@ class FoundEntry(NamedTuple):
     """Index of the last telling word, so that a rule with that prefix names it."""
 
 
+Kind = Literal["deletes", "interrupts", "prints_secrets", "connects"]
+"""The field of an entry that names such calls."""
+
+
 @cache
-def read_entries(table: str) -> dict[str, tuple[Entry, ...]]:
-    """Read a table: its lines by program."""
-    found: dict[str, list[Entry]] = {}
-    for line in table.strip().splitlines():
-        programs, *rest = line.split()
-        words = tuple(word for word in rest if not word.startswith("-"))
-        options = tuple(word for word in rest if word.startswith("-"))
-        for program in programs.split(","):
-            # a spelling with an option has a line of its own
-            spelled = (each for each in spellings(program, words) if not any(word.startswith("-") for word in each))
-            found.setdefault(program, []).append(Entry(words, tuple(spelled), options))
-    return {program: tuple(entries) for program, entries in found.items()}
+def _spelled(program: str, kind: Kind) -> tuple[tuple[Calls, tuple[tuple[str, ...], ...]], ...]:
+    """The calls of a program, each with all spellings of its words."""
+    entry = entry_of(program)
+    calls: tuple[Calls, ...] = getattr(entry, kind) if entry else ()
+    # a spelling with an option has a line of its own
+    return tuple(
+        (each, tuple(way for way in spellings(program, each.words) if not any(word.startswith("-") for word in way)))
+        for each in calls
+    )
 
 
-def find_entries(table: str, argv: Words, name: str) -> Iterator[FoundEntry]:
-    """Yield the lines of a table that a command is in, in some reading of its options."""
+def find_calls(kind: Kind, argv: Words, name: str) -> Iterator[FoundCalls]:
+    """Yield what an entry tells about a command, in some reading of its options."""
     called = usual_name(name)
     more = len(called) - 1  # words that the usual name has more
     argv, name = (*called, *argv[1:]), called[0]
     read = read_words(argv)
-    for entry in read_entries(table).get(name, ()):
-        ways = (find_words(read, words, partial(_is_word, name)) for words in entry.spellings)
-        places = next((each for each in ways if each is not None), None)
+    for calls, ways in _spelled(name, kind):
+        found_words = (find_words(read, words, partial(_is_word, name)) for words in ways)
+        places = next((each for each in found_words if each is not None), None)
         if places is None:
             continue
         at = places[-1] if places else 0
         option = ""
-        if entry.options:
-            given = (index for index, word in enumerate(argv) if index and word and _is_option(word, entry, name))
+        if calls.options:
+            given = (index for index, word in enumerate(argv) if index and word and _is_option(word, calls, name))
             found = next(given, None)
             if found is None:
                 continue
             at, option = found, argv[found] or ""
         shown = " ".join((name, *(argv[place] or "" for place in places), *filter(None, (option,))))
-        yield FoundEntry(entry, name, shown, option, max(at - more, 0))
+        yield FoundCalls(calls, name, shown, option, max(at - more, 0))
 
 
 def _is_word(name: str, given: str, wanted: str) -> bool:
@@ -78,8 +72,8 @@ _SHORTEST = 5
 """Characters from which on the beginning of a long option counts as the option."""
 
 
-def _is_option(word: str, entry: Entry, name: str) -> bool:
-    for option in entry.options:
+def _is_option(word: str, calls: Calls, name: str) -> bool:
+    for option in calls.options:
         if option.startswith("--"):
             given = word.partition("=")[0]
             begins = len(given) >= _SHORTEST and given.startswith("--") and shortens_options(name)

@@ -14,13 +14,7 @@ from whisper_tui.policy.commands.argv import (
 )
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
-
-NETWORK = frozenset(
-    "curl wget ssh scp sftp rsync nc ncat netcat socat telnet ftp ping ping6 dig host nslookup whois traceroute "
-    "tracepath mtr nmap http https httpie xh aria2c lynx w3m links rclone aws gcloud az gh glab doctl mail "
-    "sendmail mutt smbclient rdesktop openssl nslookup drill kdig resolvectl getent".split()
-)
-"""Programs that connect to other machines."""
+from whisper_tui.programs.entries import entry_of
 
 _QUIET = frozenset({"openssl", "getent", "resolvectl"})
 
@@ -30,7 +24,8 @@ def uses_network(argv: Words, name: str) -> bool:
     if name in _QUIET:
         # these three mostly work locally: only some of their subcommands connect
         return "s_client" in argv or "s_server" in argv or "hosts" in argv
-    return name in NETWORK
+    entry = entry_of(name)
+    return entry is not None and entry.network
 
 
 def curl(argv: Words) -> list[Danger]:

@@ -11,9 +11,6 @@ from whisper_tui.policy.commands.spellings import usual_name
 from whisper_tui.policy.commands.wrappers import BUILTINS, FOREIGN_SHELLS, SHELLS, runner_of, wrapper_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import checked_programs
-from whisper_tui.policy.risks.command_table import read_entries
-from whisper_tui.policy.risks.destructive import DELETES
-from whisper_tui.policy.risks.host_access import NETWORK
 from whisper_tui.programs.entries import program_names
 
 RUNNERS = frozenset(
@@ -35,7 +32,7 @@ def _known() -> frozenset[str]:
     listed = {words[0] for words, _ in listed_forms()} | {name for name in program_names() if check_of(name)}
     wrappers = {name for name in program_names() if wrapper_of(name) or runner_of(name)}
     wraps = (wrappers, SPECIAL, SHELLS, FOREIGN_SHELLS)
-    return RUNNERS.union(checked_programs(), listed, *wraps, BUILTINS, NETWORK, read_entries(DELETES), _EXAMINED)
+    return RUNNERS.union(checked_programs(), listed, *wraps, BUILTINS, _EXAMINED)
 
 
 _EXAMINED = frozenset(
