@@ -36,8 +36,8 @@ class Shown(NamedTuple):
     options: Mapping[str, Option]
 
 
-class Calls(NamedTuple):
-    """Calls of a program that do something: those that begin with some words, and have one of some options."""
+class CallPattern(NamedTuple):
+    """CallPattern of a program that do something: those that begin with some words, and have one of some options."""
 
     words: tuple[str, ...]
     """Patterns for its first words."""
@@ -144,18 +144,18 @@ class ProgramEntry:
     """Its first operand is code, and all others are files."""
     takes_files: bool = False
     """But for its options and its code, it only reads the files that are named."""
-    deletes: tuple[Calls, ...] = ()
-    """Calls that delete, stop or publish something."""
-    interrupts: tuple[Calls, ...] = ()
-    """Calls whose effect passes or can be taken back."""
+    deletes: tuple[CallPattern, ...] = ()
+    """CallPattern that delete, stop or publish something."""
+    interrupts: tuple[CallPattern, ...] = ()
+    """CallPattern whose effect passes or can be taken back."""
     loses: str = ""
-    """What calls that delete do, in words for the human who decides."""
+    """The effect of calls that delete, in words for the human who decides."""
     harm: str = ""
-    """What every call destroys, in words for the human who decides."""
-    prints_secrets: tuple[Calls, ...] = ()
-    """Calls that print keys, passwords or tokens."""
-    connects: tuple[Calls, ...] = ()
-    """Calls that reach other machines."""
+    """The loss that every call causes, in words for the human who decides."""
+    prints_secrets: tuple[CallPattern, ...] = ()
+    """CallPattern that print keys, passwords or tokens."""
+    connects: tuple[CallPattern, ...] = ()
+    """CallPattern that reach other machines."""
     network: bool = False
     """Every call may reach other machines."""
     opens: bool = False
@@ -312,13 +312,13 @@ def _same_options(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(group.split()) for group in text.split(" | "))
 
 
-def _calls(lines: str) -> tuple[Calls, ...]:
+def _calls(lines: str) -> tuple[CallPattern, ...]:
     found = []
     for line in filter(None, lines.split("\n")):
         called, _, sentence = line.partition("  ")
         given = [] if called == "*" else called.split()
         options = tuple(word for word in given if word.startswith("-"))
-        found.append(Calls(tuple(word for word in given if not word.startswith("-")), options, sentence))
+        found.append(CallPattern(tuple(word for word in given if not word.startswith("-")), options, sentence))
     return tuple(found)
 
 

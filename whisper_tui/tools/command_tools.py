@@ -151,7 +151,7 @@ def _why_not_started(record: CallRecord, ending: FailedToStart) -> str:
 
 
 _OF_A_SHELL = re.compile(r"""[|&;<>()$`\\"'*?~]""")
-"""What only a shell understands."""
+"""Words that only a shell understands."""
 
 
 def _hint(spec: CommandSpec) -> str:

@@ -1,4 +1,4 @@
-"""Calls that have an effect by their subcommand or an option: whether a command is one that its entry names."""
+"""CallPattern that have an effect by their subcommand or an option: whether a command is one that its entry names."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 from whisper_tui.policy.commands.argv import Words, letters
 from whisper_tui.policy.commands.readings import find_words, read_words
 from whisper_tui.policy.commands.spellings import begins_subcommand, shortens_options, spellings, usual_name
-from whisper_tui.programs.entries import Calls, entry_of
+from whisper_tui.programs.entries import CallPattern, entry_of
 
 
 class FoundCalls(NamedTuple):
     """A command that an entry tells something about."""
 
-    calls: Calls
+    calls: CallPattern
     program: str
     """Its usual name."""
     shown: str
@@ -30,10 +30,10 @@ Kind = Literal["deletes", "interrupts", "prints_secrets", "connects"]
 
 
 @cache
-def _spelled(program: str, kind: Kind) -> tuple[tuple[Calls, tuple[tuple[str, ...], ...]], ...]:
+def _spelled(program: str, kind: Kind) -> tuple[tuple[CallPattern, tuple[tuple[str, ...], ...]], ...]:
     """The calls of a program, each with all spellings of its words."""
     entry = entry_of(program)
-    calls: tuple[Calls, ...] = getattr(entry, kind) if entry else ()
+    calls: tuple[CallPattern, ...] = getattr(entry, kind) if entry else ()
     # a spelling with an option has a line of its own
     return tuple(
         (each, tuple(way for way in spellings(program, each.words) if not any(word.startswith("-") for word in way)))
@@ -72,7 +72,7 @@ _SHORTEST = 5
 """Characters from which on the beginning of a long option counts as the option."""
 
 
-def _is_option(word: str, calls: Calls, name: str) -> bool:
+def _is_option(word: str, calls: CallPattern, name: str) -> bool:
     for option in calls.options:
         if option.startswith("--"):
             given = word.partition("=")[0]
