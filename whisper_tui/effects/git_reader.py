@@ -116,7 +116,7 @@ class GitReader:
         return [os.path.join(repository.work_tree, os.fsdecode(name)) for name in answer.split(b"\0") if name]
 
     def content(self, repository: Repository, source: str, path: str) -> bytes | None:
-        """The content that git would write to a file. `source`: a commit, or `INDEX`. None: it has no such file, or did not say."""
+        """The bytes that git would write to a file of a commit or of `INDEX`. None: there is none, or no answer."""
         name = os.path.relpath(path, repository.work_tree)
         return self.ask(repository, "cat-file", "--filters", f"{source}:{name}")
 
