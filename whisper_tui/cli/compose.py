@@ -122,6 +122,8 @@ def supervise(
     launcher = _window_launcher(configuration)
     # Not before: the other supervisor obeys nobody with this mark.
     processes.mark_supervisor()
+    gc.freeze()
+    gc.enable()
     # A call leaves some ten thousand objects, which would be fifteen collections. None of them is in a cycle.
     gc.set_threshold(20_000, 10, 100)
     with StateDirectoryLock(home.state) as occupation:

@@ -445,6 +445,10 @@ def _supervise(options: Options) -> int:
     starter = _Starter(options.tell)
     starter.detach()
     try:
+        import gc
+
+        # What is loaded now lives as long as the supervisor, which switches the collector on again before it serves.
+        gc.disable()
         from whisper_tui.cli.compose import supervise
 
         if options.replace:
