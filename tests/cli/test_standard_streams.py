@@ -39,6 +39,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "show": ["1"],
     "approve": ["2"],
     "deny": ["3", "--reason", "no"],
+    "aside": ["2"],
     "start": ["1"],
     "signal": ["1", "TERM"],
     "kill": ["1"],
