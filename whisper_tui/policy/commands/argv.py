@@ -85,6 +85,23 @@ def known_options(flags: str = "", valued: str = "", long: str = "", long_valued
     return KnownOptions(flags, valued, frozenset(long.split()), frozenset(long_valued.split()))
 
 
+@cache
+def options_of(name: str, *subcommands: str) -> KnownOptions:
+    """Return all options of a program or of a subcommand of it that the table knows."""
+    entry = entry_of(name)
+    for each in subcommands:
+        entry = entry.commands.get(each) if entry else None
+    known = entry.options if entry else {}
+    takes = {option for option, each in known.items() if each.value == "needed"}
+    flags = known.keys() - takes
+    return KnownOptions(
+        "".join(option[1] for option in flags if len(option) == 2),
+        "".join(option[1] for option in takes if len(option) == 2),
+        frozenset(option[2:] for option in flags if option.startswith("--")),
+        frozenset(option[2:] for option in takes if option.startswith("--")),
+    )
+
+
 def parse_options(words: Words, start: int, options: KnownOptions) -> ParsedOptions | None:
     """Parse options from `start` to the first operand or past `--`. Returns None if one is unknown or not literal."""
     found: list[tuple[str, str | None]] = []
@@ -196,16 +213,6 @@ def short_or_long(argv: Words, short: str, long: tuple[str, ...], valued: str = 
     return None
 
 
-_GIT_VALUED = frozenset(
-    "-C -c --exec-path --git-dir --work-tree --namespace --super-prefix --config-env --attr-source".split()
-)
-_GIT_FLAGS = frozenset(
-    "-p --paginate -P --no-pager --bare --no-replace-objects --literal-pathspecs --glob-pathspecs --noglob-pathspecs "
-    "--icase-pathspecs --no-optional-locks --no-lazy-fetch --no-advice --html-path --man-path --info-path --version "
-    "--help -v -h".split()
-)
-
-
 class GitCommand(NamedTuple):
     """The parts of a git command line."""
 
@@ -218,6 +225,8 @@ class GitCommand(NamedTuple):
 def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
     """Parse the options before the subcommand. Returns None if one is unknown or not literal."""
     found: list[tuple[str, str | None, int]] = []
+    entry = entry_of("git")
+    options = entry.options if entry else {}
     at = 1
     while at < len(argv):
         word = argv[at]
@@ -228,18 +237,13 @@ def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
         if not word.startswith("-"):
             break
         name, equals, value = word.partition("=")
-        if equals and name in _GIT_VALUED:
-            found.append((name, value, at))
-            at += 1
-        # `--exec-path` without a value only prints the path
-        elif word in _GIT_VALUED - {"--exec-path"}:
-            found.append((word, argv[at + 1] if at + 1 < len(argv) else None, at))
-            at += 2
-        elif word in _GIT_FLAGS or word == "--exec-path":
-            found.append((word, None, at))
-            at += 1
-        else:
+        form = options[name].value if name in options else ""
+        if not form or (equals and form not in {"needed", "attached"}):
             return None
+        takes_next = form == "needed" and not equals
+        following = argv[at + 1] if takes_next and at + 1 < len(argv) else None
+        found.append((name, value if equals else following, at))
+        at += 2 if takes_next else 1
     return GitCommand(tuple(found), min(at, len(argv)))
 
 

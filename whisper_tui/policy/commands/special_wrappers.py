@@ -6,33 +6,12 @@ from whisper_tui.policy.commands.argv import (
     Argv,
     KnownOptions,
     Unwrapped,
-    known_options,
+    options_of,
     parse_options,
     program_name,
     unwrap_git,
 )
 from whisper_tui.policy.commands.readings import find_words, read_words
-
-_GLOBAL = known_options("Dv", "cHl", "debug tls tlsverify", "config context host log-level tlscacert tlscert tlskey "
-                "namespace kubeconfig cluster user server token")  # fmt: skip
-_EXEC = known_options(
-    "diTt", "euwn", "detach interactive tty privileged no-tty", "env env-file user workdir detach-keys index"
-)
-_RUN = known_options(
-    "diPtqT", "aceEhlmpuvw",
-    "detach interactive tty rm init privileged publish-all read-only no-healthcheck oom-kill-disable quiet "
-    "disable-content-trust no-deps service-ports use-aliases build remove-orphans",
-    "add-host annotation attach blkio-weight cap-add cap-drop cgroup-parent cgroupns cidfile cpu-period cpu-quota "
-    "cpu-shares cpus cpuset-cpus cpuset-mems detach-keys device dns dns-option dns-search domainname entrypoint env "
-    "env-file expose gpus group-add health-cmd health-interval health-retries health-timeout hostname ip ip6 ipc "
-    "isolation kernel-memory label label-file link log-driver log-opt mac-address memory memory-reservation "
-    "memory-swap mount name network network-alias oom-score-adj pid pids-limit platform publish pull restart runtime "
-    "security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs ulimit user userns uts volume "
-    "volume-driver volumes-from workdir",
-)  # fmt: skip
-_POD = known_options(
-    "itq", "cnf", "stdin tty quiet", "container namespace filename pod-running-timeout context kubeconfig"
-)
 
 
 def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
@@ -45,13 +24,13 @@ def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
     cluster = program_name(argv[0] or "") in {"kubectl", "oc"}
     if cluster:
         return _pod(argv, at)
-    inner = _inside(argv, at + 1, _EXEC if verb == "exec" else _RUN)
+    inner = _inside(argv, at + 1, options_of("docker", verb or ""))
     return inner if inner is None else Unwrapped(commands=(inner,)) if inner else _unknown()
 
 
 def _container_verb(argv: Argv) -> int | None:
     """Return the index of `exec` or `run`, in whichever reading of the options before it. None: it is neither."""
-    parsed = parse_options(argv, 1, _GLOBAL)
+    parsed = parse_options(argv, 1, options_of(program_name(argv[0] or "")))
     read = read_words(argv, 1 if parsed is None else parsed.rest)
     ways = ((*group, verb) for group in ((), ("compose",), ("container",)) for verb in ("exec", "run"))
     return next((found[-1] for way in ways if (found := find_words(read, way)) is not None), None)
@@ -73,26 +52,12 @@ def _pod(argv: tuple[str | None, ...], at: int) -> Unwrapped | None:
     if "--" in argv[at:]:
         behind = argv[argv.index("--", at) + 1 :]
         return Unwrapped(commands=(behind,)) if behind else None
-    inner = _inside(argv, at + 1, _POD)
+    inner = _inside(argv, at + 1, options_of("kubectl", "exec"))
     return None if inner is None else Unwrapped(commands=(inner,)) if inner else _unknown()
 
 
-_TMUX = known_options("2CDlNuvV", "cfLST")
-_SCREEN = known_options("aADdilmnOqRrUvxwL", "cefhpsStT")
-
-_WINDOWS: dict[str, KnownOptions] = {
-    "new-session": known_options("AdDEPX", "cefFnstxy"),
-    "new-window": known_options("abdkPS", "ceFnt"),
-    "split-window": known_options("bdefhIvPZ", "celptF"),
-    "respawn-window": known_options("k", "cet"),
-    "respawn-pane": known_options("k", "cet"),
-    "display-popup": known_options("BCEkN", "bcdehsStTwxy"),
-}
-_TEXTS: dict[str, tuple[KnownOptions, tuple[int, ...]]] = {
-    "run-shell": (known_options("bCE", "cdt"), (0,)),
-    "if-shell": (known_options("bF", "t"), (0,)),
-    "pipe-pane": (known_options("IOo", "t"), (0,)),
-}
+_WINDOWS = ("new-session", "new-window", "split-window", "respawn-window", "respawn-pane", "display-popup")
+_TEXTS = {"run-shell": (0,), "if-shell": (0,), "pipe-pane": (0,)}
 """Commands of tmux whose operands at these indices are shell text."""
 
 _ALIASES = {
@@ -114,7 +79,7 @@ def tmux_command(word: str) -> str:
 
 def tmux_commands(argv: Argv) -> list[tuple[int, Argv]] | None:
     """Return the tmux commands of an argv, separated by `;`, each with its index, or None for unknown options."""
-    parsed = parse_options(argv, 1, _TMUX)
+    parsed = parse_options(argv, 1, options_of("tmux"))
     if parsed is None:
         return None
     found: list[tuple[int, Argv]] = []
@@ -131,7 +96,7 @@ def tmux_commands(argv: Argv) -> list[tuple[int, Argv]] | None:
 
 def tmux(argv: Argv) -> Unwrapped | None:
     """Return the commands that tmux starts in windows, and the shell texts among them."""
-    parsed = parse_options(argv, 1, _TMUX)
+    parsed = parse_options(argv, 1, options_of("tmux"))
     if parsed is None:
         return Unwrapped(opaque="the options of tmux are not known well enough to say what it runs")
     commands: list[Argv] = []
@@ -139,7 +104,7 @@ def tmux(argv: Argv) -> Unwrapped | None:
     for _, words in tmux_commands(argv) or ():
         name = tmux_command(words[0] or "")
         if name in _WINDOWS:
-            behind = parse_options(words, 1, _WINDOWS[name])
+            behind = parse_options(words, 1, options_of("tmux", name))
             if behind is None:
                 return Unwrapped(opaque=f"the options of tmux {name} are not known well enough to say what it runs")
             rest = words[behind.rest :]
@@ -149,7 +114,7 @@ def tmux(argv: Argv) -> Unwrapped | None:
             elif rest:
                 commands.append(rest)
         elif name in _TEXTS:
-            options, places = _TEXTS[name]
+            options, places = options_of("tmux", name), _TEXTS[name]
             behind = parse_options(words, 1, options)
             if behind is None:
                 return Unwrapped(opaque=f"the options of tmux {name} are not known well enough to say what it runs")
@@ -165,7 +130,7 @@ def tmux(argv: Argv) -> Unwrapped | None:
 
 def screen(argv: Argv) -> Unwrapped | None:
     """`screen -dmS NAME CMD`; `-X` commands a running screen instead."""
-    parsed = parse_options(argv, 1, _SCREEN)
+    parsed = parse_options(argv, 1, options_of("screen"))
     if parsed is None:
         return (
             None
@@ -376,13 +341,13 @@ def _dotenv(argv: Argv) -> Unwrapped | None:
         # three programs of this name differ in `-q`, so a `-q` makes the rest unknown
         argv,
         1,
-        known_options("o", "efvcp", "override no-override overload help debug", "file export env"),
+        options_of("dotenv"),
     )
     if parsed is None:
         return Unwrapped(opaque="the options of dotenv are not known well enough to say what it runs")
     at = parsed.rest
     if argv[at : at + 1] == ("run",):
-        behind = parse_options(argv, at + 1, known_options("", "", "override no-override"))
+        behind = parse_options(argv, at + 1, options_of("dotenv", "run"))
         if behind is None:
             return Unwrapped(opaque="the options of dotenv are not known well enough to say what it runs")
         at = behind.rest

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import KnownOptions, Words, known_options, parse_options, program_name
+from whisper_tui.policy.commands.argv import KnownOptions, Words, known_options, options_of, parse_options, program_name
 from whisper_tui.programs.entries import ProgramEntry, Wrapping, entry_of
 
 
@@ -31,7 +31,7 @@ class Runner(NamedTuple):
 def wrapper_of(name: str) -> Wrapper | None:
     """Return how a program runs the rest of its words. None: it does not."""
     entry = entry_of(name)
-    return None if entry is None or entry.versions else _wrapper(entry)
+    return None if entry is None or entry.versions or entry.wraps is None else Wrapper(options_of(name), entry.wraps)
 
 
 @cache
@@ -40,27 +40,16 @@ def runner_of(name: str) -> Runner | None:
     entry = entry_of(name)
     if entry is None:
         return None
-    below = dict(entry.commands)
-    below |= {f"{word} {last}": sub for word, each in entry.commands.items() for last, sub in each.commands.items()}
+    below: dict[tuple[str, ...], ProgramEntry] = {(word,): sub for word, sub in entry.commands.items()}
+    below |= {(word, last): sub for word, each in entry.commands.items() for last, sub in each.commands.items()}
     if entry.versions:
-        below[""] = entry
-    verbs = {words: wrapper for words, sub in below.items() if (wrapper := _wrapper(sub)) is not None}
-    return Runner(verbs, _options_of(entry), entry.versions) if verbs else None
-
-
-def _wrapper(entry: ProgramEntry) -> Wrapper | None:
-    return None if entry.wraps is None else Wrapper(_options_of(entry), entry.wraps)
-
-
-def _options_of(entry: ProgramEntry) -> KnownOptions:
-    takes = {name for name, option in entry.options.items() if option.value == "needed"}
-    flags = entry.options.keys() - takes
-    return KnownOptions(
-        "".join(name[1] for name in flags if len(name) == 2),
-        "".join(name[1] for name in takes if len(name) == 2),
-        frozenset(name[2:] for name in flags if name.startswith("--")),
-        frozenset(name[2:] for name in takes if name.startswith("--")),
-    )
+        below[()] = entry
+    verbs = {
+        " ".join(words): Wrapper(options_of(name, *words), sub.wraps)
+        for words, sub in below.items()
+        if sub.wraps is not None
+    }
+    return Runner(verbs, options_of(name), entry.versions) if verbs else None
 
 
 FOREIGN_SHELLS = frozenset("nu xonsh elvish pwsh powershell ion osh ysh oil murex".split())

@@ -11,6 +11,7 @@ from whisper_tui.policy.commands.argv import (
     letters,
     long_option,
     operands,
+    options_of,
     parse_git,
     short_or_long,
 )
@@ -95,8 +96,8 @@ def _means_harmless(subcommand: str | None, word: str) -> bool:
     )
 
 
-def _flag(argv: Words, at: int, short: str, *long: str, valued: str = "") -> int | None:
-    return short_or_long(argv, short, long, valued, at + 1)
+def _flag(argv: Words, at: int, short: str, *long: str) -> int | None:
+    return short_or_long(argv, short, long, options_of("git", argv[at] or "").valued, at + 1)
 
 
 def _verb(argv: Words, at: int, *verbs: str) -> int | None:
@@ -110,9 +111,9 @@ def _loss(at: int | None, sentence: str = _LOSES) -> list[Danger]:
 
 def _clean(argv: Words, at: int) -> list[Danger]:
     # -e takes a pattern, in which an n would be no option
-    if _flag(argv, at, "n", "dry-run", valued="e") is not None:
+    if _flag(argv, at, "n", "dry-run") is not None:
         return []
-    return _loss(_flag(argv, at, "f", "force", valued="e"), "Deletes untracked files")
+    return _loss(_flag(argv, at, "f", "force"), "Deletes untracked files")
 
 
 def _reset(argv: Words, at: int) -> list[Danger]:
@@ -126,11 +127,11 @@ def _checkout(argv: Words, at: int) -> list[Danger]:
         if word == "--recurse-submodules" and words[index + 1 : index + 2] in (["checkout"], ["on-demand"]):
             del words[index + 1]
             break
-    found = _loss(_flag(words, at, "f", "force", "discard-changes", "pathspec-from-file", valued="bBt"))
+    found = _loss(_flag(words, at, "f", "force", "discard-changes", "pathspec-from-file"))
     if "--" in words[at:]:
         behind = words.index("--", at)
         return found or (_loss(behind) if len(words) > behind + 1 else [])
-    if _flag(words, at, "bB", "orphan", "detach", "track", valued="bB") is not None:
+    if _flag(words, at, "bB", "orphan", "detach", "track") is not None:
         return found
     named = operands(words, at + 1)
     places = [
@@ -142,12 +143,12 @@ def _checkout(argv: Words, at: int) -> list[Danger]:
 
 
 def _switch(argv: Words, at: int) -> list[Danger]:
-    return _loss(_flag(argv, at, "f", "force", "discard-changes", valued="cC"))
+    return _loss(_flag(argv, at, "f", "force", "discard-changes"))
 
 
 def _restore(argv: Words, at: int) -> list[Danger]:
-    staged = _flag(argv, at, "S", "staged", valued="s") is not None
-    worktree = _flag(argv, at, "W", "worktree", valued="s") is not None
+    staged = _flag(argv, at, "S", "staged") is not None
+    worktree = _flag(argv, at, "W", "worktree") is not None
     if staged and not worktree:
         return []
     named = operands(argv, at + 1)
@@ -175,9 +176,9 @@ def _stash(argv: Words, at: int) -> list[Danger]:
 
 
 def _branch(argv: Words, at: int) -> list[Danger]:
-    delete = _flag(argv, at, "d", "delete", valued="u")
-    force = _flag(argv, at, "f", "force", valued="u")
-    forced = _flag(argv, at, "DM", valued="u")
+    delete = _flag(argv, at, "d", "delete")
+    force = _flag(argv, at, "f", "force")
+    forced = _flag(argv, at, "DM")
     if forced is None and delete is not None and force is not None:
         forced = force
     return _loss(forced, "Deletes or overwrites a branch, even an unmerged one")
@@ -224,7 +225,7 @@ def _config(argv: Words, at: int) -> list[Danger]:
 
 
 def _grep(argv: Words, at: int) -> list[Danger]:
-    index = _flag(argv, at, "O", "open-files-in-pager", valued="ABCefmO")
+    index = _flag(argv, at, "O", "open-files-in-pager")
     return [] if index is None else [Danger("runs-other-code", "Opens its matches in another program", index)]
 
 

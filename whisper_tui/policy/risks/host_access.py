@@ -10,6 +10,7 @@ from whisper_tui.policy.commands.argv import (
     letters,
     long_option,
     operands,
+    options_of,
     short_or_long,
 )
 from whisper_tui.policy.commands.readings import first_words
@@ -30,7 +31,7 @@ def uses_network(argv: Words, name: str) -> bool:
 
 def curl(argv: Words) -> list[Danger]:
     """curl: writing files, sending data, reading its options from a file."""
-    valued = "AbcCdDeEFhHKmMoPQrtTuUwxXyYz"
+    valued = options_of("curl").valued
     methods, options = _method(argv, valued), _curl_option(argv, valued)
     # `-X POST -d DATA` is told once, by the data
     return [*(danger for danger in methods if danger.id not in {each.id for each in options}), *options]
@@ -87,7 +88,7 @@ def _curl_option(argv: Words, valued: str) -> list[Danger]:
 
 def wget(argv: Words) -> list[Danger]:
     """wget: writing files, sending data, running or reading settings."""
-    valued = "aBDeGhiIlNoOPQRAtTUwX"
+    valued = options_of("wget").valued
     # -X of wget excludes directories
     methods = [danger for danger in _method(argv) if (argv[danger.word] or "").startswith("--")]
     return [*methods, *_wget_option(argv, valued)]
@@ -131,18 +132,15 @@ def other_user(argv: Words, name: str) -> str:
     return "root"
 
 
-_SSH_VALUED = "BbcDEeFIiJLlmOopQRSWw"
-
-
 def other_place(argv: Words, name: str) -> str:
     """Return the place in which ssh, docker and their like run a command, as the end of a sentence."""
     if name not in {"ssh", "mosh"}:
         noun = "a pod of the cluster" if name in {"kubectl", "oc"} else "a container"
         return f"in {noun} (`{name} {argv[1]}`)" if len(argv) > 1 and argv[1] else f"in {noun} (`{name}`)"
-    skip = False
+    skip, valued = False, options_of(name).valued
     for word in argv[1:]:
         if skip or word is None or word.startswith("-"):
-            skip = word is not None and not skip and len(word) == 2 and word[1] in _SSH_VALUED
+            skip = word is not None and not skip and len(word) == 2 and word[1] in valued
             continue
         user, _, host = word.rpartition("@")
         return f"on {host}" + (f" as {user}" if user else "")
