@@ -241,7 +241,7 @@ async def test_the_effects_follow_the_files_while_the_call_waits(tmp_path: Path)
         await cockpit.sees("writes note.txt (new")
         (tmp_path / "note.txt").write_text("old\n")
         scenario.clock.advance(3)
-        await cockpit.sees("-old", "+new")
+        await cockpit.sees("1 − old", "1 + new")
 
 
 async def test_a_script_that_would_run_is_shown_with_its_risks(tmp_path: Path) -> None:

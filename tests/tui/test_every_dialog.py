@@ -92,7 +92,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
             assert await buttons_do_what_they_say(cockpit, key) == does | {"leave"}
         await cockpit.select(WAITS)
         await cockpit.press("space")
-        assert await buttons_do_what_they_say(cockpit, "R") == {"approve", "deny", "unmark", "leave"}
+        assert await buttons_do_what_they_say(cockpit, "R") == {"approve", "aside", "deny", "unmark", "leave"}
 
 
 @pytest.mark.slow
