@@ -26,6 +26,7 @@ from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
+from whisper_tui.programs.entries import entry_of
 
 BUDGET_S = 0.15
 """Seconds after which nothing more is looked at: with the step that is under way then, it takes 0.2 at most."""
@@ -119,7 +120,8 @@ class _Secrets:
         self.variables.update(dict.fromkeys(variables))
         if _writes_elsewhere(step) or not step.words:
             return
-        if step.name in _SHOW:
+        entry = entry_of(step.name or "")
+        if step.name in {"echo", "printf"} or (entry is not None and entry.content == "shown"):
             self.shown.update(dict.fromkeys((*files, *variables)))
         if shows_environment(step.words):
             self.shown["variables of the environment"] = None
@@ -129,13 +131,6 @@ def _writes_elsewhere(step: Step) -> bool:
     """True if the standard output of a command goes to a file."""
     written = [each for each in step.redirections if each.access in {"write", "null"}]
     return any(each.operator == "&>" or each.descriptor in {"", "1"} for each in written)
-
-
-_SHOW = frozenset(
-    "cat tac head tail less more bat batcat nl od xxd hexdump hd strings base64 base32 grep egrep fgrep rg ag sed awk "
-    "gawk jq yq cut sort uniq diff openssl gpg rev fold fmt column paste comm join echo printf tee".split()
-)
-"""Programs whose output shows the content of files, or their words."""
 
 
 def code_of(

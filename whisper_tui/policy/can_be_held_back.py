@@ -11,26 +11,8 @@ from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import adds_variables
 from whisper_tui.policy.risks.sensitive_paths import contains_home, shows_private
 from whisper_tui.policy.view import CommandView, Question
+from whisper_tui.programs.entries import entry_of
 
-NAME_FILES = frozenset(
-    "rm grm rmdir unlink mv cp install ln link mkdir touch truncate tee dd chmod chown chgrp find gfind sed gsed sort "
-    "split mkfifo".split()
-)
-"""Programs that change no files but those that their words name."""
-ACT_OUTSIDE = {
-    **dict.fromkeys("sudo doas su pkexec run0 runuser".split(), "runs with the rights of another user"),
-    **dict.fromkeys(
-        "docker podman nerdctl kubectl oc helm lxc terraform ssh mosh scp sftp systemctl systemd-run service launchctl "
-        "psql mysql mongosh redis-cli mount umount at batch crontab".split(),
-        "acts on more than files",
-    ),
-    **dict.fromkeys("kill pkill killall skill".split(), "ends processes"),
-    **dict.fromkeys(
-        "nohup setsid tmux screen disown daemonize start-stop-daemon".split(), "starts what goes on running"
-    ),
-    "shred": "destroys on purpose",
-}
-"""Programs whose effects no pre-images undo, or that would not work in a view of the files."""
 _SETTLED = frozenset({"empty-variable", "silent-description", "unseen-script"})
 """Severe risks that are none once it is known what a command has changed, and before that is real."""
 _OF_OUTSIDE = frozenset({"network", "environment", "outside-workspace", "unknown-shell", "too-long"})
@@ -38,16 +20,6 @@ _OF_OUTSIDE = frozenset({"network", "environment", "outside-workspace", "unknown
 _GOES_ON = re.compile(
     r"(?:dev|start|serve|server|watch|preview|storybook|http\.server|runserver|nodemon|live-server|browser-sync|"
     r"-w|--watch(?:=.*)?|-f|--follow)\Z"
-)
-_SERVERS = frozenset(
-    "npm pnpm yarn bun deno vite next nuxt astro webpack gatsby ng nodemon tsc jest vitest mocha ava python python3 "
-    "flask uvicorn gunicorn hypercorn daphne streamlit rails rackup puma bundle cargo go air hugo jekyll mkdocs php "
-    "mix iex tail journalctl watch entr fswatch inotifywait caddy nginx node http-server live-server serve".split()
-)
-"""Programs that go on until somebody ends them if one of their words says so."""
-_ALWAYS_GOES_ON = frozenset(
-    "watch entr fswatch nodemon uvicorn gunicorn hypercorn daphne streamlit rackup puma air caddy nginx http-server "
-    "live-server serve vim vi nvim nano emacs less more man top htop btop iotop".split()
 )
 
 
@@ -86,11 +58,13 @@ def _doubts_about(command: InnerCommand) -> Iterator[str]:
     name = command.name
     if command.background:
         yield "a part of it goes on in the background"
-    if name in ACT_OUTSIDE:
-        yield f"{name} {ACT_OUTSIDE[name]}"
-    if name in _ALWAYS_GOES_ON:
-        yield f"{name} goes on until somebody ends it"
-    if name in _SERVERS and any(word is not None and _GOES_ON.match(word) for word in command.argv[1:]):
+    entry = entry_of(name or "")
+    if entry is None:
+        return
+    if entry.acts_outside:
+        yield f"{name} {entry.acts_outside}"
+    says_so = any(word is not None and _GOES_ON.match(word) for word in command.argv[1:])
+    if entry.goes_on == "always" or (entry.goes_on == "sometimes" and says_so):
         yield f"{name} goes on until somebody ends it"
 
 
@@ -101,4 +75,10 @@ def _is_settled(risk: Risk, seen: CommandView) -> bool:
     if risk.id != "destructive":
         return False
     names = {command.name for command, danger in seen.dangers if danger.id == "destructive"}
-    return bool(names) and names <= NAME_FILES
+    return bool(names) and all(names_its_files(name) for name in names)
+
+
+def names_its_files(program: str | None) -> bool:
+    """True if a program changes no files but those that its words name."""
+    entry = entry_of(program or "")
+    return entry is not None and entry.names_files

@@ -23,7 +23,7 @@ from whisper_tui.model.verdict import (
     Verdict,
     is_grave,
 )
-from whisper_tui.policy.can_be_held_back import ACT_OUTSIDE, NAME_FILES, not_held_back
+from whisper_tui.policy.can_be_held_back import names_its_files, not_held_back
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import (
     SYSTEM_DIRECTORIES,
@@ -64,6 +64,7 @@ from whisper_tui.policy.rules.rule import EVERYTHING, MOST_DELETED, Effect, Rule
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import DECLARING
 from whisper_tui.policy.view import CommandView, Question, all_commands, view
+from whisper_tui.programs.entries import entry_of
 
 REFUSES_SUBSTITUTION = frozenset({"run_shell_command"})
 """Tools whose contract forbids command and process substitution."""
@@ -582,8 +583,9 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
         return "none", "a part of it goes on in the background"
     if name is None:
         return ("copies", "") if writes and not command.argv else ("none", "a program is only known when it runs")
-    if name in ACT_OUTSIDE:
-        return "none", f"{name} {ACT_OUTSIDE[name]}"
+    entry = entry_of(name)
+    if entry is not None and entry.acts_outside:
+        return "none", f"{name} {entry.acts_outside}"
     if name == "git":
         parsed = parse_git(command.argv)
         subcommand = command.argv[parsed.at] if parsed is not None and parsed.at < len(command.argv) else None
@@ -593,7 +595,7 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
     words = tuple("x" if word is None else word for word in command.argv)
     if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True):
         return ("copies", "") if writes else None
-    if name in NAME_FILES:
+    if names_its_files(name):
         return "copies", ""
     return ("view", "") if by_rule else ("none", f"{name} may change files that its words do not name")
 

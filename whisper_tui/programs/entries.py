@@ -160,6 +160,20 @@ class ProgramEntry:
     """Every call may reach other machines."""
     opens: bool = False
     """It opens a file or an address in another program."""
+    content: Literal["", "shown", "copied"] = ""
+    """It shows the content of the files in its arguments, or copies it."""
+    reads_paths: bool = False
+    """It only reads the paths in its arguments."""
+    shows_names: bool = False
+    """It shows names, sizes and times, but no content of files."""
+    opens_nothing: bool = False
+    """To it, a path is only a word."""
+    names_files: bool = False
+    """It changes no files but those that its words name."""
+    goes_on: Literal["", "always", "sometimes"] = ""
+    """It goes on until somebody ends it: always, or if one of its words says so."""
+    acts_outside: str = ""
+    """Why no pre-images undo its effects, or why it would not work in a view of the files, as the end of a sentence."""
     wraps: Wrapping | None = None
     """It runs the rest of its words. All its options are known then: any other hides what it runs."""
     versions: bool = False

@@ -22,6 +22,7 @@ from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environ
 from whisper_tui.policy.shell.static_expansion import is_harmless_setting
 from whisper_tui.policy.shell.syntax import SimpleCommand
 from whisper_tui.policy.view import CommandView, Question, view
+from whisper_tui.programs.entries import entry_of
 
 _WORD = re.compile(r"[^\s'\"/;&|()<>=,:]+")
 # 40 blanks or 8 empty lines: enough to push the rest off a screen, more than any alignment
@@ -299,12 +300,10 @@ def _secrets(seen: CommandView) -> tuple[Risk, ...]:
     return ()
 
 
-_SHOW_CONTENT = frozenset(
-    "cat tac head tail less more most bat batcat nl od xxd hexdump hd strings base64 base32 grep egrep fgrep rg ag sed "
-    "awk gawk mawk jq yq cut sort uniq wc diff cmp cp mv scp rsync tar zip vim vi view nano emacs source . openssl git "
-    "dd tee xclip pbcopy gpg cksum rev fold fmt column paste comm join".split()
-)
-"""Programs that show or copy the content of the files in their arguments."""
+def _takes_content(program: str | None) -> bool:
+    """True if a program shows or copies the content of the files in its arguments."""
+    entry = entry_of(program or "")
+    return entry is not None and entry.content != ""
 
 
 def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
@@ -315,7 +314,7 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
             return (Risk(id="reads-secrets", sentence=sentence, span=command.place_of(0)),)
         files = named_words(command.argv)
         at = next((at for at, word in enumerate(command.argv) if at and word and _names_private(word, files)), None)
-        if at is not None and command.name in _SHOW_CONTENT and _shows_content(command):
+        if at is not None and _takes_content(command.name) and _shows_content(command):
             return (_reads_secret(command.argv[at] or "", command.place_of(at)),)
         for redirection in command.redirections:
             name = redirection.target.value
@@ -326,12 +325,12 @@ def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:
         files = named_words(meaning.words)
         name = next((word for word in meaning.words[1:] if word and _names_private(word, files)), None)
         shown = program_name((*meaning.words, None)[0] or "")
-        if name is not None and shown in _SHOW_CONTENT and (shown != "git" or _git_shows_content(meaning.words)):
+        if name is not None and _takes_content(shown) and (shown != "git" or _git_shows_content(meaning.words)):
             return (_reads_secret(name, None),)
     for place in question.resolved.places:
         command = seen.commands[place.command]
         private = place.kind == "own" or _names_private(place.path)
-        if private and command.name in _SHOW_CONTENT and _shows_content(command):
+        if private and _takes_content(command.name) and _shows_content(command):
             return (_reads_secret(place.path, command.span),)
     return ()
 

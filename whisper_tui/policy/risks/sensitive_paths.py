@@ -14,6 +14,7 @@ from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.words_of_input import looks_into_files
 from whisper_tui.policy.commands.wrapper_files import own_files
 from whisper_tui.policy.commands.wrappers import SHELLS, StandardInput, shell_text
+from whisper_tui.programs.entries import entry_of
 
 _CONFIDENTIAL_FILES = (
     # environments and settings with passwords
@@ -77,13 +78,6 @@ def shows_environment(argv: Sequence[str | None]) -> bool:
     return name == "ps" and any(_SHOWS_ENVIRONMENT.fullmatch(word) for word in words)
 
 
-_READERS = frozenset(
-    "[ basename bat cat cd cksum cmp comm cut date df diff dir dirname du echo egrep eza fgrep file fold grep head "
-    "hexdump id jq less ls lsd md5sum more nl od paste printf pushd pwd readlink realpath rg sha1sum sha256sum sort "
-    "source ssh ssh-add sshfs stat strings tac tail test tree type uniq vdir wc whereis which xxd yq .".split()
-)
-"""Programs that only read the paths in their arguments."""
-
 _GIT_WRITES = frozenset("checkout restore mv rm apply am clone config init worktree stash switch reset".split())
 
 _PARTS = re.compile(r"[\s'\"`;|&<>()=,\[\]{}]+")
@@ -126,7 +120,8 @@ def _written_by(words: Argv) -> list[tuple[str, bool]]:
     writes = name in {"sort", "yq", "xxd", "tree"} and any(
         word.startswith(("-i", "-o", "--output", "-r")) for word in rest
     )
-    if name in _READERS and not writes:
+    entry = entry_of(name)
+    if entry is not None and entry.reads_paths and not writes:
         return []
     # the text of `sh -c` is judged by the commands in it
     if name in SHELLS and shell_text(words, StandardInput())[0] is not None:
@@ -186,18 +181,15 @@ def read_paths(words: Argv) -> list[str]:
     return [word for word in innermost(words)[1:] if word is not None and not word.startswith("-")]
 
 
-_SHOWS_NAMES = frozenset(
-    "[ command ls dir vdir find gfind fd fdfind stat df tree which whereis type cd pwd test basename dirname realpath "
-    "readlink "
-    "echo printf true false expr seq sleep date exa eza lsd ps pgrep pidof pstree id whoami uname hostname "
-    "uptime".split()
-)
-"""Programs that show names, sizes and times, but no content of files."""
+def _shows_names(program: str) -> bool:
+    entry = entry_of(program)
+    return entry is not None and entry.shows_names
 
-_OPENS_NOTHING = frozenset(
-    "[ test command basename dirname echo printf true false expr seq sleep date id whoami uname".split()
-)
-"""Programs of these to which a path is only a word."""
+
+def _opens_nothing(program: str | None) -> bool:
+    entry = entry_of(program or "")
+    return entry is not None and entry.opens_nothing
+
 
 _SHOWS_NAMES_ALONE = frozenset(
     "[ basename cd command dirname echo false ls printf pwd readlink realpath stat test true".split()
@@ -269,7 +261,7 @@ def names_closed_place(commands: Sequence[Argv], cwd: str, root: str) -> bool:
     return any(
         path is None or _is_private(path, root)
         for argv in commands
-        if argv and program_name(argv[0] or "") not in _OPENS_NOTHING
+        if argv and not _opens_nothing(program_name(argv[0] or ""))
         for path in _named(named_words(argv), [cwd])
     )
 
@@ -282,7 +274,7 @@ def shows_names(commands: Sequence[Argv]) -> bool:
 def lies_outside(commands: Sequence[Argv], cwd: str, root: str) -> bool:
     """True if commands name a file or a directory at which the sandbox of a command that reads may not look."""
     paths = [
-        path for argv in commands if argv and argv[0] not in _OPENS_NOTHING for path in _named(named_words(argv), [cwd])
+        path for argv in commands if argv and not _opens_nothing(argv[0]) for path in _named(named_words(argv), [cwd])
     ]
     return any(path is not None and not (_is_searchable(path, root) or _OF_SYSTEM.fullmatch(path)) for path in paths)
 
@@ -310,7 +302,7 @@ def contains_home(root: str) -> bool:
 
 
 def _reads(argv: Argv) -> bool:
-    return bool(argv) and (argv[0] is None or program_name(argv[0]) not in _SHOWS_NAMES or looks_into_files(argv))
+    return bool(argv) and (argv[0] is None or not _shows_names(program_name(argv[0])) or looks_into_files(argv))
 
 
 def _moved(
