@@ -154,7 +154,8 @@ class Work(NamedTuple):
                 return READS
             case "task":
                 # Were the line typed twice, the second one would be read as well.
-                return f'{READS}; read -r -t 0.3 more && [ "$line$more" = {self.word}{self.word} ] && echo again'
+                once_more = f'read -r -t 0.3 more && [ "$0$more" = {self.word}{self.word} ] && echo again'
+                return f"{READS}; bash -c '{once_more}' \"$line\""  # not every sh has a read that waits for a time
             case "signalled":
                 waits = "for i in $(seq 1200); do sleep 0.05; done"
                 return f"trap 'echo caught; exit {self.code}' USR1; echo ready; {waits}; echo in vain"

@@ -78,7 +78,7 @@ async def test_the_first_minutes_can_be_played_as_the_captions_say(monkeypatch: 
     async with newcomer(monkeypatch) as person:
         cockpit = person.cockpit
         await person.reach("hours")
-        await cockpit.sees("-Open Monday to Friday, 9 to 17", "+Open Monday to Saturday, 9 to 18")
+        await cockpit.sees("1 − Open Monday to Friday, 9 to 17", "1 + Open Monday to Saturday, 9 to 18")
         await cockpit.press("a")
         await person.over("hours")
 

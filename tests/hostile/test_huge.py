@@ -16,7 +16,7 @@ from whisper_tui.tui.cockpit.call_row import row_line
 from whisper_tui.tui.lines import wrap
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
-MOST_SPANS = 100_000
+MOST_SPANS = 120_000
 """Pieces of text that a call is drawn of at most, at ten fields or so of a million characters each."""
 
 

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "cli/commands/install_client.py": "installs that environment, into Codex alone",
     "cli/mcp_http.py": "prints the address of the HTTP hook, and keeps Claude Code's variables from its own session",
     "demo/story.py": "tells a newcomer how to connect an agent of their own",
-    "policy/commands/read_only_list.py": "`free --kilo` is no client",
     "policy/risks/later_files.py": "files of all programs whose change changes what runs",
     "supervisor/runs/sandbox_profile.py": "files of all programs that hold secrets",
     "system/closed_paths.py": "directories of all programs that hold secrets",

@@ -97,10 +97,14 @@ async def test_a_choice_is_made_with_the_arrows_and_a_theme_is_used_at_once() ->
     scenario = supervisor()
     async with open_cockpit(scenario) as cockpit:
         await settings(cockpit)
-        await cockpit.press("down", "e", "right", "enter")
+        await cockpit.press("down", "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, SettingDialog))
+        await cockpit.press("right", "enter")
         await cockpit.sees("cockpit.undo is none.", "reads it when it opens the next time")
         before = cockpit.app.theme
-        await cockpit.press("home", "e", "right", "enter")
+        await cockpit.press("home", "e")
+        await cockpit.until(lambda: isinstance(cockpit.app.screen, SettingDialog))
+        await cockpit.press("right", "enter")
         await cockpit.until(lambda: cockpit.app.theme != before)
         assert scenario.supervisor.shown_settings["cockpit.theme"].value == cockpit.app.theme
         await cockpit.press("escape")
