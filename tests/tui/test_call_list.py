@@ -398,6 +398,7 @@ async def test_calls_that_change_while_the_others_are_sent_are_shown_as_they_bec
         cockpit = Cockpit(app, pilot, scenario)
         await cockpit.sees("echo 0", f"{FIRST_PACKED + PACKED_AT_ONCE:,} waiting")
         await cockpit.select("2")
+        await cockpit.can_be_seen()
         scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: "2" not in supervisor.board.waiting)

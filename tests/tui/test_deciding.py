@@ -25,6 +25,7 @@ def three_waiting() -> Scenario:
 
 async def test_a_approves_the_call_as_it_is() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
@@ -35,6 +36,7 @@ async def test_a_approves_the_call_as_it_is() -> None:
 
 async def test_s_approves_and_remembers_it_for_the_session() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("F")
         await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
@@ -46,9 +48,11 @@ async def test_the_next_waiting_call_is_selected_after_a_decision() -> None:
         await cockpit.select("2")
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "3")
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "1")
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
@@ -63,6 +67,7 @@ async def test_a_call_that_was_just_selected_by_itself_is_not_approved() -> None
         await cockpit.press("a", "F")
         await cockpit.sees("the selection had just changed")
         assert isinstance(cockpit.record("2").state, Waiting)
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("2").state, Running))
@@ -238,6 +243,7 @@ async def test_a_click_on_a_button_decides_like_its_key() -> None:
         await cockpit.select("1")
         await cockpit.click("#do-approve")
         await cockpit.until(lambda: cockpit.selected == "2")
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.click("#do-deny")
         await cockpit.sees("Deny call 2")

@@ -267,6 +267,7 @@ async def test_a_long_difference_is_laid_out_anew_for_a_narrow_terminal_before_i
         # A terminal that becomes narrower takes the card through several widths.
         await cockpit.still()
         await cockpit.until(lambda: card.unseen > 5000 and not edits.asking and not edits.is_missing(cockpit.shown))
+        await cockpit.can_be_seen()
         scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.sees("not on the screen yet")
@@ -278,6 +279,7 @@ async def test_rows_of_a_difference_have_to_be_seen_before_an_approval() -> None
     call_id = edit(scenario, root, WriteFile(path=str(root / "long.txt"), content="one more\n" * 200))
     async with open_cockpit(scenario, size=(120, 40)) as cockpit:
         await cockpit.sees("not seen yet")
+        await cockpit.can_be_seen()
         scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.sees("not on the screen yet")
@@ -306,6 +308,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
         finally:
             go_on.set()
         await cockpit.sees('"pages": 20')
+        await cockpit.can_be_seen()
         scenario.clock.advance(1)
         await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))

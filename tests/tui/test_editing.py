@@ -127,6 +127,7 @@ async def test_earlier_reasons_are_offered() -> None:
         assert "Your earlier reasons" not in cockpit.text()
         await cockpit.press(*"use make", "enter")
         await cockpit.until(lambda: cockpit.selected == "2")
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("d")
         await cockpit.sees("Deny call 2", "Your earlier reasons", "use make")
@@ -135,6 +136,7 @@ async def test_earlier_reasons_are_offered() -> None:
         await cockpit.until(lambda: not isinstance(cockpit.record("2").state, Waiting))
         assert cockpit.record("2").decision.reason == "use make first"
         await cockpit.until(lambda: cockpit.selected == "3")
+        await cockpit.can_be_seen()
         cockpit.scenario.clock.advance(1)
         await cockpit.press("d")
         await cockpit.sees("Deny call 3", "use make first")

@@ -41,6 +41,7 @@ TALL = (140, 110)
 async def decide(cockpit: Cockpit, key: str) -> None:
     """Press a key some time after the selection has changed."""
     await cockpit.settled()
+    await cockpit.can_be_seen()
     cockpit.scenario.clock.advance(1)
     await cockpit.press(key)
 
