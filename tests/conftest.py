@@ -1,5 +1,6 @@
 """For every test."""
 
+import ast
 import asyncio
 import gc
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from unittest import mock
 from zlib import crc32
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 import tests.interpreter  # noqa: F401  # before there are workers: all take the name that it finds here
 from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
+from tests.syntax import without_garbage
 from whisper_tui.supervisor.runs.preview_probe import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
 
@@ -31,6 +34,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # takes longer than what it does.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# pytest parses modules of tests with it, also in the middle of a test.
+mock.patch.object(ast, "parse", without_garbage(ast.parse)).start()
 
 # An agent that runs the tests, and says so to its hooks, is not the agent that they play.
 os.environ.pop("CLAUDE_PID", None)
