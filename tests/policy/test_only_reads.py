@@ -12,9 +12,10 @@ from tests.policy.test_read_only import kind
 from tests.rows import each_row
 from whisper_tui.policy.commands.argv import AllowedOptions
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, listed_forms, only_reads
-from whisper_tui.policy.commands.read_only_programs import git_forms
+from whisper_tui.policy.commands.read_only_programs import check_of, git_forms
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv
 from whisper_tui.policy.rules import matching
+from whisper_tui.programs.entries import entry_of, program_names
 
 _NASTY = """
 --output=F --output -oF -o --output-file=F --vacuum-size=1M --vacuum-time=1s --rotate --flush --sync -Db/x -D -Dr
@@ -134,3 +135,12 @@ def test_git_itself_takes_a_word_behind_these_options_as_their_value(
     for behind in ((), ("HEAD",), ("HEAD", "HEAD")):
         git(*words, option, "--output=written", *behind)
         assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in program_names() if check_of(name) and name != "["])
+def test_every_name_of_a_program_with_a_check_is_checked(name: str) -> None:
+    entry = entry_of(name)
+    assert entry is not None and check_of(name) is check_of(entry.name)
+    for words in ("x a", "xf a.tar", "-i s/a/b/ f", ". -delete", "BEGIN{system(1)}", "-s 1", "a b c", "-o F f"):
+        same = only_reads([entry.name, *words.split()], git_is_neutral=True)
+        assert only_reads([name, *words.split()], git_is_neutral=True) == same, words
