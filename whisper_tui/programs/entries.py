@@ -397,6 +397,8 @@ class _WrittenRows(Mapping[str, Mapping[str, Any]]):
         self._texts = {
             each["quoted"] or each["bare"]: text[each.end() : end] for each, end in zip(headings, ends, strict=True)
         }
+        if len(self._texts) < len(headings):
+            raise ValueError("two entries of the table of programs have the same name")
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         return tomllib.loads(self._texts[name])
