@@ -306,8 +306,9 @@ class ButtonBar(Horizontal):
         return list(self.query(".bar-buttons Button").results(Button))
 
     def on_resize(self) -> None:
-        """Show as many buttons as fit now."""
+        """Show as many buttons as fit now, and once more when everything around the bar has its place."""
         self.fit()
+        self.call_after_refresh(self.fit)
 
     def fit(self) -> None:
         """Hide the buttons that would be cut off."""
