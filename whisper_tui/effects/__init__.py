@@ -120,8 +120,7 @@ class _Secrets:
         self.variables.update(dict.fromkeys(variables))
         if _writes_elsewhere(step) or not step.words:
             return
-        entry = entry_of(step.name or "")
-        if step.name in {"echo", "printf"} or (entry is not None and entry.content == "shown"):
+        if step.name in {"echo", "printf"} or entry_of(step.name).content == "shown":
             self.shown.update(dict.fromkeys((*files, *variables)))
         if shows_environment(step.words):
             self.shown["variables of the environment"] = None

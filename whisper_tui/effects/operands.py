@@ -95,10 +95,8 @@ def is_beginning(given: str, names: Iterable[str]) -> bool:
 
 def parse_words(words: Sequence[str | None], *names: str, known: Iterable[str] = ()) -> ParsedWords:
     """Take the words of a program apart, by what its entry says of the options; `names`: it and its subcommand."""
-    entry = entry_of(names[0])
-    for subcommand in names[1:]:
-        entry = entry.commands.get(subcommand) if entry else None
-    return ParsedWords(words, entry.options if entry and not entry.single_dash else {}, known)
+    entry = entry_of(*names)
+    return ParsedWords(words, {} if entry.single_dash else entry.options, known)
 
 
 Handler = Callable[[Step, ParsedWords, Changes], None]

@@ -58,9 +58,7 @@ def _doubts_about(command: InnerCommand) -> Iterator[str]:
     name = command.name
     if command.background:
         yield "a part of it goes on in the background"
-    entry = entry_of(name or "")
-    if entry is None:
-        return
+    entry = entry_of(name)
     if entry.acts_outside:
         yield f"{name} {entry.acts_outside}"
     says_so = any(word is not None and _GOES_ON.match(word) for word in command.argv[1:])
@@ -75,10 +73,4 @@ def _is_settled(risk: Risk, seen: CommandView) -> bool:
     if risk.id != "destructive":
         return False
     names = {command.name for command, danger in seen.dangers if danger.id == "destructive"}
-    return bool(names) and all(names_its_files(name) for name in names)
-
-
-def names_its_files(program: str | None) -> bool:
-    """True if a program changes no files but those that its words name."""
-    entry = entry_of(program or "")
-    return entry is not None and entry.names_files
+    return bool(names) and all(entry_of(name).names_files for name in names)

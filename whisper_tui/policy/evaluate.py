@@ -23,7 +23,7 @@ from whisper_tui.model.verdict import (
     Verdict,
     is_grave,
 )
-from whisper_tui.policy.can_be_held_back import names_its_files, not_held_back
+from whisper_tui.policy.can_be_held_back import not_held_back
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import (
     SYSTEM_DIRECTORIES,
@@ -583,9 +583,8 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
         return "none", "a part of it goes on in the background"
     if name is None:
         return ("copies", "") if writes and not command.argv else ("none", "a program is only known when it runs")
-    entry = entry_of(name)
-    if entry is not None and entry.acts_outside:
-        return "none", f"{name} {entry.acts_outside}"
+    if outside := entry_of(name).acts_outside:
+        return "none", f"{name} {outside}"
     if name == "git":
         parsed = parse_git(command.argv)
         subcommand = command.argv[parsed.at] if parsed is not None and parsed.at < len(command.argv) else None
@@ -595,7 +594,7 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
     words = tuple("x" if word is None else word for word in command.argv)
     if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True):
         return ("copies", "") if writes else None
-    if names_its_files(name):
+    if entry_of(name).names_files:
         return "copies", ""
     return ("view", "") if by_rule else ("none", f"{name} may change files that its words do not name")
 

@@ -11,7 +11,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Resolved
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
-from whisper_tui.programs.entries import Option, ProgramEntry, ValueForm, entry_of
+from whisper_tui.programs.entries import UNKNOWN, Option, ProgramEntry, ValueForm, entry_of
 
 NOT_DESCRIBED = "not described"
 MOST_EXPLAINED = 200
@@ -164,7 +164,7 @@ def explain_words(words: tuple[str | None, ...]) -> tuple[Explanation, ...]:
     # (decision 30).
     name = first.rsplit("/", 1)[-1] if _INSTALLED.fullmatch(first) else first
     program = entry_of(name)
-    if program is None:
+    if program is UNKNOWN:
         return (Explanation(first, None, is_program=True),)
     return tuple(_Reader(first, program, words).explain())
 

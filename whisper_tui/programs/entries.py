@@ -437,10 +437,17 @@ def program_names() -> tuple[str, ...]:
     return tuple(_names())
 
 
-def entry_of(name: str) -> ProgramEntry | None:
-    """Return the entry of a program by one of its names, without a directory."""
-    known = _names().get(name)
-    return None if known is None else _entry(known)
+UNKNOWN = ProgramEntry("")
+"""The entry of all programs and subcommands that are not in the table: nothing is known of them."""
+
+
+def entry_of(name: str | None, *subcommands: str) -> ProgramEntry:
+    """Return the entry of a program, by one of its names without a directory, or that of a subcommand."""
+    known = _names().get(name or "")
+    entry = UNKNOWN if known is None else _entry(known)
+    for each in subcommands:
+        entry = entry.commands.get(each, UNKNOWN)
+    return entry
 
 
 @cache

@@ -693,7 +693,7 @@ EXPANDED = (
     Mutation(
         "programs whose operand is code",
         "whisper_tui.policy.risks.dangerous_options.options_that_rules_must_name",
-        "entry and entry.runs_operand",
+        "entry.runs_operand",
         "False",
         (BARE + "test_a_program_that_runs_another_by_its_words_is_not_allowed_by_its_name",),
     ),

@@ -88,10 +88,7 @@ def known_options(flags: str = "", valued: str = "", long: str = "", long_valued
 @cache
 def options_of(name: str, *subcommands: str) -> KnownOptions:
     """Return all options of a program or of a subcommand of it that the table knows."""
-    entry = entry_of(name)
-    for each in subcommands:
-        entry = entry.commands.get(each) if entry else None
-    known = entry.options if entry else {}
+    known = entry_of(name, *subcommands).options
     takes = {option for option, each in known.items() if each.value == "needed"}
     flags = known.keys() - takes
     return KnownOptions(
@@ -225,8 +222,7 @@ class GitCommand(NamedTuple):
 def parse_git(argv: Sequence[str | None]) -> GitCommand | None:
     """Parse the options before the subcommand. Returns None if one is unknown or not literal."""
     found: list[tuple[str, str | None, int]] = []
-    entry = entry_of("git")
-    options = entry.options if entry else {}
+    options = entry_of("git").options
     at = 1
     while at < len(argv):
         word = argv[at]
@@ -354,10 +350,8 @@ def allowed_by(options: Mapping[str, Option], entry: ProgramEntry | None = None)
 @cache
 def reading_form(name: str, *subcommands: str) -> AllowedOptions | None:
     """Return the options with which a program or a subcommand of it only reads. None: the table does not say so."""
-    entry = entry_of(name)
-    for each in subcommands:
-        entry = entry.commands.get(each) if entry else None
-    if entry is None or entry.reads is None:
+    entry = entry_of(name, *subcommands)
+    if entry.reads is None:
         return None
     return allowed_by({option: entry.options[option] for option in entry.reads}, entry)
 

@@ -12,7 +12,7 @@ def named_words(argv: Argv) -> Argv:
     words = argv[1:]
     name = program_name(argv[0]) if argv and argv[0] is not None else ""
     about, form = entry_of(name), reading_form(name)
-    if about is None or form is None or not (about.text or about.text_operands) or None in words:
+    if form is None or not (about.text or about.text_operands) or None in words:
         return words
     known = [word or "" for word in words]
     found: list[str] = []

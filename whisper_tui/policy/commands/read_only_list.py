@@ -15,8 +15,7 @@ from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
 
 def helpers_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the programs that these may start in turn."""
-    known = (entry_of(name) for name in sorted(names))
-    return tuple(dict.fromkeys(helper for entry in known if entry for helper in entry.starts))
+    return tuple(dict.fromkeys(helper for name in sorted(names) for helper in entry_of(name).starts))
 
 
 _PLAIN_DIRECTORIES = frozenset({"", "/bin", "/usr/bin"})
@@ -30,8 +29,7 @@ _MISCHIEF = ("\x01", "-\x01", "--\x01", "@\x01")
 
 def fails_in_sandbox(argv: Sequence[str]) -> bool:
     """True if the program needs a socket or a device, so that it would fail in the sandbox."""
-    entry = entry_of(argv[0].rpartition("/")[2])
-    return entry is not None and entry.needs_socket
+    return entry_of(argv[0].rpartition("/")[2]).needs_socket
 
 
 _LOOK_UP = frozenset({"[", "command", "test", "type"})
@@ -44,9 +42,7 @@ def needs_no_sandbox(argv: Sequence[str]) -> bool:
     # what follows links wherever they lead is held by the sandbox alone
     if name == "grep" and any(re.match(r"-[A-Za-z]*R|--d", word) for word in argv[1:]):
         return False
-    entry = entry_of(name)
-    plain = entry is not None and entry.needs_no_sandbox and directory in _PLAIN_DIRECTORIES
-    return plain or argv[0] in _LOOK_UP
+    return (entry_of(name).needs_no_sandbox and directory in _PLAIN_DIRECTORIES) or argv[0] in _LOOK_UP
 
 
 def harmless_with_any(argv: Sequence[str], beginnings: Sequence[str | None]) -> bool:
@@ -59,7 +55,7 @@ def harmless_with_any(argv: Sequence[str], beginnings: Sequence[str | None]) -> 
         return True
     directory, _, name = argv[0].rpartition("/")
     entry = entry_of(name)
-    if first == 0 or directory not in _PLAIN_DIRECTORIES or entry is None:
+    if first == 0 or directory not in _PLAIN_DIRECTORIES:
         return False
     if entry.needs_no_sandbox or entry.harmless_options:
         return True
@@ -117,9 +113,7 @@ def listed_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
 @cache
 def _shown(name: str) -> tuple[tuple[tuple[str, ...], AllowedOptions], ...]:
     """The subcommands of a program that only show something, as patterns, with their options."""
-    entry = entry_of(name)
-    rows = entry.shows if entry else ()
-    return tuple((words, allowed_by(row.options)) for row in rows for words in row.commands)
+    return tuple((words, allowed_by(row.options)) for row in entry_of(name).shows for words in row.commands)
 
 
 def listed_commands() -> tuple[str, ...]:
@@ -143,12 +137,12 @@ def only_reads(argv: Sequence[str], *, git_is_neutral: bool, shows_names: bool =
     if name == "git":
         return git_is_neutral and git_only_reads(words)
     entry = entry_of(name)
-    if entry is not None and _tells_about_itself(name, entry, words):
+    if _tells_about_itself(name, entry, words):
         return True
     if name in _GREPS:
         # to grep, such a pattern is an option that it does not know, so it only fails
         words = [word for word in words if not re.fullmatch(r"-{2,}[^A-Za-z-].*|-{3,}", word, re.DOTALL)]
-    if entry is not None and entry.argument_files and any(word.startswith("@") for word in words):
+    if entry.argument_files and any(word.startswith("@") for word in words):
         return False
     if (started := starter(argv)) is not None:
         return _starts_only_readers(name, started.own, started.commands)

@@ -284,8 +284,7 @@ _CHECKS: dict[str, Callable[[Sequence[str]], bool]] = {
 
 def check_of(name: str) -> Callable[[Sequence[str]], bool] | None:
     """Return the check whether the arguments of a program are harmless, of one whose arguments are a language."""
-    entry = entry_of(name)
-    return _CHECKS.get(name) or (_CHECKS.get(entry.name) if entry else None)
+    return _CHECKS.get(name) or _CHECKS.get(entry_of(name).name)
 
 
 _LOCAL_SETTING = re.compile(r"(?:remote|branch)\.[^\n]+\.[A-Za-z]+|core\.bare|core\.ignorecase|core\.filemode")
@@ -306,8 +305,7 @@ _SHOWS_REFS = frozenset({"branch", "tag", "for-each-ref"})
 @cache
 def git_forms() -> dict[tuple[str, ...], AllowedOptions]:
     """Return the subcommands of git that only show something, with their options."""
-    git = entry_of("git")
-    subcommands = git.commands if git else {}
+    subcommands = entry_of("git").commands
     words: list[tuple[str, ...]] = [(name,) for name in subcommands]
     words += [(name, below) for name, entry in subcommands.items() for below in entry.commands]
     forms = ((each, reading_form("git", *each)) for each in words)

@@ -107,8 +107,7 @@ def spellings(name: str, words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     found = dict.fromkeys([words])
     if name in _RUN_SCRIPTS and words:
         found |= dict.fromkeys([words[1:] if words[0] == "run" else ("run", *words)])
-    entry = entry_of(name)
-    for group in entry.same if entry else ():
+    for group in entry_of(name).same:
         for spelling in group:
             if words[: len(spelling)] == spelling:
                 found |= dict.fromkeys((*other, *words[len(spelling) :]) for other in group)
@@ -117,8 +116,7 @@ def spellings(name: str, words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def takes_any_order(name: str) -> bool:
     """True if a program takes several targets and makes all of them."""
-    entry = entry_of(name)
-    return entry is not None and entry.targets
+    return entry_of(name).targets
 
 
 def means(name: str, given: str, wanted: str) -> bool:
@@ -128,8 +126,7 @@ def means(name: str, given: str, wanted: str) -> bool:
     """
     if given == wanted:
         return True
-    entry = entry_of(name)
-    shortest = entry.shortest_command if entry else None
+    shortest = entry_of(name).shortest_command
     if shortest is None:
         return False
     if takes_any_order(name):
@@ -151,19 +148,17 @@ def _begins_other(given: str, wanted: str, shortest: int) -> bool:
 
 def shortens_options(name: str) -> bool:
     """True unless a program is known to accept no beginnings of long options."""
-    entry = entry_of(name)
-    return entry is None or not entry.whole_options
+    return not entry_of(name).whole_options
 
 
 @lru_cache(maxsize=1024)
 def same_options(name: str, subcommand: str, option: str) -> frozenset[str]:
     """Return the options that mean the same to a program, or to its subcommand; the option is one of them."""
     found = {option}
-    program = entry_of(name)
-    for entry in (program, program.commands.get(subcommand) if program else None):
-        if entry is not None and option in entry.options:
+    for entry in (entry_of(name), entry_of(name, subcommand)):
+        if option in entry.options:
             found |= set(entry.options[option].names)
-        for group in entry.same_options if entry is not None else ():
+        for group in entry.same_options:
             if option in group:
                 found |= set(group)
     return frozenset(found)

@@ -14,7 +14,7 @@ def runs_elsewhere(argv: Words) -> bool:
     if name in _LOGINS:
         valued = wrapper.options.valued if wrapper else ""
         return None in argv or "-" in argv or short_or_long(argv, "l", ("login",), valued) is not None
-    if wrapper is None or entry is None or not entry.elsewhere:
+    if wrapper is None or not entry.elsewhere:
         return False
     parsed = parse_options(argv, 1, wrapper.options)
     return entry.elsewhere == ("*",) or parsed is None or parsed.has(*entry.elsewhere)

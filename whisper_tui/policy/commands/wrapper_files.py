@@ -28,7 +28,7 @@ def own_files(argv: Argv) -> OwnFiles:
         parsed = parse_options(argv, 1, SHELL_OPTIONS)
         return OwnFiles(is_complete=parsed is not None and not parsed.has(*_START_UP))
     entry = entry_of(name)
-    if entry is None or entry.own_files is None:
+    if entry.own_files is None:
         return OwnFiles(is_complete=False)
     wrapper = wrapper_of(name)
     if wrapper is None:

@@ -31,15 +31,13 @@ class Runner(NamedTuple):
 def wrapper_of(name: str) -> Wrapper | None:
     """Return how a program runs the rest of its words. None: it does not."""
     entry = entry_of(name)
-    return None if entry is None or entry.versions or entry.wraps is None else Wrapper(options_of(name), entry.wraps)
+    return None if entry.versions or entry.wraps is None else Wrapper(options_of(name), entry.wraps)
 
 
 @cache
 def runner_of(name: str) -> Runner | None:
     """Return how a program or its subcommands run the words of a package or of an environment. None: none does."""
     entry = entry_of(name)
-    if entry is None:
-        return None
     below: dict[tuple[str, ...], ProgramEntry] = {(word,): sub for word, sub in entry.commands.items()}
     below |= {(word, last): sub for word, each in entry.commands.items() for last, sub in each.commands.items()}
     if entry.versions:

@@ -302,8 +302,7 @@ def _secrets(seen: CommandView) -> tuple[Risk, ...]:
 
 def _takes_content(program: str | None) -> bool:
     """True if a program shows or copies the content of the files in its arguments."""
-    entry = entry_of(program or "")
-    return entry is not None and entry.content != ""
+    return entry_of(program).content != ""
 
 
 def _reads_secrets(question: Question, seen: CommandView) -> tuple[Risk, ...]:

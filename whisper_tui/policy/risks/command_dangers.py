@@ -12,14 +12,14 @@ from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInpu
 from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
 from whisper_tui.policy.risks.dangerous_options import (
     dangerous_options,
-    examined_programs,
+    is_examined,
     options_that_rules_must_name,
 )
 from whisper_tui.policy.risks.host_access import uses_network
 from whisper_tui.policy.risks.secret_commands import prints_secrets
 from whisper_tui.policy.risks.telling_verbs import telling_verbs
 from whisper_tui.policy.shell.syntax import Script
-from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
+from whisper_tui.programs.entries import entry_of
 
 _CHECKS: dict[str, Callable[[Words], list[Danger]]] = {
     "rm": destructive.remove,
@@ -89,14 +89,11 @@ _BUILTINS = frozenset(
 )
 
 
-def checked_programs() -> frozenset[str]:
-    """Return the programs of whose words or options something is known."""
-    known = frozenset(name for name in program_names() if (entry := entry_of(name)) and _is_checked(entry))
-    return known.union(_CHECKS, _HOST_CHECKS, _BUILTINS, examined_programs())
-
-
-def _is_checked(entry: ProgramEntry) -> bool:
-    return bool(entry.words_are_data or entry.harm or entry.opens or entry.deletes or entry.interrupts or entry.network)
+def is_checked(name: str) -> bool:
+    """True if something is known of the words or options of a program."""
+    entry = entry_of(name)
+    told = (entry.words_are_data, entry.harm, entry.opens, entry.deletes, entry.interrupts, entry.network)
+    return any(told) or name in _CHECKS.keys() | _HOST_CHECKS.keys() | _BUILTINS or is_examined(entry)
 
 
 def dangers_of_program(argv: Words, name: str) -> list[Danger]:
@@ -106,10 +103,10 @@ def dangers_of_program(argv: Words, name: str) -> list[Danger]:
         return []
     found: list[Danger] = []
     entry = entry_of(name)
-    harm = entry.harm if entry and entry.harm else "Overwrites a disk" if name.startswith("mkfs") else ""
+    harm = entry.harm or ("Overwrites a disk" if name.startswith("mkfs") else "")
     if harm:
         found.append(Danger("destructive", f"{harm} (`{name}`)", 0))
-    if entry and entry.opens and len(argv) > 1:
+    if entry.opens and len(argv) > 1:
         found.append(Danger("runs-other-code", f"Opens a file or an address in another program (`{name}`)", 1))
     if check := _CHECKS.get(name):
         found += check(argv)
@@ -135,14 +132,13 @@ def _host_dangers(argv: Words, name: str) -> list[Danger]:
 
 def words_are_data(name: str | None) -> bool:
     """True if a program never runs its operands. Its options that do run something are dangers of their own."""
-    entry = entry_of(name or "")
-    return entry is not None and entry.words_are_data
+    return entry_of(name).words_are_data
 
 
 def _operands_are_data(name: str) -> bool:
     """True if the first words of a program are never subcommands."""
     entry = entry_of(name)
-    return name in SHELLS or (entry is not None and entry.words_are_data and not entry.has_subcommands)
+    return name in SHELLS or (entry.words_are_data and not entry.has_subcommands)
 
 
 _STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}

@@ -32,8 +32,7 @@ Kind = Literal["deletes", "interrupts", "prints_secrets", "connects"]
 @cache
 def _spelled(program: str, kind: Kind) -> tuple[tuple[CallPattern, tuple[tuple[str, ...], ...]], ...]:
     """The calls of a program, each with all spellings of its words."""
-    entry = entry_of(program)
-    calls: tuple[CallPattern, ...] = getattr(entry, kind) if entry else ()
+    calls: tuple[CallPattern, ...] = getattr(entry_of(program), kind)
     # a spelling with an option has a line of its own
     return tuple(
         (each, tuple(way for way in spellings(program, each.words) if not any(word.startswith("-") for word in way)))

@@ -1,12 +1,11 @@
 """Options and operands that make a program run something else or write a file (decision 9)."""
 
 import re
-from functools import cache
 
 from whisper_tui.policy.commands.argv import Danger, Words, letters
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.spellings import shortens_options
-from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
+from whisper_tui.programs.entries import ProgramEntry, entry_of
 
 # for programs that nobody has examined: the name of an option is the only hint; `--no-script` is harmless
 _GENERIC_RUNS = re.compile(
@@ -30,8 +29,6 @@ _GENERIC_WRITES = re.compile(
 def dangerous_options(argv: Words, name: str) -> list[Danger]:
     """Return the options and operands of a known program that run or write something."""
     entry = entry_of(name)
-    if entry is None:
-        return []
     found = [
         *_options(argv, name, entry, entry.runs, "runs-other-code"),
         *_options(argv, name, entry, entry.writes, "writes-file"),
@@ -56,13 +53,8 @@ def dangerous_options(argv: Words, name: str) -> list[Danger]:
     return found + _of_subcommand(argv, name, entry)
 
 
-@cache
-def examined_programs() -> frozenset[str]:
-    """Return the programs whose options somebody has examined."""
-    return frozenset(name for name in program_names() if (entry := entry_of(name)) and _is_examined(entry))
-
-
-def _is_examined(entry: ProgramEntry) -> bool:
+def is_examined(entry: ProgramEntry) -> bool:
+    """True if somebody has examined the options of a program."""
     patterns = (entry.runs_text, entry.output_operand, entry.setting)
     options = (entry.runs, entry.writes, entry.must_name, entry.runs_operand)
     below = any(each.writes for each in entry.commands.values())
@@ -72,8 +64,8 @@ def _is_examined(entry: ProgramEntry) -> bool:
 def options_that_rules_must_name(argv: Words, name: str) -> list[Danger]:
     """Return the dangers that only allow rules consider: everyday options, and options with a suspicious name."""
     entry = entry_of(name)
-    found = _options(argv, name, entry, entry.must_name, "writes-file") if entry else []
-    if entry and entry.runs_operand:
+    found = _options(argv, name, entry, entry.must_name, "writes-file")
+    if entry.runs_operand:
         found += [Danger("runs-other-code", "", at) for at, _ in first_words(argv)[:1]]
     for at, word in enumerate(argv):
         if not at or word is None or not word.startswith("--") or word in _ONLY_NAMED_ALIKE:

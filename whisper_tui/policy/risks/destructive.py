@@ -119,8 +119,7 @@ def deletes(argv: Words, name: str) -> list[Danger]:
     found = next(find_calls("deletes", argv, name), None)
     if found is None:
         return []
-    entry = entry_of(found.program)
-    sentence = found.calls.sentence or (entry.loses if entry else "") or "Deletes or overwrites data"
+    sentence = found.calls.sentence or entry_of(found.program).loses or "Deletes or overwrites data"
     return [Danger("destructive", f"{sentence} (`{found.shown}`)", found.at)]
 
 

@@ -25,8 +25,7 @@ def uses_network(argv: Words, name: str) -> bool:
     if name in _QUIET:
         # these three mostly work locally: only some of their subcommands connect
         return "s_client" in argv or "s_server" in argv or "hosts" in argv
-    entry = entry_of(name)
-    return entry is not None and entry.network
+    return entry_of(name).network
 
 
 def curl(argv: Words) -> list[Danger]:

@@ -120,8 +120,7 @@ def _written_by(words: Argv) -> list[tuple[str, bool]]:
     writes = name in {"sort", "yq", "xxd", "tree"} and any(
         word.startswith(("-i", "-o", "--output", "-r")) for word in rest
     )
-    entry = entry_of(name)
-    if entry is not None and entry.reads_paths and not writes:
+    if entry_of(name).reads_paths and not writes:
         return []
     # the text of `sh -c` is judged by the commands in it
     if name in SHELLS and shell_text(words, StandardInput())[0] is not None:
@@ -179,16 +178,6 @@ def _parts(word: str) -> list[str]:
 def read_paths(words: Argv) -> list[str]:
     """Return the words of a command that may be paths it reads."""
     return [word for word in innermost(words)[1:] if word is not None and not word.startswith("-")]
-
-
-def _shows_names(program: str) -> bool:
-    entry = entry_of(program)
-    return entry is not None and entry.shows_names
-
-
-def _opens_nothing(program: str | None) -> bool:
-    entry = entry_of(program or "")
-    return entry is not None and entry.opens_nothing
 
 
 _SHOWS_NAMES_ALONE = frozenset(
@@ -261,7 +250,7 @@ def names_closed_place(commands: Sequence[Argv], cwd: str, root: str) -> bool:
     return any(
         path is None or _is_private(path, root)
         for argv in commands
-        if argv and not _opens_nothing(program_name(argv[0] or ""))
+        if argv and not entry_of(program_name(argv[0] or "")).opens_nothing
         for path in _named(named_words(argv), [cwd])
     )
 
@@ -274,7 +263,10 @@ def shows_names(commands: Sequence[Argv]) -> bool:
 def lies_outside(commands: Sequence[Argv], cwd: str, root: str) -> bool:
     """True if commands name a file or a directory at which the sandbox of a command that reads may not look."""
     paths = [
-        path for argv in commands if argv and not _opens_nothing(argv[0]) for path in _named(named_words(argv), [cwd])
+        path
+        for argv in commands
+        if argv and not entry_of(argv[0]).opens_nothing
+        for path in _named(named_words(argv), [cwd])
     ]
     return any(path is not None and not (_is_searchable(path, root) or _OF_SYSTEM.fullmatch(path)) for path in paths)
 
@@ -302,7 +294,7 @@ def contains_home(root: str) -> bool:
 
 
 def _reads(argv: Argv) -> bool:
-    return bool(argv) and (argv[0] is None or not _shows_names(program_name(argv[0])) or looks_into_files(argv))
+    return bool(argv) and (argv[0] is None or not entry_of(program_name(argv[0])).shows_names or looks_into_files(argv))
 
 
 def _moved(

@@ -1,17 +1,15 @@
 """The programs of which a table says what their words may do, so that a rule may name them alone (decision 9)."""
 
 from collections.abc import Sequence
-from functools import cache
 
 from whisper_tui.policy.commands.argv import program_name
-from whisper_tui.policy.commands.read_only_list import listed_forms
 from whisper_tui.policy.commands.read_only_programs import check_of
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.spellings import usual_name
 from whisper_tui.policy.commands.wrappers import BUILTINS, FOREIGN_SHELLS, SHELLS, runner_of, wrapper_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
-from whisper_tui.policy.risks.command_dangers import checked_programs
-from whisper_tui.programs.entries import program_names
+from whisper_tui.policy.risks.command_dangers import is_checked
+from whisper_tui.programs.entries import entry_of
 
 RUNNERS = frozenset(
     "npx bunx uvx pipx pnpx dlx make gmake ninja just task rake gradle gradlew mvn ant bazel tox nox invoke "
@@ -27,14 +25,6 @@ RUNNERS = frozenset(
 """Programs whose name alone says nothing about what they do."""
 
 
-@cache
-def _known() -> frozenset[str]:
-    listed = {words[0] for words, _ in listed_forms()} | {name for name in program_names() if check_of(name)}
-    wrappers = {name for name in program_names() if wrapper_of(name) or runner_of(name)}
-    wraps = (wrappers, SPECIAL, SHELLS, FOREIGN_SHELLS)
-    return RUNNERS.union(checked_programs(), listed, *wraps, BUILTINS, _EXAMINED)
-
-
 _EXAMINED = frozenset(
     "mkdir touch cp mv ln rmdir install mktemp tee true false sleep bats phpunit rspec jest vitest mocha karma "
     "cypress playwright eslint prettier stylelint tsc biome ruff black isort flake8 pylint mypy pyright pytest tox "
@@ -48,8 +38,16 @@ _EXAMINED = frozenset(
 
 def is_known(word: str) -> bool:
     """True if something is known of a program, or if it is a file that its path names."""
-    name = usual_name(program_name(word))[0]
-    return "/" in word or name in _known() or program_name(word) in _known() or is_interpreter(name)
+    name = program_name(word)
+    return "/" in word or any(_is_known_name(each) for each in (usual_name(name)[0], name))
+
+
+def _is_known_name(name: str) -> bool:
+    entry = entry_of(name)
+    only_reads = entry.reads is not None or entry.shows or check_of(name) or name == "git"
+    runs_others = name in SPECIAL or wrapper_of(name) or runner_of(name) or name in SHELLS | FOREIGN_SHELLS
+    told = name in RUNNERS | BUILTINS | _EXAMINED or is_checked(name) or is_interpreter(name)
+    return bool(only_reads or runs_others or told)
 
 
 def says_too_little(words: Sequence[str]) -> bool:

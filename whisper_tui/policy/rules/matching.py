@@ -360,12 +360,6 @@ def _words(rule: Rule) -> tuple[str, ...]:
     return (program_name(words[0]), *words[1:]) if words else ()
 
 
-def _is_transparent(program: str) -> bool:
-    """True for a wrapper through which an allow rule for the inner command still holds."""
-    entry = entry_of(program)
-    return entry is not None and entry.transparent
-
-
 def _stands(wanted: Sequence[str], command: InnerCommand) -> bool:
     for assignment in command.assignments:
         name, _, value = assignment.partition("=")
@@ -542,7 +536,7 @@ class Permissions:
 def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
     """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known."""
     program = command.argv[0]
-    if not (program in _SHELLS or _is_transparent(program)):
+    if not (program in _SHELLS or entry_of(program).transparent):
         return ()
     if program in _SHELLS and (len(command.argv) != 3 or not _TAKES_TEXT.fullmatch(command.argv[1])):
         return ()  # every other option can name a file that a shell reads first
