@@ -371,6 +371,27 @@ def test_more_changes_than_a_preview_lists_are_refused(workshop, monkeypatch):
         workshop.plan(work)
 
 
+def test_a_removed_directory_around_a_mount_is_a_conflict_only_if_the_command_changed_it(tmp_path):
+    top, upper, store = tmp_path / "top", tmp_path / "store" / "0u", tmp_path / "store"
+    upper.mkdir(parents=True)
+    (upper / "same").write_text("same")
+    layer = {"path": str(top), "upper": str(upper), "work": "", "kind": "split"}
+    layer["base"] = {"same": (upper / "same").stat().st_ctime_ns, "mounted": None, "large": -1}
+
+    def meanwhile() -> tuple[str, ...]:
+        (store / "plan.json").unlink(missing_ok=True)
+        (store / "layers.json").write_text(json.dumps({"layers": [layer], "began_ns": began, "marks": "user"}))
+        return read_changes(str(store)).meanwhile
+
+    began = tick(store)
+    assert meanwhile() == ()
+    (upper / "new").write_text("new")
+    assert meanwhile() == (str(top),)
+    (upper / "new").unlink()
+    (upper / "same").unlink()
+    assert meanwhile() == (str(top),)
+
+
 def test_a_directory_around_a_mount_is_read_against_the_copies_that_lay_in_it(tmp_path):
     top, upper, store = tmp_path / "top", tmp_path / "store" / "0u", tmp_path / "store"
     for path in (top, upper):

@@ -1,7 +1,9 @@
 """A command in a terminal: seen as its screen, typed into, resized."""
 
+import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import Input
@@ -11,10 +13,11 @@ from tests.tui.live import live
 from tests.tui.scenes import ROOT, Scenario
 from tests.tui.test_typing_in import asking
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
-from whisper_tui.model.errors import NotRunning
+from whisper_tui.model.errors import NotRunning, Unavailable
 from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.commands.undo_approval import UndoSettings
+from whisper_tui.tui.dialogs.run_dialogs import READY_S
 from whisper_tui.tui.output import terminal_pane
 from whisper_tui.tui.output.terminal_pane import TerminalPane
 
@@ -59,6 +62,45 @@ async def test_the_terminal_after_an_approval_is_that_of_the_approved_call_and_n
         await cockpit.press("v", "1")
         await cockpit.until(lambda: cockpit.scenario.supervisor.written["1"].out.endswith(b"v1"))
         assert isinstance(cockpit.record("2").state, Waiting)
+
+
+async def test_the_terminal_is_awaited_while_the_approval_is_on_its_way_to_the_supervisor(monkeypatch) -> None:
+    arrived, answers = asyncio.Event(), asyncio.Event()
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 3.0)) as cockpit:
+        decide = cockpit.scenario.supervisor.decide
+
+        async def slowly(*decision: Any) -> None:
+            arrived.set()
+            await answers.wait()
+            await decide(*decision)
+
+        monkeypatch.setattr(cockpit.scenario.supervisor, "decide", slowly)
+        await cockpit.select("1")
+        await cockpit.press("a")
+        await cockpit.until(lambda: cockpit.selected == "2")
+        await cockpit.can_be_seen()
+        await cockpit.press("T")
+        await cockpit.sees("Terminal of call 1")
+        cockpit.scenario.clock.advance(4)
+        await asyncio.wait_for(arrived.wait(), 30)
+        await asyncio.sleep(3 * READY_S)
+        await cockpit.sees("Terminal of call 1")
+        answers.set()
+        await cockpit.sees("TERMINAL MODE")
+
+
+async def test_an_approval_that_cannot_be_sent_opens_no_terminal(monkeypatch) -> None:
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("none")) as cockpit:
+
+        async def fails(*_: Any) -> None:
+            raise Unavailable("the supervisor does not answer")
+
+        monkeypatch.setattr(cockpit.scenario.supervisor, "decide", fails)
+        await cockpit.select("1")
+        await cockpit.press("a")
+        await cockpit.sees("The supervisor does not answer")
+        await cockpit.press("T")
+        await cockpit.sees("Terminal is not possible: call 1 does not run in a terminal.")
 
 
 async def test_an_approval_that_is_undone_opens_no_terminal() -> None:

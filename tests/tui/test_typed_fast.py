@@ -1,5 +1,6 @@
 """Keys that come in one piece, as over a slow line: what a key opens gets those that follow it."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -93,3 +94,24 @@ async def test_keys_keep_their_order_however_many_come_at_once() -> None:
         text = "".join(chr(ord("a") + number % 26) for number in range(300))
         at_once(cockpit, "slash", text)
         await cockpit.until(lambda: cockpit.screen.query_one(FilterBar).value == text)
+
+
+async def test_a_key_that_comes_while_the_cockpit_closes_is_for_nobody(monkeypatch) -> None:
+    handled = []
+    async with open_cockpit(workday()) as cockpit:
+        app = cockpit.app
+        close, begins = app._close_messages, app._keys.begins
+        monkeypatch.setattr(app._keys, "begins", lambda key: handled.append(key) or begins(key))
+
+        async def with_a_late_key() -> None:
+            assert not app.screen_stack
+            at_once(cockpit, "x", "j")
+            app._keys.passed(app._keys._number)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            await close()
+
+        await cockpit.press("j")
+        app.post_message(Key("k", "k"))
+        monkeypatch.setattr(app, "_close_messages", with_a_late_key)
+    assert [key.key for key in handled if key.key == "x"] == []

@@ -137,21 +137,23 @@ class ChangeReader:
 
         `base`: the change times of the copies that lie in it. None: a layer of its own; 0 or less: read-only.
         """
-        parent, found_before, present = stamp(lower), len(self._found), set()
+        parent, found_before = stamp(lower), len(self._found)
+        copies = {name for name, ctime in base.items() if ctime is not None and ctime > 0}
+        entries = {entry.name: present_stamp(entry.path) for entry in entries_of(upper)}
+        changed = {
+            name: after
+            for name, after in entries.items()
+            if name not in base or (name in copies and base[name] != after.ctime)
+        }
+        deleted = sorted(copies - entries.keys())
         if parent is None:
-            self._gone.append(lower)
+            self._gone += [lower] if changed or deleted else []
             return
-        for entry in entries_of(upper):
-            present.add(entry.name)
-            real, after = os.path.join(lower, entry.name), present_stamp(entry.path)
-            ctime = base.get(entry.name, 1)
-            if ctime is not None and ctime > 0 and ctime != after.ctime:
-                self._file(entry.path, real, stamp(real), after)
-        for name in sorted(base.keys() - present):
-            ctime, real = base[name], os.path.join(lower, name)
-            before = stamp(real)
-            if ctime is not None and ctime > 0 and before is not None:
-                self._delete(real, before)
+        for name, after in changed.items():
+            real = os.path.join(lower, name)
+            self._file(os.path.join(upper, name), real, stamp(real), after)
+        for name in deleted:
+            self._delete_if_there(os.path.join(lower, name))
         if len(self._found) > found_before:
             self._directories[lower] = _unchanged(lower, parent)._replace(new_mtime=present_stamp(upper).mtime)
 

@@ -141,6 +141,8 @@ class KeysInTurn:
         """Let the next key begin if it was waiting for this one; on a new screen, once that has its focus."""
         if number != self._number or not self._under_way or self._due is not None:
             return
+        if not self._app.screen_stack:
+            return
         screen = self._app.screen
         if screen is not self._screen:
             self._screen = screen
@@ -342,6 +344,8 @@ class CockpitApp(App[None]):
 
     async def on_event(self, event: Event) -> None:
         """Note the time of input, and have keys act one after the other."""
+        if isinstance(event, InputEvent) and not self.screen_stack:
+            return
         if isinstance(event, Key) and not event.is_forwarded and not self._keys.begins(event):
             return
         if isinstance(event, InputEvent):

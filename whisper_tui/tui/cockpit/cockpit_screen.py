@@ -328,7 +328,7 @@ class CockpitScreen(KeyedScreen):
         before = self._roster.place_of(calls.selected) if calls.selected is not None else None
         self._roster.update(changed)
         # Under a dialog the selection stays: the dialog is about the selected call.
-        if self.app.screen is self:
+        if self.is_active:
             select_next_waiting(calls, self._roster, before)
         calls.loading_calls = not self._follower.complete
         calls.changed()
@@ -392,7 +392,7 @@ class CockpitScreen(KeyedScreen):
         """Ask what runs are doing, and draw the ages anew, every second."""
         self.run_watch.look()
         self.notifier.tick()
-        if self.app.screen is not self:
+        if not self.is_active:
             return
         self.query_one(CallList).draw_ages()
         self.query_one(RecentDecisions).look()

@@ -7,7 +7,7 @@ from whisper_tui.model.call import DENY_INSTEAD, NO_CHANGE, CommandSpec, FileEdi
 from whisper_tui.model.decision import Approve, Decision, Scope
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, WhisperError
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.state import CallRecord
+from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import why_not_confined
@@ -129,10 +129,12 @@ class DecisionCommands:
         self.typing = TypingGuard()
         self.last_approved: str | None = None
         """The call that was approved here last; while its approval can be undone, it still waits."""
+        self._on_their_way: set[str] = set()
+        """Calls with a decision that was sent, and is not seen on the board yet."""
         self._approved_by_letter: str | None = None
         """The call whose approval the latest letter began, if it can still be undone."""
         self.reasons = RecentReasons()
-        self.undoing = UndoCommands(cockpit, undo, self._send_later, refresh)
+        self.undoing = UndoCommands(cockpit, undo, self._send_soon, refresh)
         self.refresh = refresh
         self._card = card
         self._read_past: tuple[str, str, str] | None = None
@@ -331,9 +333,17 @@ class DecisionCommands:
                 return
         else:
             self.reasons.give(decision.reason)
-        self._cockpit.screen.run_worker(self._send(record, decision), name="decide")
+        self._send_soon(record, decision)
 
-    def _send_later(self, record: CallRecord, decision: Approve) -> None:
+    def is_on_its_way(self, record: CallRecord) -> bool:
+        """True if the approval of a call can be undone yet, or was sent and is not seen on the board."""
+        if not isinstance(record.state, Waiting):
+            self._on_their_way.discard(record.id)
+            return False
+        return self.undoing.is_pending(record.id) or record.id in self._on_their_way
+
+    def _send_soon(self, record: CallRecord, decision: Decision) -> None:
+        self._on_their_way.add(record.id)
         self._cockpit.screen.run_worker(self._send(record, decision), name="decide")
 
     async def _send(self, record: CallRecord, decision: Decision) -> None:
@@ -342,9 +352,11 @@ class DecisionCommands:
             # The fingerprint makes the supervisor refuse the decision if the call changed after it was drawn.
             await cockpit.supervision.decide(record.id, decision, cockpit.me, record.seen_digest())
         except (AlreadyDecided, ChangedSinceSeen) as error:
+            self._on_their_way.discard(record.id)
             cockpit.tell(error_text(error), severity="warning")
             cockpit.refresh_call()
         except WhisperError as error:
+            self._on_their_way.discard(record.id)
             cockpit.tell(error_text(error), severity="error")
         else:
             self._entered.pop(record.id, None)

@@ -126,9 +126,8 @@ class InputCommands:
             return "gone"
         if available(TERMINAL, record):
             return "runs"
-        pending = isinstance(record.state, Waiting) and self._decisions.undoing.is_pending(call_id)
         approved = isinstance(record.decision, Approve) and isinstance(record.state, Held | Queued | Starting)
-        return "later" if pending or approved else "gone"
+        return "later" if approved or self._decisions.is_on_its_way(record) else "gone"
 
     async def type(self) -> None:
         """Ask for a line, and send it to the standard input of the run."""

@@ -369,7 +369,7 @@ class HistoryScreen(CommandScreen):
     async def _tick(self) -> None:
         """Refresh a call that is still open."""
         record = self.record
-        if record is None or not record.is_open or self.app.screen is not self:
+        if record is None or not record.is_open or not self.is_active:
             return
         with suppress(WhisperError):
             newer = await self._cockpit.supervision.record(record.id)
