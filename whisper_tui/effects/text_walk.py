@@ -26,7 +26,17 @@ from whisper_tui.policy.commands.wrappers import (
 )
 from whisper_tui.policy.shell.bash_grammar import brace_words
 from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, Word, WordPiece, access_of
+from whisper_tui.policy.shell.syntax import (
+    LOOPS,
+    Block,
+    Compound,
+    Redirection,
+    SimpleCommand,
+    Word,
+    WordPiece,
+    access_of,
+    compounds,
+)
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""
@@ -37,20 +47,17 @@ LONGEST_TEXT = 2_000_000
 MOST_NAMES = 1_000
 """File names that a pattern is expanded to, and directory entries that are looked at for it, times ten."""
 
-_TOKEN = re.compile(r"&&|\|\||\|&|;;|[;&|\n(){}]|\b(?:if|for|while|until|case|select|function|fi|done|esac)\b")
-_LOOPS = frozenset({"for", "while", "until", "select"})
-_OPENS = frozenset("if for while until case select { function".split())
-_CLOSES = frozenset(["fi", "done", "esac", "}"])
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-_COMMENT = re.compile(r"(?:(?<=\s)|\A)#[^\n]*")
-_OPERATOR_BEFORE = re.compile(r"(\d*|\{\w+\})(?:<<-|<<<|&>>|<<|>>|<&|>&|>\||<>|&>|<|>)[ \t\\\n]*\Z")
+_END = "end"
+"""Closes a branch, a loop, a function or a group."""
+_SUBSHELLS = frozenset({"(", "coproc"})
+_TESTS = frozenset({"[[", "(("})
+_OPENS = LOOPS | {"if", "case", "{", "function"}
 _OWN_DIRECTORY = re.compile(
     r'\bcd "(?:\$\(dirname (?:-- )?"\$(?:0|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"\)|\$\{0%/\*\})"(?=\s|;|&|\)|$)'
 )
 """The usual way in which a script changes to the directory of its own file."""
 _HOME_BEHIND_SIGN = re.compile(r"[A-Za-z_]\w*\+?=(?:.*:)?~", re.DOTALL)
 """The beginning of a word in which bash expands `~` as in an assignment; other shells leave it."""
-_SUBSHELL_FUNCTION = re.compile(r"\(\s*\)\s*\(")
 _SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
 
 
@@ -124,8 +131,8 @@ class Disk(Protocol):
 
 
 class _Event(NamedTuple):
-    at: int
     mark: str = ""
+    """An operator, the kind of a compound command that begins, `)` or the end of one."""
     command: SimpleCommand | None = None
     redirection: Redirection | None = None
 
@@ -216,19 +223,18 @@ class TextWalk:
         for name in script.loop_variables:
             if changes_what_runs(name):
                 self.problems.append(f"a loop sets {name}, which can change what runs")
-        shell.may_have_ended = _SUBSHELL_FUNCTION.search(text) is not None
-        events = list(_events(text, script))
+        events = list(_events(script.tree))
         shell.uncertain = frozenset(script.loop_variables) | _assigned_inside(events)
         # A loop comes to its first command again, and a function is called anywhere: neither directory is certain.
         moves = [each for each in script.commands if _changes_directory(each)]
-        if moves and _may_repeat(events, script):
+        has_loop = any(each.kind in LOOPS for each in compounds(script.tree))
+        if moves and (has_loop or script.functions):
             shell.directory = None
-        # The events of a substitution bear no marks: whether a loop stands in it is read off the text.
-        shell.nested_moved = any(each.nested for each in moves) and _LOOP.search(text) is not None
+        shell.nested_moved = any(each.nested for each in moves) and has_loop
         yield from self._events(shell, events, depth)
         if self._repeats:
             problems = len(self.problems)
-            for step in self._events(shell, events if script.functions else list(_in_loops(events)), depth):
+            for step in self._events(shell, events if script.functions else list(_in_loops(script.tree)), depth):
                 yield replace(step, again=True)
             del self.problems[problems:]
 
@@ -240,7 +246,7 @@ class TextWalk:
                 self.problems.append(f"it contains more than {MOST_STEPS} commands")
                 return
             if event.command is None and event.redirection is None:
-                begins_group = begins_group or event.mark == "(" or event.mark in _OPENS
+                begins_group = begins_group or event.mark in _SUBSHELLS | _OPENS
                 before, source = _structure(shell, event.mark, before, source)
                 if before not in {"", "&&"}:
                     shell.end_chain()
@@ -266,7 +272,7 @@ class TextWalk:
                     shell.assigned_in_chain |= named
                 # Nothing behind an `exit` runs that stands at the top of its text.
                 ends = _ends_shell(made) and made.name != "return"
-                if certain and not alone and before in {";", "\n"} and not shell.outer and ends:
+                if certain and not alone and before in {";", "&"} and not shell.outer and ends:
                     return
                 shell.may_have_ended = shell.may_have_ended or _ends_shell(made)
                 before, source, begins_group = "", made, False
@@ -316,11 +322,9 @@ class TextWalk:
                 continue
             words = self.expand(shell, each.target)
             target = words[0] if len(words) == 1 else None
-            before = _OPERATOR_BEFORE.search(shell.text, max(0, each.target.start - 20), each.target.start)
-            descriptor = before[1] if before else ""
             body = target + "\n" if each.operator == "<<<" and target is not None else None
             access = each.access if target is None else access_of(each.operator, target)
-            found.append(OpenedFile(each.operator, descriptor, target, access, body))
+            found.append(OpenedFile(each.operator, each.descriptor, target, access, body))
         return tuple(found)
 
     def _run(self, step: Step, depth: int) -> Iterator[Step]:
@@ -496,27 +500,20 @@ def _set_by_words(words: Sequence[str | None]) -> Iterator[tuple[str, str | None
 def _goes_to_background(events: Sequence[_Event], at: int) -> bool:
     """True if the list that a command is part of may run in a shell of its own, as `cd x && y &` does."""
     for event in events[at + 1 :]:
-        if event.mark in {";", "\n", ";;"}:
+        if event.mark in {";", ";;"}:
             return False
         if event.mark == "&":
             return True
     return False
 
 
-_LOOP = re.compile(r"\b(?:for|while|until|select)\b")
-
-
-def _may_repeat(events: Sequence[_Event], script: Script) -> bool:
-    return bool(script.functions) or any(each.mark in _LOOPS for each in events)
-
-
-def _in_loops(events: Sequence[_Event]) -> Iterator[_Event]:
-    depth = 0
-    for event in events:
-        depth += event.mark in _LOOPS
-        if depth > 0:
-            yield event
-        depth -= event.mark == "done" and depth > 0
+def _in_loops(block: Block) -> Iterator[_Event]:
+    for node in block:
+        if isinstance(node, Compound):
+            if node.kind in LOOPS:
+                yield from _inside(node)
+            else:
+                yield from (event for part in node.parts for event in _in_loops(part))
 
 
 def _changes_directory(command: SimpleCommand) -> bool:
@@ -530,91 +527,52 @@ def _ends_shell(step: Step) -> bool:
 
 def _structure(shell: _Shell, mark: str, before: str, source: Step | None) -> tuple[str, Step | None]:
     """Pass an operator or a keyword. Returns the operator before the next command, and the step that may feed it."""
-    if mark == "(":
+    if mark in _SUBSHELLS:
         shell.outer.append(shell.directory)
     elif mark == ")":
         if shell.outer:
             shell.directory = shell.outer.pop()
     elif mark in _OPENS:
         shell.depth += 1
-    elif mark in _CLOSES:
+    elif mark == _END:
         shell.depth = max(0, shell.depth - 1)
-    else:
-        # A line end behind an operator changes nothing.
-        return (before if mark == "\n" and before in {"|", "|&", "&&", "||"} else mark), source
+    elif mark not in _TESTS:
+        return mark, source
     return before, None
 
 
-def _events(text: str, script: Script) -> Iterator[_Event]:
-    """Commands, redirections of groups, and the operators and keywords between them, in their order."""
-    masked = list(text)
-    for command in script.commands:
-        if not command.nested:
-            for word in (*command.words, *command.assignments):
-                _mask(masked, word.start, word.end)
-    own = {id(each) for command in script.commands for each in command.redirections}
-    ends: dict[int, int] = {}
-    found: list[_Event] = []
-    for each in script.redirections:
-        if masked[each.target.start : each.target.start + 1] == ["\0"]:
-            continue
-        before = _OPERATOR_BEFORE.search(text, max(0, each.target.start - 20), each.target.start)
-        _mask(masked, before.start() if before else each.target.start, each.target.end)
-        if each.operator in {"<<", "<<-"}:
-            _mask_body(masked, text, each, ends)
-        if id(each) not in own:
-            found.append(_Event(each.target.start, redirection=each))
-    rest = "".join(masked)
-    for pattern in (_QUOTED, _COMMENT):
-        rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
-    found += [_Event(match.start(), mark=match[0]) for match in _TOKEN.finditer(rest)]
-    found += [_Event(command.span[0], command=command) for command in script.commands]
-    return _with_groups_opened(sorted(found, key=lambda event: event.at))
+def _events(block: Block) -> Iterator[_Event]:
+    """Commands, operators, and the beginnings and ends of compound commands, in the order in which they take effect."""
+    for node in block:
+        if isinstance(node, SimpleCommand):
+            yield _Event(command=node)
+        elif isinstance(node, Compound):
+            # The files of a group, a loop or a branch are opened before it begins.
+            yield from (_Event(redirection=each) for each in node.redirections)
+            yield from _inside(node)
+        else:
+            yield _Event(node)
 
 
-_CLOSED_BY = {")": {"("}, "}": {"{"}, "fi": {"if"}, "esac": {"case"}, "done": {"for", "while", "until", "select"}}
-
-
-def _with_groups_opened(events: Sequence[_Event]) -> Iterator[_Event]:
-    """The events with the redirections of a group, a loop or a branch before what stands in it, as they are opened."""
-    opened: list[_Event] = []
-    moved: list[_Event] = []
-    start = 0
-    for event in events:
-        if event.mark in {"(", "{", "if", "case", "for", "while", "until", "select"}:
-            opened.append(event)
-        elif event.mark in _CLOSED_BY:
-            at = next((at for at in range(len(opened) - 1, -1, -1) if opened[at].mark in _CLOSED_BY[event.mark]), None)
-            start = event.at if at is None else opened[at].at
-            del opened[len(opened) if at is None else at :]
-        moved.append(event if event.redirection is None else event._replace(at=start))
-    return iter(sorted(moved, key=lambda event: (event.at, event.redirection is None)))
-
-
-def _mask(masked: list[str], start: int, end: int) -> None:
-    masked[start:end] = ["\0"] * (min(end, len(masked)) - start)
-
-
-def _mask_body(masked: list[str], text: str, redirection: Redirection, ends: dict[int, int]) -> None:
-    """Mask the body of a here-document; those of one line follow each other."""
-    target = redirection.target
-    line = text.find("\n", target.end) + 1
-    start = ends.get(line, line)
-    if line == 0:
+def _inside(compound: Compound) -> Iterator[_Event]:
+    parts = [event for part in compound.parts for event in (*_events(part), *_BETWEEN.get(compound.kind, ()))]
+    if compound.kind == "$(":
+        yield from (event for event in parts if not event.mark)
         return
-    delimiter = "".join(piece.text for piece in target.pieces)
-    tabs = r"\t*" if redirection.operator == "<<-" else ""
-    end = re.compile(rf"^{tabs}{re.escape(delimiter)}$", re.MULTILINE).search(text, start)
-    ends[line] = len(text) if end is None else min(len(text), end.end() + 1)
-    # The last line end stays: it ends the command.
-    _mask(masked, start, len(text) if end is None else end.end())
+    yield _Event(compound.kind)
+    yield from parts
+    if compound.kind not in _TESTS:
+        yield _Event(")" if compound.kind in _SUBSHELLS else _END)
+
+
+_BETWEEN = {"case": (_Event(";;"),)}
 
 
 def _assigned_inside(events: Sequence[_Event]) -> frozenset[str]:
     """The variables that a branch, a loop or a substitution sets."""
     names, depth = set(), 0
     for event in events:
-        depth += (event.mark in _OPENS) - (event.mark in _CLOSES)
+        depth += (event.mark in _OPENS) - (event.mark == _END)
         if event.command is not None and (depth > 0 or event.command.nested):
             names |= {_name_of(word) for word in event.command.assignments}
             if (event.command.argv[:1] or ("",))[0] in {"export", "readonly"}:

@@ -1,11 +1,20 @@
 """The grammar of bash: words, with the braces and patterns in them, and commands that are made of other commands."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from whisper_tui.policy.shell.expansions import MOST_PIECES, MOST_WORDS, ExpansionReader, TextCursor
-from whisper_tui.policy.shell.syntax import Loop, PieceKind, Redirection, Unreadable, Word, WordPiece
+from whisper_tui.policy.shell.syntax import (
+    Block,
+    Compound,
+    CompoundKind,
+    PieceKind,
+    Redirection,
+    Unreadable,
+    Word,
+    WordPiece,
+)
 
 _OPAQUE = "\x01"
 """Placeholder for a character that is quoted or comes from an expansion."""
@@ -210,7 +219,7 @@ _COMPOUND = frozenset("if while until for select case { [[ function coproc".spli
 class ListedCommands(Protocol):
     """The reader of commands, as far as compound commands need it."""
 
-    def read_list(self, closers: frozenset[str]) -> str:
+    def read_list(self, closers: frozenset[str], into: Block) -> str:
         """Read commands up to a closing word, passed and returned, or a closing operator."""
         ...
 
@@ -253,9 +262,9 @@ class CompoundReader:
         self._cursor.skip_blank()
         if self._cursor.peek() == "(":
             self._cursor.enter()
-            self._parenthesis()
+            compound = self._parenthesis()
             self._cursor.leave()
-            self._redirections()
+            self._redirections(compound)
             return
         keyword = self._cursor.keyword()
         if keyword not in _COMPOUND:
@@ -263,19 +272,26 @@ class CompoundReader:
             return
         self._cursor.accept(keyword)
         self._cursor.enter()
-        self._compound(keyword)
+        compound = self._compound(keyword)
         self._cursor.leave()
         # the body of these two is a command that has read its redirections itself
-        if keyword not in {"function", "coproc"}:
-            self._redirections()
+        if compound.kind not in {"function", "coproc"}:
+            self._redirections(compound)
 
-    def _redirections(self) -> None:
+    def _begun(self, kind: CompoundKind, words: tuple[Word, ...] = ()) -> Compound:
+        made = Compound(kind, words=words)
+        self._cursor.block.append(made)
+        return made
+
+    def _redirections(self, compound: Compound) -> None:
         while True:
             self._cursor.skip_blank()
-            if self._commands.redirection() is None:
+            redirection = self._commands.redirection()
+            if redirection is None:
                 return
+            compound.redirections.append(redirection)
 
-    def _parenthesis(self) -> None:
+    def _parenthesis(self) -> Compound:
         """`((…))`, or commands in a subshell."""
         if self._cursor.ahead("(("):
             # `((` may also open two subshells: `((cd a; ls) | wc)`
@@ -284,51 +300,59 @@ class CompoundReader:
                 self._cursor.accept("((")
                 self._expansions.arithmetic(start, ")", False)
                 if self._cursor.accept(")"):
-                    return
+                    return self._begun("((")
             except Unreadable:
                 pass
             self._cursor.rewind(before)
         self._cursor.accept("(")
-        self._commands.read_list(frozenset())
+        compound = self._begun("(")
+        self._commands.read_list(frozenset(), compound.part())
         self._commands.skip_lines()
         if not self._cursor.accept(")"):
             raise Unreadable("a parenthesis is not closed")
+        return compound
 
-    def _compound(self, keyword: str) -> None:
+    def _compound(self, keyword: str) -> Compound:
         match keyword:
             case "if":
-                self._branches()
+                return self._branches(self._begun("if"))
             case "while" | "until":
-                self._list_to("do")
-                self._list_to("done")
+                compound = self._begun(keyword)
+                self._list_to(compound, "do")
+                self._list_to(compound, "done")
+                return compound
             case "for" | "select":
-                self._loop()
+                return self._loop(keyword)
             case "case":
-                self._case()
+                return self._case()
             case "{":
-                self._list_to("}")
+                compound = self._begun("{")
+                self._list_to(compound, "}")
+                return compound
             case "[[":
                 self._test()
+                return self._begun("[[")
             case "function":
-                self._named_function()
+                return self._named_function()
             case _:
-                self._coprocess()
+                return self._coprocess()
 
-    def _list_to(self, *closers: str) -> str:
-        closer = self._commands.read_list(frozenset(closers))
+    def _list_to(self, compound: Compound, *closers: str) -> str:
+        closer = self._commands.read_list(frozenset(closers), compound.part())
         if closer not in closers:
             raise Unreadable(f"{closers[0]!r} is missing")
         return closer
 
-    def _branches(self) -> None:
+    def _branches(self, compound: Compound) -> Compound:
         closer = "elif"
         while closer == "elif":
-            self._list_to("then")
-            closer = self._list_to("elif", "else", "fi")
+            self._list_to(compound, "then")
+            closer = self._list_to(compound, "elif", "else", "fi")
         if closer == "else":
-            self._list_to("fi")
+            self._list_to(compound, "fi")
+        return compound
 
-    def _loop(self) -> None:
+    def _loop(self, kind: CompoundKind) -> Compound:
         head: tuple[Word, ...] = ()
         self._cursor.skip_blank()
         if self._cursor.ahead("(("):
@@ -345,10 +369,9 @@ class CompoundReader:
         closer = self.closing_word(frozenset({"do", "{"}))
         if closer is None:
             raise Unreadable("'do' is missing")
-        first = len(self._cursor.found.commands)
-        self._list_to("done" if closer == "do" else "}")
-        if head:
-            self._cursor.found.loops.append(Loop(head[0], head[1:], first, len(self._cursor.found.commands)))
+        compound = self._begun(kind, head)
+        self._list_to(compound, "done" if closer == "do" else "}")
+        return compound
 
     def _loop_words(self) -> tuple[Word, ...]:
         """Read `NAME in WORD …`, and return the name and the words. Empty without `in`."""
@@ -367,20 +390,22 @@ class CompoundReader:
                 return tuple(words)
             words.append(word)
 
-    def _case(self) -> None:
+    def _case(self) -> Compound:
         self._cursor.skip_blank()
         if self._words.word() is None:
             raise Unreadable("'case' has no word")
         self._commands.skip_lines()
         if self.closing_word(frozenset({"in"})) is None:
             raise Unreadable("'in' is missing")
+        compound = self._begun("case")
         while True:
             self._commands.skip_lines()
             if self.closing_word(frozenset({"esac"})) is not None:
-                return
-            self._pattern()
-            if self._commands.read_list(frozenset({"esac"})) == "esac":
-                return
+                return compound
+            part = compound.part()
+            self._read_into(part, self._pattern)
+            if self._commands.read_list(frozenset({"esac"}), part) == "esac":
+                return compound
             if not (self._cursor.accept(";;&") or self._cursor.accept(";;") or self._cursor.accept(";&")):
                 raise Unreadable("'esac' is missing")
 
@@ -416,7 +441,7 @@ class CompoundReader:
         if (numeric or "-v" in values) and any("[" in value for value in values):
             self._cursor.found.evaluations.append(self._cursor.place(start))
 
-    def _named_function(self) -> None:
+    def _named_function(self) -> Compound:
         self._cursor.skip_blank()
         name = self._words.word()
         if name is None:
@@ -426,18 +451,25 @@ class CompoundReader:
             self._cursor.skip_blank()
             if not self._cursor.accept(")"):
                 raise Unreadable("')' is missing after a function's name")
-        self.define_function(name.value)
+        return self.define_function(name.value)
 
-    def define_function(self, name: str | None) -> None:
+    def define_function(self, name: str | None) -> Compound:
         """Read the body of a function whose name has been read."""
         self._cursor.found.functions.add(name or "")
         self._commands.skip_lines()
         if self._cursor.peek() != "(" and self._cursor.keyword() not in _COMPOUND:
             raise Unreadable("a function has no body")
-        self.read_command()
-        self._redirections()
+        compound = self._begun("function")
+        self._read_into(compound.part(), self.read_command)
+        self._redirections(compound)
+        return compound
 
-    def _coprocess(self) -> None:
+    def _read_into(self, block: Block, read: Callable[[], None]) -> None:
+        outer, self._cursor.block = self._cursor.block, block
+        read()
+        self._cursor.block = outer
+
+    def _coprocess(self) -> Compound:
         """`coproc [NAME] compound`, or `coproc` and a simple command."""
         self._cursor.skip_blank()
         if self._cursor.peek() != "(" and self._cursor.keyword() not in _COMPOUND:
@@ -446,4 +478,6 @@ class CompoundReader:
             self._cursor.skip_blank()
             if self._cursor.peek() != "(" and self._cursor.keyword() not in _COMPOUND:
                 self._cursor.rewind(before)
-        self.read_command()
+        compound = self._begun("coproc")
+        self._read_into(compound.part(), self.read_command)
+        return compound

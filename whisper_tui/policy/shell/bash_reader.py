@@ -1,12 +1,14 @@
 """The wide reading (decision 9): every simple command that bash could run, in lists, pipelines and here-documents."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from whisper_tui.policy.shell.bash_grammar import CompoundReader, WordReader
 from whisper_tui.policy.shell.expansions import ExpansionReader, TextCursor
 from whisper_tui.policy.shell.syntax import (
+    Block,
+    Compound,
     PartKind,
     Redirection,
     Script,
@@ -17,6 +19,7 @@ from whisper_tui.policy.shell.syntax import (
     Unreadable,
     Word,
     WordPiece,
+    compounds,
     shell_word,
 )
 
@@ -111,23 +114,22 @@ class ScriptReader:
 
     def read_all(self) -> None:
         """Read to the end. Raises `Unreadable` if the text is not valid."""
-        self.read_list(frozenset())
+        self.read_list(frozenset(), self._cursor.block)
         self._cursor.skip_blank()
         if self._cursor.at < self._cursor.end and self._cursor.peek():
             raise Unreadable(f"{self._cursor.peek()!r} is not expected")
         self._here_documents.finish()
 
-    def read_list(self, closers: frozenset[str]) -> str:
+    def read_list(self, closers: frozenset[str], into: Block) -> str:
         """Read commands up to a closing word, which is passed and returned, or a closing operator, which is not."""
         self._cursor.enter()
+        outer, self._cursor.block = self._cursor.block, into
         while True:
             self.skip_lines()
-            if (closer := self._compounds.closing_word(closers)) is not None:
+            if (closer := self._compounds.closing_word(closers)) is not None or self._at_list_end():
                 self._cursor.leave()
-                return closer
-            if self._at_list_end():
-                self._cursor.leave()
-                return ""
+                self._cursor.block = outer
+                return closer or ""
             first = len(self._cursor.found.commands)
             self._and_or()
             self._separator(first)
@@ -140,11 +142,15 @@ class ScriptReader:
         character = self._cursor.peek()
         if character == ";" and not (self._cursor.ahead(";;") or self._cursor.ahead(";&")):
             self._cursor.take()
+            self._cursor.block.append(";")
         elif character == "&":
             self._cursor.take()
+            self._cursor.block.append("&")
             for command in self._cursor.found.commands[first:]:
                 command.background = True
-        elif character not in {"\n", ""} and not self._at_list_end() and character != "#":
+        elif character in {"\n", "#"}:
+            self._cursor.block.append(";")
+        elif not self._at_list_end():
             raise Unreadable(f"{character!r} is not expected")
 
     def skip_lines(self) -> None:
@@ -165,7 +171,7 @@ class ScriptReader:
         while True:
             self._pipeline()
             self._cursor.skip_blank()
-            if not (self._cursor.accept("&&") or self._cursor.accept("||")):
+            if not self._operator("&&", "||"):
                 return
             self.skip_lines()
             if self._at_list_end():
@@ -182,11 +188,18 @@ class ScriptReader:
                     # a substitution in a pipeline does not read from the pipe
                     command.piped = not command.nested
             self._cursor.skip_blank()
-            if self._cursor.ahead("||") or not (self._cursor.accept("|&") or self._cursor.accept("|")):
+            if self._cursor.ahead("||") or not self._operator("|&", "|"):
                 return
             piped = True
             self.skip_lines()
             self._prefixes()
+
+    def _operator(self, *operators: str) -> bool:
+        """Pass and keep one of these operators if it comes next."""
+        found = next(filter(self._cursor.accept, operators), None)
+        if found is not None:
+            self._cursor.block.append(found)
+        return found is not None
 
     def _prefixes(self) -> None:
         """Pass `!` and `time` before a pipeline."""
@@ -212,7 +225,7 @@ class ScriptReader:
         words: list[Word] = []
         assignments: list[Word] = []
         redirections: list[Redirection] = []
-        slot = len(self._cursor.found.commands)
+        slot, place = len(self._cursor.found.commands), len(self._cursor.block)
         while True:
             self._cursor.skip_blank()
             if (redirection := self.redirection()) is not None:
@@ -220,12 +233,14 @@ class ScriptReader:
                 continue
             if self._cursor.peek() == "#":
                 break
+            before = len(self._cursor.block)
             word = self._words.word(assignable=not words)
             if word is None:
                 break
             if not words and _is_assignment(word):
                 assignments.append(word)
             else:
+                place = place if words else before
                 words.append(word)
             if len(words) == 1 and self._function(words, assignments):
                 return
@@ -234,6 +249,7 @@ class ScriptReader:
         simple = SimpleCommand(tuple(words), tuple(assignments), tuple(redirections), nested=self._substitutions > 0)
         # substitutions in its words have been read before it, and are listed after it
         self._cursor.found.commands.insert(slot, simple)
+        self._cursor.block.insert(place, simple)
         if len(self._cursor.found.commands) > MOST_COMMANDS:
             raise Unreadable(f"it contains more than {MOST_COMMANDS} commands")
 
@@ -271,7 +287,7 @@ class ScriptReader:
         target = self._closing() if operator in {"<&", ">&"} and self._cursor.peek() == "-" else self._words.word()
         if target is None:
             raise Unreadable(f"{operator} has no target")
-        redirection = Redirection(operator, target)
+        redirection = Redirection(operator, target, descriptor=match[0] if match is not None else "")
         if operator == "<<<":
             redirection.body = target.value
         elif operator in {"<<", "<<-"}:
@@ -292,7 +308,7 @@ class ScriptReader:
         # a here-document that is announced inside `$(…)` ends inside, too
         outer, self._here_documents = self._here_documents, self._no_here_documents()
         self._substitutions += 1
-        self.read_list(frozenset())
+        self.read_list(frozenset(), self._substituted())
         self.skip_lines()
         if not self._cursor.accept(")"):
             raise Unreadable("a parenthesis is not closed")
@@ -304,7 +320,14 @@ class ScriptReader:
         """Read the text between backticks as commands."""
         inner = self._inside(text, start, substitutions=self._substitutions + 1)
         inner._cursor.enter()
+        inner._cursor.block = self._substituted()
         inner.read_all()
+
+    def _substituted(self) -> Block:
+        """Return the list of a substitution that begins here."""
+        made = Compound("$(")
+        self._cursor.block.append(made)
+        return made.part()
 
     def _read_here_document(self, body: str, start: int) -> list[WordPiece]:
         return self._inside(body, start)._expansions.expandable()
@@ -312,9 +335,11 @@ class ScriptReader:
     def _inside(self, text: str, start: int, *, substitutions: int = 0) -> "ScriptReader":
         """Return a reader of a text that stands inside this one; what it finds is kept in the same place."""
         cursor = self._cursor
-        return ScriptReader(
+        made = ScriptReader(
             text, cursor.found, base=cursor.base + start, depth=cursor.depth, substitutions=substitutions
         )
+        made._cursor.block = cursor.block
+        return made
 
 
 def _is_assignment(word: Word) -> bool:
@@ -347,28 +372,37 @@ def steps_of(script: Script) -> tuple[ShellStep, ...] | None:
 
     Other constructs leave no trace here; the strict reader refuses them.
     """
-    found: list[tuple[ShellStepKind, Sequence[Word]]] = []
-    for at, command in enumerate(script.commands):
-        # inner loops are listed before outer ones, and open after them
-        found += [("loop", (loop.name, *loop.words)) for loop in reversed(script.loops) if loop.first == at]
-        if not (command.words or command.assignments):
-            return None
-        if command.assignments:
-            found.append(("with" if command.words else "set", command.assignments))
-        if command.words:
-            found.append(("run", command.words))
-        found += [("input", (each.target,)) for each in command.redirections if each.operator == "<"]
-        found += [("done", ()) for loop in script.loops if loop.end == at + 1]
-    own = {id(each) for command in script.commands for each in command.redirections}
-    groups = [each for each in script.redirections if id(each) not in own and each.operator == "<"]
-    found += [("input", (each.target,)) for each in groups]
+    if not all(command.words or command.assignments for command in script.commands):
+        return None
+    groups = [each for group in compounds(script.tree) for each in _inputs(group.redirections)]
     steps = []
-    for kind, words in found:
+    for kind, words in (*_steps(script.tree), *groups):
         parts = [_parts(word) for word in words]
         if None in parts:
             return None
         steps.append(ShellStep(kind, tuple(word for word in parts if word is not None)))
     return tuple(steps)
+
+
+def _steps(block: Block) -> Iterator[tuple[ShellStepKind, Sequence[Word]]]:
+    for node in block:
+        if isinstance(node, SimpleCommand):
+            if node.assignments:
+                yield ("with" if node.words else "set"), node.assignments
+            if node.words:
+                yield "run", node.words
+            yield from _inputs(node.redirections)
+        elif isinstance(node, Compound):
+            if node.words:
+                yield "loop", node.words
+            for part in node.parts:
+                yield from _steps(part)
+            if node.words:
+                yield "done", ()
+
+
+def _inputs(redirections: Iterable[Redirection]) -> Iterator[tuple[ShellStepKind, Sequence[Word]]]:
+    yield from (("input", (each.target,)) for each in redirections if each.operator == "<")
 
 
 def _parts(word: Word) -> ShellWord | None:

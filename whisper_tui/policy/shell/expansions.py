@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple, Protocol
 
-from whisper_tui.policy.shell.syntax import Script, Unreadable, WordPiece
+from whisper_tui.policy.shell.syntax import Block, Script, Unreadable, WordPiece
 
 DEEPEST = 40
 """How deep constructs may be nested before the text counts as unreadable."""
@@ -34,7 +34,8 @@ class TextMark(NamedTuple):
     redirections: int
     substitutions: int
     evaluations: int
-    loops: int
+    block: Block
+    nodes: int
 
 
 class TextCursor:
@@ -47,6 +48,8 @@ class TextCursor:
         self.base = base
         self.depth = depth
         self.found = found
+        self.block = found.tree
+        """The list in which a command stands that comes next."""
         # most texts join no lines, and then `ahead` and `keyword` need no copies
         self._joins = "\\\n" in text
 
@@ -106,7 +109,8 @@ class TextCursor:
             len(found.redirections),
             len(found.substitutions),
             len(found.evaluations),
-            len(found.loops),
+            self.block,
+            len(self.block),
         )
 
     def rewind(self, mark: TextMark) -> None:
@@ -115,12 +119,12 @@ class TextCursor:
         self.found.retries += 1
         if self.found.retries > MOST_RETRIES:
             raise Unreadable("it can be read in too many ways")
-        self.at, self.depth = mark.at, mark.depth
+        self.at, self.depth, self.block = mark.at, mark.depth, mark.block
+        del self.block[mark.nodes :]
         del self.found.commands[mark.commands :]
         del self.found.redirections[mark.redirections :]
         del self.found.substitutions[mark.substitutions :]
         del self.found.evaluations[mark.evaluations :]
-        del self.found.loops[mark.loops :]
 
     def place(self, start: int) -> tuple[int, int]:
         """Return the span from `start` to this position in the whole text."""

@@ -1,7 +1,7 @@
-"""The values that a reading of shell text consists of: words, redirections and simple commands."""
+"""The values that a reading of shell text consists of: words, redirections, and a tree of commands."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -111,6 +111,8 @@ class Redirection:
     target: Word
     body: str | None = None
     """The text of a here-document or here-string, if it is known."""
+    descriptor: str = ""
+    """As written; empty: the operator's own. `{NAME}` is one that bash chooses."""
 
     @property
     def access(self) -> Access:
@@ -169,21 +171,48 @@ class SimpleCommand:
         return (min(part.start for part in parts), max(part.end for part in parts)) if parts else (0, 0)
 
 
-class Loop(NamedTuple):
-    """A loop over words."""
+CompoundKind = Literal[
+    "(", "{", "if", "while", "until", "for", "select", "case", "function", "coproc", "[[", "((", "$("
+]
+LOOPS: frozenset[CompoundKind] = frozenset({"while", "until", "for", "select"})
 
-    name: Word
-    words: tuple[Word, ...]
-    first: int
-    """Index of the first command of its body."""
-    end: int
-    """Index behind the last one."""
+
+@dataclass(slots=True)
+class Compound:
+    """A command that is made of others. `$(` is any substitution; it follows the command in whose words it stands."""
+
+    kind: CompoundKind
+    parts: list["Block"] = field(default_factory=list)
+    """Its lists, such as condition and body."""
+    redirections: list[Redirection] = field(default_factory=list)
+    words: tuple[Word, ...] = ()
+    """Of a loop over words, its variable and then the words."""
+
+    def part(self) -> "Block":
+        """Return a new list of it."""
+        self.parts.append([])
+        return self.parts[-1]
+
+
+Block = list[SimpleCommand | Compound | str]
+"""Commands in their order, with the operators between them; `;` stands for a line end, too."""
+
+
+def compounds(block: Block) -> Iterator[Compound]:
+    """Yield all compound commands of a tree in the order of their ends."""
+    for node in block:
+        if isinstance(node, Compound):
+            for part in node.parts:
+                yield from compounds(part)
+            yield node
 
 
 @dataclass(slots=True)
 class Script:
     """Everything that was found in a text, in textual order."""
 
+    tree: Block = field(default_factory=list)
+    """Its commands as they stand in each other."""
     commands: list[SimpleCommand] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
     """All of them, those of compound commands included."""
@@ -195,8 +224,6 @@ class Script:
     """Names that the text expands."""
     loop_variables: set[str] = field(default_factory=set)
     """Names that loops of the text set."""
-    loops: list[Loop] = field(default_factory=list)
-    """Loops over words, inner ones before outer ones."""
     functions: set[str] = field(default_factory=set)
     """Names that the text defines as functions."""
     words: int = 0

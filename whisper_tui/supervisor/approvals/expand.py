@@ -17,7 +17,7 @@ from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
-from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of
+from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of, compounds
 from whisper_tui.policy.view import LONGEST_READ, CommandView, all_commands, view
 from whisper_tui.system import host_files
 
@@ -52,13 +52,10 @@ MOST_FILES = 100
 MOST_ENTRIES = 5000
 """Limit of directory entries that are read for one call."""
 
-_NUMBER = re.compile(r"(?:^|[\s;&|()])(\d+)$")
-
 
 class _Text(NamedTuple):
     """Facts about the whole text while one of its commands is expanded."""
 
-    text: str
     assigned: frozenset[str]
     """Variables that the text sets."""
     moves: bool
@@ -92,7 +89,7 @@ class Expander:
         """Return the meaning of each command, wrappers first, and the number of harmless commands left out."""
         simples = {} if seen.is_argv or not seen.scripts else _simples_by_span(seen)
         moves = any(command.name in {"cd", "pushd", "popd"} for command in seen.commands)
-        text = _Text(seen.text, _assigned(seen), moves, _defined(seen), is_shell=not seen.is_argv)
+        text = _Text(_assigned(seen), moves, _defined(seen), is_shell=not seen.is_argv)
         risks = _risks(seen)
         kept = _kept(seen.commands, risks)
         found = [
@@ -112,7 +109,7 @@ class Expander:
         return Meaning(
             words=tuple(words),
             assignments=self._assignments(command, source if outermost else None, text, notes),
-            redirects=self._redirects(command.redirections, text, notes, written_in=text.text if outermost else ""),
+            redirects=self._redirects(command.redirections, text, notes, is_written=outermost),
             risks=risks,
             program=program,
             missing=missing,
@@ -148,35 +145,32 @@ class Expander:
         return found
 
     def _redirects(
-        self, redirections: Sequence[Redirection], text: "_Text", notes: list[str], *, written_in: str
+        self, redirections: Sequence[Redirection], text: "_Text", notes: list[str], *, is_written: bool
     ) -> tuple[Redirect, ...]:
         found = []
         for each in redirections:
             target, operator = each.target.value, each.operator
-            if written_in:
+            if is_written:
                 words = [target] if target is not None else self._word(each.target, text, notes)
                 target = words[0] if len(words) == 1 else None
-                operator = _descriptor(written_in, each) + operator
+                operator = (each.descriptor if each.descriptor.isdecimal() else "") + operator
             access = each.access if target is None else access_of(each.operator, target)
             found.append(Redirect(operator=operator, target=target, access=access))
         return tuple(found)
 
     def _of_groups(self, seen: CommandView, text: "_Text") -> Iterator[Meaning]:
         """Yield the redirections of loops, branches and groups, which no single command has."""
-        own = {id(each) for script in seen.scripts for simple in script.commands for each in simple.redirections}
         for number, script in enumerate(seen.scripts):
-            written_in = text.text if number == 0 and text.is_shell else ""
-            for each in script.redirections:
-                if id(each) not in own:
-                    notes: list[str] = []
-                    redirects = self._redirects((each,), text, notes, written_in=written_in)
-                    yield Meaning(words=(), redirects=redirects, expanded=tuple(notes))
+            for each in (each for group in compounds(script.tree) for each in group.redirections):
+                notes: list[str] = []
+                redirects = self._redirects((each,), text, notes, is_written=number == 0 and text.is_shell)
+                yield Meaning(words=(), redirects=redirects, expanded=tuple(notes))
 
     def every_word(self, seen: CommandView) -> Iterator[tuple[Argv, tuple[str, ...]]]:
         """Yield the words of each command, and the files that it writes by redirection, as far as known."""
         if seen.is_argv:
             yield from ((command.argv, ()) for command in seen.commands if not command.via)
-        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        text = _Text(_assigned(seen), moves=False, defined=frozenset(), is_shell=True)
         for script in seen.scripts:
             for simple in script.commands:
                 words = tuple(self._with_homes(simple.words, text))
@@ -186,7 +180,7 @@ class Expander:
 
     def read_files(self, seen: CommandView) -> list[str]:
         """Return the files that are redirected to the input of commands, as far as known."""
-        text = _Text(seen.text, _assigned(seen), moves=False, defined=frozenset(), is_shell=True)
+        text = _Text(_assigned(seen), moves=False, defined=frozenset(), is_shell=True)
         found = [each for script in seen.scripts for each in script.redirections if each.access == "read"]
         return [word for each in found for word in self._word(each.target, text, []) if word is not None]
 
@@ -344,13 +338,6 @@ def _kept(commands: tuple[InnerCommand, ...], risks: Mapping[int, tuple[str, ...
             kept.append(command)
             room -= 0 if risky else 1
     return kept
-
-
-def _descriptor(text: str, redirection: Redirection) -> str:
-    """Return the file descriptor in front of the operator of a redirection, or an empty text."""
-    before = text[: redirection.target.start].rstrip(" \t\\\n").removesuffix(redirection.operator)
-    number = _NUMBER.search(before) if len(before) < redirection.target.start else None
-    return number.group(1) if number else ""
 
 
 def expand_command(
