@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -16,10 +17,9 @@ from tests.fuzz.coverage import Coverage
 from tests.fuzz.jail import Jail, programs
 from tests.fuzz.profile import LONG, fuzzed
 from whisper_tui.model.call import Argv, CommandSpec
-from whisper_tui.policy.commands.argv import AllowedOptions
 from whisper_tui.policy.commands.read_only_list import helpers_of, listed_forms
 from whisper_tui.policy.rules.rule import Rules
-from whisper_tui.programs.entries import entry_of, program_names
+from whisper_tui.programs.entries import UNKNOWN, Option, ProgramEntry, entry_of, program_names
 from whisper_tui.supervisor.approvals.judge import judge_alone
 from whisper_tui.supervisor.runs.sandbox_profile import SYSTEM_PATH, minimal_environment
 from whisper_tui.supervisor.runs.start_order import read_only_environment
@@ -57,27 +57,27 @@ NASTY = [
 ]  # fmt: skip
 
 _CHECKED = {
-    "tput": AllowedOptions(),
-    "echo": AllowedOptions(flags="neE"),
-    "test": AllowedOptions(),
-    "ip": AllowedOptions(flags="046sdjpoN", long=frozenset({"-br", "-json"})),
+    "tput": (),
+    "echo": ("-n", "-e", "-E"),
+    "test": (),
+    "ip": ("-0", "-4", "-6", "-s", "-d", "-j", "-p", "-o", "-N", "-br", "-json"),
 }
 """Options of programs whose harmless calls a function tells, and no table."""
 
 
 @cache
-def calls() -> dict[str, tuple[tuple[tuple[str, ...], AllowedOptions], ...]]:
+def calls() -> dict[str, tuple[tuple[tuple[str, ...], ProgramEntry], ...]]:
     """By installed program: the first words of its harmless calls, and the options that may stand with them."""
-    found: dict[str, list[tuple[tuple[str, ...], AllowedOptions]]] = {}
+    found: dict[str, list[tuple[tuple[str, ...], ProgramEntry]]] = {}
     for words, form_ in listed_forms():
         found.setdefault(words[0], []).append((words[1:], form_))
-    for program, form_ in _CHECKED.items():
-        found.setdefault(program, []).append(((), form_))
+    for program, flags in _CHECKED.items():
+        found.setdefault(program, []).append(((), _with_flags(*flags)))
     for program in program_names():
         entry = entry_of(program)
         # a script is a wrapper of this machine, which says nothing about the program of that name elsewhere
         if entry and entry.tells_version and (program in found or not is_script(program)):
-            found.setdefault(program, []).append(((), AllowedOptions(long=frozenset({"--version", "--help"}))))
+            found.setdefault(program, []).append(((), _with_flags("--version", "--help")))
     ((_, certificates),) = found["openssl"][:1]
     found["openssl"] += [((subcommand,), certificates) for subcommand in ("x509", "req", "crl")]
     return {program: tuple(found[program]) for program in programs(*sorted(found.keys() - _LEFT_OUT))}
@@ -92,16 +92,24 @@ def is_script(program: str) -> bool:
         return file.read(2) == b"#!"
 
 
-@cache
-def listed(made: AllowedOptions) -> tuple[str, ...]:
+def _with_flags(*names: str) -> ProgramEntry:
+    return replace(UNKNOWN, options={name: Option("", "none") for name in names})
+
+
+def _letters(made: ProgramEntry, *forms: str) -> list[str]:
+    return [name[1] for name, each in made.options.items() if len(name) == 2 and each.value in forms]
+
+
+def listed(made: ProgramEntry) -> tuple[str, ...]:
     """Every option of a form once; an equals sign stands for a value behind it, two for one in the next word."""
     return (
-        *(f"-{letter}" for letter in made.flags),
-        *sorted(made.long | made.attached),
-        *sorted(f"{option}=" for option in made.attached | made.long_valued),
-        *sorted(f"{option}==" for option in made.long_valued),
-        *(f"-{letter}=" for letter in made.valued),
-        *(f"-{letter}==" for letter in made.valued),
+        *(name for name, each in made.options.items() if each.value != "needed"),
+        *(
+            f"{name}="
+            for name, each in made.options.items()
+            if each.value == "needed" or (each.value != "none" and len(name) > 2)
+        ),
+        *(f"{name}==" for name, each in made.options.items() if each.value == "needed"),
     )
 
 
@@ -141,9 +149,9 @@ def commands(draw: st.DrawFn) -> list[str]:
         match draw(st.integers(0, 7 if wild else 4)):
             case 0 | 1 if options:
                 words += given_with(draw(st.sampled_from(options)), draw(st.sampled_from(VALUES)))
-            case 2 if made.flags:
-                letters = "".join(draw(st.lists(st.sampled_from(made.flags), min_size=1, max_size=3)))
-                last = draw(st.sampled_from(made.valued or [""]))
+            case 2 if flags := _letters(made, "none"):
+                letters = "".join(draw(st.lists(st.sampled_from(flags), min_size=1, max_size=3)))
+                last = draw(st.sampled_from(_letters(made, "needed") or [""]))
                 words += [f"-{letters}{last}", *([draw(st.sampled_from(VALUES))] if last else [])]
             case 5 if known := options_of(program):
                 option = draw(st.sampled_from(known))

@@ -10,12 +10,11 @@ import pytest
 
 from tests.policy.test_read_only import kind
 from tests.rows import each_row
-from whisper_tui.policy.commands.argv import AllowedOptions
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, listed_forms, only_reads
 from whisper_tui.policy.commands.read_only_programs import check_of, git_forms
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv
 from whisper_tui.policy.rules import matching
-from whisper_tui.programs.entries import entry_of, program_names
+from whisper_tui.programs.entries import ProgramEntry, entry_of, program_names
 
 _NASTY = """
 --output=F --output -oF -o --output-file=F --vacuum-size=1M --vacuum-time=1s --rotate --flush --sync -Db/x -D -Dr
@@ -26,21 +25,20 @@ _NASTY = """
 NASTY = _NASTY.split()
 """Options that make some listed program write, run or delete something, each tried with all of them."""
 
-FORMS = sorted((tuple(words), form) for words, form in listed_forms())
+FORMS = sorted(((tuple(words), form) for words, form in listed_forms()), key=lambda each: each[0])
 # Programs that need a socket or a device are on the list, but never run unasked.
 UNASKED = [(words, form) for words, form in FORMS if not fails_in_sandbox(words)]
 
 
-def options_of(form: AllowedOptions) -> Iterator[str]:
+def options_of(form: ProgramEntry) -> Iterator[str]:
     """Every option of a form, those with a value first."""
     yield ""
-    yield from (f"-{letter}" for letter in form.valued + form.optional + form.flags)
-    yield from sorted(form.long_valued | form.attached | form.long)
+    yield from sorted(form.options, key=lambda name: form.options[name].value == "none")
 
 
 @pytest.mark.one_in(20)
 @pytest.mark.parametrize(("words", "form"), UNASKED, ids=[" ".join(words) for words, _ in UNASKED])
-def test_no_option_of_a_listed_program_hides_a_dangerous_word(words: tuple[str, ...], form: AllowedOptions) -> None:
+def test_no_option_of_a_listed_program_hides_a_dangerous_word(words: tuple[str, ...], form: ProgramEntry) -> None:
     named = tuple("x" if word == "*" else word for word in words)
     commands = (
         (*named, *filter(None, (option,)), nasty, *behind)
@@ -114,7 +112,8 @@ def test_flags_before_an_option_do_not_hide_it(text: str) -> None:
 VALUED = [
     (words, option)
     for words, form in git_forms().items()
-    for option in (*(f"-{letter}" for letter in form.valued), *sorted(form.long_valued))
+    for option, each in form.options.items()
+    if each.value == "needed"
 ]
 
 

@@ -42,8 +42,8 @@ def test_the_options_that_name_own_files_take_a_value() -> None:
     for name in program_names():
         entry, wrapper = entry_of(name), wrapper_of(name)
         for option in (entry.own_files or ()) if entry and wrapper else ():
-            known = wrapper.options
-            assert option[1:] in known.valued or option[2:] in known.long_valued or (name, option) in PASSED_OVER
+            known = entry.options.get(option)
+            assert (known is not None and known.value == "needed") or (name, option) in PASSED_OVER
         assert entry is not None and (entry.own_files is not None or not (entry.own_operand or entry.more_files))
 
 

@@ -1,13 +1,14 @@
 """The words of a command taken apart: options and operands, and redirections with the content where it is certain."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from whisper_tui.effects.changes import CONTENT_UNKNOWN, Changes
 from whisper_tui.effects.file_view import LARGEST_COMPARED, FileView, Found
 from whisper_tui.effects.text_walk import OpenedFile, Step
-from whisper_tui.programs.entries import Option, entry_of
+from whisper_tui.programs.entries import ProgramEntry, entry_of
+from whisper_tui.programs.parsing import parse
 
 NOT_KNOWN = "what the command prints is only known when it runs"
 _DEEPEST = 20
@@ -17,59 +18,23 @@ _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "r": "\r", "a": "\a", "b": "\b", "
 _FORMAT = re.compile(r"%(?:%|s|d)|\\.|[^%\\]+|[%\\]", re.DOTALL)
 
 
-_TAKE = frozenset({"needed", "last", "command", "rest"})
-"""Forms of options that take the next word, if their value is not attached."""
-
-
 class ParsedWords:
-    """The options and operands of a GNU program, in any order."""
+    """The options and operands of a program, in any order."""
 
-    def __init__(self, words: Sequence[str | None], options: Mapping[str, Option], known: Iterable[str] = ()) -> None:
-        """Take words apart.
-
-        `options`: what the options take, as far as it is known; `known`: names of further options, without dashes.
-        """
+    def __init__(self, words: Sequence[str | None], entry: ProgramEntry) -> None:
+        """Take words apart. An option that the entry does not have takes no value."""
         self.options: list[tuple[str, str | None]] = []
+        """Names without dashes, with their values; an empty one stands for none."""
         self.operands: list[str | None] = []
-        self._forms = {name.lstrip("-"): each.value for name, each in options.items() if name.startswith("-")}
-        self._long = tuple(name for name, form in self._forms.items() if len(name) > 1 and form in _TAKE)
-        self._flags = frozenset(known).union(self._forms).difference(self._long)
-        at, ended = 1, False
-        while at < len(words):
-            word = words[at]
-            at += 1
-            if ended or word is None or not word.startswith("-") or word == "-":
-                self.operands.append(word)
-            elif word == "--":
-                ended = True
-            elif word.startswith("--"):
-                at += self._long_option(word, words[at : at + 1])
-            else:
-                at += self._letters(word, words[at : at + 1])
-
-    def _long_option(self, word: str, following: Sequence[str | None]) -> int:
-        name, equals, value = word[2:].partition("=")
-        full = name if name in self._long else None
-        if full is None and (len(name) == 1 or name not in self._flags):
-            full = next((each for each in self._long if each.startswith(name)), None)
-        if equals or full is None or not following:
-            # `--r` is a beginning, not `-r`
-            self.options.append((full or (word[:3] if len(name) == 1 else name), value if equals else ""))
-            return 0
-        self.options.append((full, following[0]))
-        return 1
-
-    def _letters(self, word: str, following: Sequence[str | None]) -> int:
-        for at, letter in enumerate(word[1:], start=1):
-            form, rest = self._forms.get(letter, "none"), word[at + 1 :]
-            if form == "none":
-                self.options.append((letter, ""))
-                continue
-            follows = form in _TAKE or (form == "number" and bool(following) and (following[0] or "").isdecimal())
-            takes_next = not rest and bool(following) and follows
-            self.options.append((letter, rest or (following[0] if takes_next else "")))
-            return int(takes_next)
-        return 0
+        self._valued: set[str] = set()
+        for each in parse(words, entry):
+            if each.kind == "operand":
+                self.operands.append(each.given)
+            elif each.kind != "dashes":
+                name = _without_dashes(each.name or each.given or "")
+                self.options.append((name, each.value if each.values else ""))
+                if each.option is not None and each.option.value not in {"none", "attached"}:
+                    self._valued.add(name)
 
     def has(self, *names: str) -> bool:
         """True if one of these options is given; long ones also by a beginning."""
@@ -85,7 +50,7 @@ class ParsedWords:
 
     def is_one(self, given: str, names: Sequence[str]) -> bool:
         """True if an option, as it is given, is one of these."""
-        return given in names or (given not in self._long and is_beginning(given, names))
+        return given in names or (given not in self._valued and is_beginning(given, names))
 
 
 def is_beginning(given: str, names: Iterable[str]) -> bool:
@@ -93,10 +58,14 @@ def is_beginning(given: str, names: Iterable[str]) -> bool:
     return len(given) > 1 and any(len(name) > 1 and name.startswith(given.removeprefix("--")) for name in names)
 
 
-def parse_words(words: Sequence[str | None], *names: str, known: Iterable[str] = ()) -> ParsedWords:
+def _without_dashes(name: str) -> str:
+    # `--r` is a beginning, not `-r`
+    return name if len(name) == 3 and name.startswith("--") else name.lstrip("-")
+
+
+def parse_words(words: Sequence[str | None], *names: str) -> ParsedWords:
     """Take the words of a program apart, by what its entry says of the options; `names`: it and its subcommand."""
-    entry = entry_of(*names)
-    return ParsedWords(words, {} if entry.single_dash else entry.options, known)
+    return ParsedWords(words, entry_of(*names))
 
 
 Handler = Callable[[Step, ParsedWords, Changes], None]
@@ -112,7 +81,7 @@ class Program(NamedTuple):
     def record(self, step: Step, changes: Changes) -> None:
         """Record what a command changes."""
         known_names = frozenset(self.known.split())
-        args = parse_words(step.words, step.name or "", known=known_names)
+        args = parse_words(step.words, step.name or "")
         for given, _ in args.options if known_names else ():
             if given not in known_names and not is_beginning(given, known_names):
                 changes.unknown(step, "files", f"what its option {given} changes is not known")

@@ -226,15 +226,15 @@ TRANSFERS: Mapping[str, Program] = {
     ),
     "zip": Program(
         _zip,
-        known="q r m u j x i v D X y P e 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet",
+        known="q r m u j x i v D X y P e NUMBER 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet",
     ),
     **dict.fromkeys(
         _ENDINGS,
         Program(
             _compress,
-            known="c d f k l n N q r S F t v e z 0 1 2 3 4 5 6 7 8 9 fast best stdout to-stdout decompress uncompress "
-            "compress force keep list no-name name quiet recursive suffix format test verbose extreme rsyncable "
-            "T threads",
+            known="c d f k l n N q r S F t v e z NUMBER 0 1 2 3 4 5 6 7 8 9 fast best stdout to-stdout decompress "
+            "uncompress compress force keep list no-name name quiet recursive suffix format test verbose extreme "
+            "rsyncable T threads",
         ),
     ),
     "mktemp": Program(
@@ -252,7 +252,7 @@ TRANSFERS: Mapping[str, Program] = {
     ),
     "wget": Program(
         _wget,
-        known="q v n c N O o a P t T U r m p i x l A R S 4 6 quiet verbose no-verbose continue timestamping "
+        known="q v n c nc nv np N O o a P t T U r m p i x l A R S 4 6 quiet verbose no-verbose continue timestamping "
         "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries "
         "timeout header user-agent post-data post-file user password spider recursive mirror page-requisites "
         "level accept reject domains no-check-certificate force-directories no-clobber show-progress",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from typing import NamedTuple
 
 from whisper_tui.model.call import Command, Shell
@@ -11,7 +11,8 @@ from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Resolved
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
-from whisper_tui.programs.entries import UNKNOWN, Option, ProgramEntry, ValueForm, entry_of
+from whisper_tui.programs.entries import UNKNOWN, ProgramEntry, entry_of
+from whisper_tui.programs.parsing import ParsedWord, parse
 
 NOT_DESCRIBED = "not described"
 MOST_EXPLAINED = 200
@@ -31,124 +32,65 @@ class Explanation(NamedTuple):
     """True for a program or its subcommand, and False for its options."""
 
 
-class _Reader:
-    """Reads the words of one command from left to right."""
-
-    def __init__(self, name: str, program: ProgramEntry, words: Sequence[str | None]) -> None:
-        self._path = [name]
-        self._program = program
-        self._shared: dict[str, Option] = {}
-        """Options of the programs above a subcommand that may stand behind it."""
-        self._words = words
-        self._at = 1
-        self._unsure = False
-        """True behind an option that is not described: it may have a value, or not."""
-
-    def explain(self) -> Iterator[Explanation]:
-        yield Explanation(self._path[0], self._program.about, is_program=True)
-        if self._program.bundle and self._at < len(self._words):
-            yield from self._bundled(self._words[self._at] or "")
-        while self._at < len(self._words):
-            word = self._words[self._at]
-            if word == "--":
-                return
-            self._at += 1
-            if word is None:
-                self._unsure = True
-                yield Explanation(_UNKNOWN, None)
-            elif word.startswith("-") and word != "-":
-                yield from self._option(word)
-            elif (operand := self._option_of(word.partition("=")[0])) is not None and "=" in word:
-                yield Explanation(word, operand.meaning or None)
-            elif self._program.commands or self._program.options_first:
-                yield from self._first_operand(word)
-
-    def _first_operand(self, word: str) -> Iterator[Explanation]:
-        """Explain a subcommand; behind the first operand of other programs the words belong to something else."""
-        if self._unsure:
-            words = " ".join((word, *(each or _UNKNOWN for each in self._words[self._at :])))
-            yield Explanation(words, None)
-        elif self._program.commands:
-            self._path.append(word)
-            path, command = " ".join(self._path), self._program.commands.get(word)
-            yield Explanation(path, command.about if command else None, is_program=True)
-            if command is not None:
-                self._shared |= self._program.options if self._program.anywhere else {}
-                self._program = command
-                return
-        self._at = len(self._words)
-
-    def _option(self, word: str) -> Iterator[Explanation]:
-        name, equals, attached = word.partition("=")
-        if self._program.single_dash and name.startswith("--"):
-            name = name[1:]
-        option = self._option_of(name)
-        if option is None and word[1:].isdecimal():
-            option = self._option_of("-NUMBER")
-        is_short = not word.startswith("--") and len(word) > 2
-        if option is None and is_short and not self._program.single_dash:
-            yield from self._letters(word[1:], "-")
-        elif option is None or (equals and option.value == "none") or (equals and len(name) == 2):
-            yield from self._not_described(word, may_take_next=not equals)
-        else:
-            yield self._with_value(name, option, attached if equals else None)
-
-    def _letters(self, letters: str, dash: str) -> Iterator[Explanation]:
-        """Explain short options in one word."""
-        for position, letter in enumerate(letters):
-            name, rest = f"{dash}{letter}", letters[position + 1 :]
-            option = self._option_of(name)
-            if option is None:
-                yield from self._not_described(f"{dash}{letters[position:]}", may_take_next=True)
-                return
-            if option.value != "none":
-                yield self._with_value(name, option, rest or None, between="")
-                return
-            yield Explanation(name, option.meaning or None)
-
-    def _bundled(self, word: str) -> Iterator[Explanation]:
-        """Explain the first word of `tar xzf` and `ps aux`, whose letters have no dash; values follow in order."""
-        dash = "-" if self._program.bundle == "dashed" else ""
-        options = [self._option_of(f"{dash}{letter}") for letter in word]
-        if word.startswith("-") or not word:
+def _explained(name: str, program: ProgramEntry, words: Sequence[str | None]) -> Iterator[Explanation]:
+    """Explain the words of one command from left to right."""
+    path, skipped = [name], -1
+    unsure = False
+    """True behind an option that is not described: it may have a value, or not."""
+    yield Explanation(name, program.about, is_program=True)
+    for each in parse(words, program, subcommands=True):
+        if each.kind == "dashes":
             return
-        self._at += 1
-        for letter, option in zip(word, options, strict=True):
-            if option is None:
-                self._unsure = True
-                yield Explanation(letter, None)
-            else:
-                yield self._with_value(letter, option, None)
+        if each.kind not in {"operand", "subcommand"}:
+            if each.at != skipped:
+                is_known = _is_written_out(each, words)
+                unsure = unsure or not (is_known or (each.values and not each.takes_next))
+                # what stands in one word behind an unknown letter may be its value
+                skipped = each.at if not is_known and (words[each.at] or "").startswith("-") else skipped
+                meaning = each.option.meaning if each.option and is_known else ""
+                yield Explanation(_as_written(each, words, is_known=is_known), meaning or None)
+            elif each.takes_next and (program.options_first or (each.value or "").startswith("-")):
+                yield Explanation(_joined(each.values), None)
+        elif each.given is None:
+            unsure = True
+            yield Explanation(_UNKNOWN, None)
+        elif each.option is not None:
+            yield Explanation(each.given, each.option.meaning or None)
+        elif program.commands or program.options_first:
+            if unsure:
+                yield Explanation(_joined(words[each.at :]), None)
+                return
+            if each.entry is None:
+                return  # behind the first operand of other programs the words belong to something else
+            path.append(each.given)
+            yield Explanation(" ".join(path), each.entry.about or None, is_program=True)
+            if each.entry is UNKNOWN:
+                return
+            program = each.entry
 
-    def _with_value(self, name: str, option: Option, attached: str | None, between: str = "=") -> Explanation:
-        if attached is not None:
-            shown = f"{name}{between}{attached}"
-        else:
-            values = self._values(option.value)
-            shown = " ".join((name, *(_UNKNOWN if value is None else value for value in values)))
-        if option.value == "rest":
-            self._at = len(self._words)
-        return Explanation(shown, option.meaning or None)
 
-    def _values(self, form: ValueForm) -> list[str | None]:
-        """Return the words of the value that follows, and step over them."""
-        rest = self._words[self._at :]
-        taken: list[str | None] = []
-        if form == "command":
-            taken = list(takewhile(lambda word: word not in {";", "+"}, rest))
-            self._at += min(len(rest), len(taken) + 1)
-            return taken
-        if form in {"needed", "rest", "last"} or (form == "number" and rest and (rest[0] or "").isdecimal()):
-            taken = list(rest[:1])
-        self._at += len(taken)
-        return taken
+def _is_written_out(given: ParsedWord, words: Sequence[str | None]) -> bool:
+    """True for a known option that is not only begun, with a value only if it takes one."""
+    if given.option is None or given.name.lstrip("-") not in {(given.given or "").lstrip("-"), "NUMBER"}:
+        return False
+    # `-n=5` may mean 5, or `=5`
+    odd = len(given.name) == 2 and (words[given.at] or "").startswith(f"{given.name}=")
+    return not (odd or (given.values and given.option.value == "none"))
 
-    def _not_described(self, words: str, *, may_take_next: bool) -> Iterator[Explanation]:
-        self._unsure = self._unsure or may_take_next
-        yield Explanation(words, None)
 
-    def _option_of(self, name: str) -> Option | None:
-        return self._program.options.get(name) or self._shared.get(name)
+def _as_written(given: ParsedWord, words: Sequence[str | None], *, is_known: bool) -> str:
+    if not is_known:
+        is_letter = given.kind == "unknown" and given.name
+        return given.given or "" if is_letter else _joined(words[given.at : given.end])
+    # `--race` is a `-race` to go
+    name = given.name if len(given.name) > 2 and given.name != "-NUMBER" else given.given or ""
+    if given.takes_next:
+        return _joined((name, *given.values))
+    return f"{name}{'=' if given.values and len(name) > 2 else ''}{given.value or ''}"
+
+
+def _joined(words: Sequence[str | None]) -> str:
+    return " ".join(_UNKNOWN if word is None else word for word in words)
 
 
 _INSTALLED = re.compile(r"(?:/.*)?/s?bin/[^/]+")
@@ -166,7 +108,7 @@ def explain_words(words: tuple[str | None, ...]) -> tuple[Explanation, ...]:
     program = entry_of(name)
     if program is UNKNOWN:
         return (Explanation(first, None, is_program=True),)
-    return tuple(_Reader(first, program, words).explain())
+    return tuple(_explained(first, program, words))
 
 
 def explain_command(command: Command, resolved: Resolved) -> tuple[Explanation, ...]:

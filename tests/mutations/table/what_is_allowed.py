@@ -354,7 +354,7 @@ FORMS_OF_AGENTS = (
     Mutation(
         "options behind operands",
         "whisper_tui.policy.commands.named_words.named_words",
-        "taken == 1 or not operands",
+        "not each.takes_next or not operands",
         "True",
         NEIGHBOURS,
     ),
@@ -657,8 +657,8 @@ EXPANDED = (
     ),
     Mutation(
         "a value that looks like an option",
-        "whisper_tui.policy.commands.argv.following_value",
-        "_LIKE_OPTION.match(value)",
+        "whisper_tui.policy.commands.argv.like_option",
+        "_LIKE_OPTION.match(value) is not None",
         "False",
         (ONLY_READS + "test_an_option_is_not_taken_for_the_value_of_another",),
     ),

@@ -286,9 +286,9 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "effects: long options of one letter",
-        "whisper_tui.effects.operands.ParsedWords._long_option",
-        "word[:3] if len(name) == 1 else name",
-        "name",
+        "whisper_tui.effects.operands._without_dashes",
+        'len(name) == 3 and name.startswith("--")',
+        "False",
         (LEFT_OUT + "[cp -r --d dirlink full]",),
     ),
     Mutation(

@@ -1,11 +1,13 @@
 """The words of a command: its program, its options (and git's own), what a wrapper leaves, and its harmless forms."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from whisper_tui.programs.entries import Option, ProgramEntry, ValueForm, entry_of
+from whisper_tui.programs.entries import ProgramEntry, entry_of
+from whisper_tui.programs.parsing import ParsedWord, parse
 
 
 class Danger(NamedTuple):
@@ -50,19 +52,6 @@ def program_name(word: str) -> str:
     return _EXTENSION.sub("", word.rsplit("/", 1)[-1])
 
 
-class KnownOptions(NamedTuple):
-    """The known options of a program."""
-
-    flags: str = ""
-    """Letters of short options without a value."""
-    valued: str = ""
-    """Letters of short options with a value, attached or in the next word."""
-    long: frozenset[str] = frozenset()
-    """Long options without a value, or with one that must be attached by `=`."""
-    long_valued: frozenset[str] = frozenset()
-    """Long options with a value, attached by `=` or in the next word."""
-
-
 class ParsedOptions(NamedTuple):
     """The options before the first operand."""
 
@@ -80,84 +69,39 @@ class ParsedOptions(NamedTuple):
         return next((value for name, value in reversed(self.options) if name in names), None)
 
 
-def known_options(flags: str = "", valued: str = "", long: str = "", long_valued: str = "") -> KnownOptions:
-    """Build the table of a program's options from letters and from names separated by blanks."""
-    return KnownOptions(flags, valued, frozenset(long.split()), frozenset(long_valued.split()))
+def valued_letters(entry: ProgramEntry) -> str:
+    """Return the letters of the short options that take a value, attached or in the next word."""
+    return "".join(name[1] for name, each in entry.options.items() if len(name) == 2 and each.value == "needed")
 
 
-@cache
-def options_of(name: str, *subcommands: str) -> KnownOptions:
-    """Return all options of a program or of a subcommand of it that the table knows."""
-    known = entry_of(name, *subcommands).options
-    takes = {option for option, each in known.items() if each.value == "needed"}
-    flags = known.keys() - takes
-    return KnownOptions(
-        "".join(option[1] for option in flags if len(option) == 2),
-        "".join(option[1] for option in takes if len(option) == 2),
-        frozenset(option[2:] for option in flags if option.startswith("--")),
-        frozenset(option[2:] for option in takes if option.startswith("--")),
-    )
+def parse_options(words: Words, start: int, entry: ProgramEntry) -> ParsedOptions | None:
+    """Parse options from `start` to the first operand or past `--`. Returns None if one is unknown or not literal.
 
-
-def parse_options(words: Words, start: int, options: KnownOptions) -> ParsedOptions | None:
-    """Parse options from `start` to the first operand or past `--`. Returns None if one is unknown or not literal."""
+    `--name=value` is accepted for options without a value as well: some take an optional one.
+    """
     found: list[tuple[str, str | None]] = []
-    at = start
-    while at < len(words):
-        word = words[at]
-        if word is None:
+    rest = start
+    for each in parse(words, entry, start):
+        if each.given is None:
             return None
-        if word == "--":
-            return ParsedOptions(tuple(found), at + 1)
-        if not word.startswith("-") or word == "-":
+        if each.kind == "operand":
             break
-        taken = _long(words, at, options, found) if word.startswith("--") else _short(words, at, options, found)
-        if taken == 0:
+        rest = each.end
+        if each.kind == "dashes":
+            break
+        form = each.option.value if each.option else ""
+        if (
+            not form
+            or (form == "needed" and not each.values)
+            or (form == "rest" and (not each.takes_next or (each.value or "").startswith("-")))
+        ):
             return None
-        at += taken
-    return ParsedOptions(tuple(found), at)
-
-
-def _long(words: Words, at: int, options: KnownOptions, found: list[tuple[str, str | None]]) -> int:
-    name, equals, value = (words[at] or "")[2:].partition("=")
-    full = _full_name(name, options)
-    if full is None:
-        return 0
-    # `--name=value` is accepted for options without a value as well: some take an optional one
-    if equals or full in options.long:
-        found.append(("--" + full, value if equals else None))
-        return 1
-    if at + 1 >= len(words):
-        return 0
-    found.append(("--" + full, words[at + 1]))
-    return 2
-
-
-def _full_name(name: str, options: KnownOptions) -> str | None:
-    """Return the option that a name, or an unambiguous beginning of one, means to GNU getopt."""
-    names = options.long | options.long_valued
-    if name in names:
-        return name
-    meant = [candidate for candidate in names if name and candidate.startswith(name)]
-    return meant[0] if len(meant) == 1 else None
-
-
-def _short(words: Words, at: int, options: KnownOptions, found: list[tuple[str, str | None]]) -> int:
-    word = words[at] or ""
-    for position, letter in enumerate(word[1:], start=1):
-        if letter in options.flags:
-            found.append(("-" + letter, None))
-        elif letter in options.valued:
-            if position + 1 < len(word):
-                found.append(("-" + letter, word[position + 1 :]))
-                return 1
-            if at + 1 >= len(words):
-                return 0
-            found.append(("-" + letter, words[at + 1]))
-            return 2
-        else:
-            return 0
-    return 1
+        found.append((each.name, each.value))
+        if form == "rest":
+            # its value is the first of the words that belong together
+            rest = each.at + 1
+            break
+    return ParsedOptions(tuple(found), rest)
 
 
 def before_end_of_options(argv: Words, start: int = 1) -> Iterator[tuple[int, str]]:
@@ -292,31 +236,6 @@ def unwrap_git(argv: tuple[str | None, ...]) -> Unwrapped | None:
     return None
 
 
-class AllowedOptions(NamedTuple):
-    """One harmless way to call a program. Options that are not listed here are not harmless."""
-
-    flags: str = ""
-    """Letters of short options without a value."""
-    valued: str = ""
-    """Letters of short options with a value, attached or in the next word."""
-    optional: str = ""
-    """Letters of short options whose value is attached or missing."""
-    long: frozenset[str] = frozenset()
-    """Long options without a value."""
-    attached: frozenset[str] = frozenset()
-    """Long options whose value is attached by `=` or missing."""
-    long_valued: frozenset[str] = frozenset()
-    """Long options with a value, attached by `=` or in the next word."""
-    most: int | None = None
-    """How many operands it may have. None: any number."""
-    numbers: bool = False
-    """True if `-20` is a number of lines."""
-    needs: str = ""
-    """Letters of short options of which one must be given. Empty: none."""
-    first: bool = False
-    """True if options end at the first operand."""
-
-
 class GivenArguments(NamedTuple):
     """The parsed arguments of a program."""
 
@@ -324,65 +243,32 @@ class GivenArguments(NamedTuple):
     options: tuple[tuple[str, str | None], ...]
 
 
-def allowed_by(options: Mapping[str, Option], entry: ProgramEntry | None = None) -> AllowedOptions:
-    """Return the options of a table as a form; `entry` says what else it asks of the arguments."""
-    short = {name[1:]: option.value for name, option in options.items() if len(name) == 2}
-    long = {name: option.value for name, option in options.items() if len(name) > 2 and name != "-NUMBER"}
-
-    def taking(forms: Mapping[str, ValueForm], *wanted: ValueForm) -> list[str]:
-        return [name for name, form in forms.items() if form in wanted]
-
-    may_take: tuple[ValueForm, ...] = ("attached", "number", "last")
-    return AllowedOptions(
-        flags="".join(taking(short, "none")),
-        valued="".join(taking(short, "needed")),
-        optional="".join(taking(short, *may_take)),
-        long=frozenset(taking(long, "none")),
-        attached=frozenset(taking(long, *may_take)),
-        long_valued=frozenset(taking(long, "needed")),
-        most=entry.most_operands if entry else None,
-        numbers="-NUMBER" in options,
-        needs="".join(name[1:] for name in entry.needs) if entry else "",
-        first=entry.options_first if entry else False,
-    )
-
-
 @cache
-def reading_form(name: str, *subcommands: str) -> AllowedOptions | None:
-    """Return the options with which a program or a subcommand of it only reads. None: the table does not say so."""
+def reading_form(name: str, *subcommands: str) -> ProgramEntry | None:
+    """Return a program or a subcommand with the options with which it only reads. None: the table does not say so."""
     entry = entry_of(name, *subcommands)
     if entry.reads is None:
         return None
-    return allowed_by({option: entry.options[option] for option in entry.reads}, entry)
+    return replace(entry, options={option: entry.options[option] for option in sorted(entry.reads)}, bundle="")
 
 
-def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArguments | None:
-    """Parse arguments. Returns None for an option that is not allowed, or for too many operands.
-
-    A value in a word of its own must not look like an option: if the table were wrong about it, it would be one.
-    """
+def parse_arguments(words: Sequence[str], form: ProgramEntry) -> GivenArguments | None:
+    """Parse arguments. Returns None for an option that the form does not have, or for too many operands."""
     operands: list[str] = []
     options: list[tuple[str, str | None]] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word == "--":
-            operands += words[at + 1 :]
-            break
-        if not word.startswith("-") or word == "-":
-            if allowed.first:
-                operands += words[at:]
-                break
-            operands.append(word)
-            at += 1
-            continue
-        taken = take_option(words, at, allowed, options)
-        if taken == 0:
-            return None
-        at += taken
-    if allowed.most is not None and len(operands) > allowed.most:
+    for each in parse(words, form, 0):
+        if each.kind == "operand":
+            operands.append(each.given or "")
+        elif each.kind != "dashes":
+            if not is_certain(each):
+                return None
+            options.append((each.name, each.value))
+            # to another version, what need not be there may be no value
+            if each.takes_next and each.option and each.option.value != "needed":
+                operands += filter(None, each.values)
+    if form.most_operands is not None and len(operands) > form.most_operands:
         return None
-    if allowed.needs and not any(name[1:] in allowed.needs for name, _ in options if not name.startswith("--")):
+    if form.needs and not any(name in form.needs for name, _ in options):
         return None
     return GivenArguments(tuple(operands), tuple(options))
 
@@ -390,45 +276,14 @@ def parse_arguments(words: Sequence[str], allowed: AllowedOptions) -> GivenArgum
 _LIKE_OPTION = re.compile(r"--?[A-Za-z]")
 
 
-def following_value(words: Sequence[str], at: int) -> str | None:
-    """Return the word behind an option as its value. None: there is none, or it looks like an option itself."""
-    value = words[at + 1] if at + 1 < len(words) else None
-    return None if value is None or _LIKE_OPTION.match(value) else value
+def is_certain(given: ParsedWord) -> bool:
+    """True for an option as the table writes it.
+
+    A value in a word of its own must not look like an option: if the table were wrong about it, it would be one.
+    """
+    return given.is_exact and not (given.takes_next and like_option(given.value))
 
 
-def take_option(words: Sequence[str], at: int, allowed: AllowedOptions, options: list[tuple[str, str | None]]) -> int:
-    """Add the options in a word to `options`, and return how many words they take. 0: one of them is not allowed."""
-    word = words[at]
-    following = following_value(words, at)
-    name, equals, value = word.partition("=")
-    if equals and (name in allowed.attached or name in allowed.long_valued):
-        options.append((name, value))
-        return 1
-    if word in allowed.long or word in allowed.attached:
-        options.append((word, None))
-        return 1
-    if word in allowed.long_valued:
-        options.append((word, following))
-        return 2 if following is not None else 0
-    if word.startswith("--"):
-        return 0
-    # `head -20`, `git log -5`
-    if allowed.numbers and word[1:].isdecimal():
-        return 1
-    return _letters(word, following, allowed, options)
-
-
-def _letters(word: str, following: str | None, allowed: AllowedOptions, options: list[tuple[str, str | None]]) -> int:
-    for position, letter in enumerate(word[1:], start=1):
-        if letter in allowed.valued:
-            attached = word[position + 1 :]
-            options.append(("-" + letter, attached or following))
-            return 1 if attached else 2 if following is not None else 0
-        if letter in allowed.optional:
-            options.append(("-" + letter, word[position + 1 :] or None))
-            return 1
-        # an option that is not listed, or a bundle with one: asked
-        if letter not in allowed.flags:
-            return 0
-        options.append(("-" + letter, None))
-    return 1
+def like_option(value: str | None) -> bool:
+    """True unless a word is a value of an option for certain."""
+    return value is None or _LIKE_OPTION.match(value) is not None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from whisper_tui.policy.commands.argv import AllowedOptions, allowed_by, parse_arguments, reading_form
+from whisper_tui.policy.commands.argv import parse_arguments, reading_form
 from whisper_tui.policy.commands.named_words import named_words
 from whisper_tui.policy.commands.read_only_programs import check_of, git_forms, git_only_reads
 from whisper_tui.policy.commands.words_of_input import GivenWords, starter
@@ -101,7 +101,7 @@ SYSTEM_DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/s
 _SECRET_WORD = re.compile(r"(?i)\bsecrets?\b|keyvault|password")
 
 
-def listed_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
+def listed_forms() -> Iterator[tuple[tuple[str, ...], ProgramEntry]]:
     """Yield each program or subcommand that only reads with its options; a last `*` stands for more words."""
     for name in program_names():
         if (form := reading_form(name)) is not None:
@@ -111,9 +111,11 @@ def listed_forms() -> Iterator[tuple[tuple[str, ...], AllowedOptions]]:
 
 
 @cache
-def _shown(name: str) -> tuple[tuple[tuple[str, ...], AllowedOptions], ...]:
+def _shown(name: str) -> tuple[tuple[tuple[str, ...], ProgramEntry], ...]:
     """The subcommands of a program that only show something, as patterns, with their options."""
-    return tuple((words, allowed_by(row.options)) for row in entry_of(name).shows for words in row.commands)
+    return tuple(
+        (words, ProgramEntry("", options=row.options)) for row in entry_of(name).shows for words in row.commands
+    )
 
 
 def listed_commands() -> tuple[str, ...]:
@@ -182,7 +184,7 @@ def _tells_about_itself(name: str, entry: ProgramEntry, words: Sequence[str]) ->
     return told and len(words) == 1 and words[0] in {"--version", "--help"}
 
 
-def _matches(words: Sequence[str], wanted: tuple[str, ...], form: AllowedOptions) -> bool:
+def _matches(words: Sequence[str], wanted: tuple[str, ...], form: ProgramEntry) -> bool:
     given = parse_arguments(words, form)
     if given is None:
         return False

@@ -2,35 +2,33 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 from whisper_tui.policy.commands.argv import (
     HARMLESS_SETTING,
-    AllowedOptions,
-    following_value,
+    like_option,
     parse_arguments,
     reading_form,
 )
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, jq_reaches_further, sed_has_effects
-from whisper_tui.programs.entries import entry_of
+from whisper_tui.programs.entries import UNKNOWN, ProgramEntry, entry_of
 
 
-def _form(name: str) -> AllowedOptions:
-    """The options with which a program only reads, of one that has such options."""
-    return reading_form(name) or AllowedOptions()
+def _form(name: str) -> ProgramEntry:
+    """A program with the options with which it only reads."""
+    return reading_form(name) or UNKNOWN
 
 
 @cache
 def find_tests() -> frozenset[str]:
     """The tests and actions of find that take a value, and only look at files or print."""
-    form = reading_form("find")
-    return form.long_valued if form else frozenset()
+    return frozenset(name for name, each in _form("find").options.items() if each.value == "needed")
 
 
 def find(words: Sequence[str]) -> bool:
     """True if every word is a path, a harmless test with its value, or an operator."""
-    form = _form("find")
-    flags = form.long.union(f"-{letter}" for letter in form.flags)
+    flags = _form("find").options.keys() - find_tests()
     at = 0
     while at < len(words):
         word = words[at]
@@ -249,7 +247,8 @@ def _aws_options(words: Sequence[str]) -> bool:
             return False
         takes = not attached and not _AWS_FLAGS.match(name)
         if takes:
-            value = following_value(words, at) or "--"
+            following = words[at + 1 : at + 2]
+            value = "--" if like_option(next(iter(following), None)) else following[0]
         # the aws CLI reads a value such as file:// or https:// from that address
         if "://" in value or value == "--":
             return False
@@ -303,7 +302,7 @@ _SHOWS_REFS = frozenset({"branch", "tag", "for-each-ref"})
 
 
 @cache
-def git_forms() -> dict[tuple[str, ...], AllowedOptions]:
+def git_forms() -> dict[tuple[str, ...], ProgramEntry]:
     """Return the subcommands of git that only show something, with their options."""
     subcommands = entry_of("git").commands
     words: list[tuple[str, ...]] = [(name,) for name in subcommands]
@@ -374,10 +373,10 @@ def _git_shows_setting(words: Sequence[str]) -> bool:
 _GIT_LISTING = frozenset("-l --list --contains --no-contains --merged --no-merged --points-at".split())
 
 
-def _git_lists(words: Sequence[str], allowed: AllowedOptions) -> bool:
+def _git_lists(words: Sequence[str], allowed: ProgramEntry) -> bool:
     """True if `git branch` or `git tag` lists. Without an option that says so, an operand creates one."""
     # parsed and not searched: `git tag --format --list x` creates a tag x, with --list as the format
-    given = parse_arguments(words, allowed._replace(most=None))
+    given = parse_arguments(words, replace(allowed, most_operands=None))
     if given is None:
         return False
     return not given.operands or any(name in _GIT_LISTING for name, _ in given.options)

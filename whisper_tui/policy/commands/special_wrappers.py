@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 from whisper_tui.policy.commands.argv import (
     Argv,
-    KnownOptions,
     Unwrapped,
-    options_of,
     parse_options,
     program_name,
     unwrap_git,
 )
 from whisper_tui.policy.commands.readings import find_words, read_words
+from whisper_tui.programs.entries import ProgramEntry, entry_of
 
 
 def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
@@ -24,13 +23,13 @@ def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
     cluster = program_name(argv[0] or "") in {"kubectl", "oc"}
     if cluster:
         return _pod(argv, at)
-    inner = _inside(argv, at + 1, options_of("docker", verb or ""))
+    inner = _inside(argv, at + 1, entry_of("docker", verb or ""))
     return inner if inner is None else Unwrapped(commands=(inner,)) if inner else _unknown()
 
 
 def _container_verb(argv: Argv) -> int | None:
     """Return the index of `exec` or `run`, in whichever reading of the options before it. None: it is neither."""
-    parsed = parse_options(argv, 1, options_of(program_name(argv[0] or "")))
+    parsed = parse_options(argv, 1, entry_of(program_name(argv[0] or "")))
     read = read_words(argv, 1 if parsed is None else parsed.rest)
     ways = ((*group, verb) for group in ((), ("compose",), ("container",)) for verb in ("exec", "run"))
     return next((found[-1] for way in ways if (found := find_words(read, way)) is not None), None)
@@ -40,9 +39,9 @@ def _unknown() -> Unwrapped:
     return Unwrapped(opaque="unknown options come before the container's command")
 
 
-def _inside(argv: tuple[str | None, ...], start: int, options: KnownOptions) -> tuple[str | None, ...] | None:
+def _inside(argv: tuple[str | None, ...], start: int, entry: ProgramEntry) -> tuple[str | None, ...] | None:
     """Return the command after options and container. Empty if that is not certain, None if there is none."""
-    parsed = parse_options(argv, start, options)
+    parsed = parse_options(argv, start, entry)
     if parsed is None:
         return ()
     return argv[parsed.rest + 1 :] or None
@@ -52,7 +51,7 @@ def _pod(argv: tuple[str | None, ...], at: int) -> Unwrapped | None:
     if "--" in argv[at:]:
         behind = argv[argv.index("--", at) + 1 :]
         return Unwrapped(commands=(behind,)) if behind else None
-    inner = _inside(argv, at + 1, options_of("kubectl", "exec"))
+    inner = _inside(argv, at + 1, entry_of("kubectl", "exec"))
     return None if inner is None else Unwrapped(commands=(inner,)) if inner else _unknown()
 
 
@@ -79,7 +78,7 @@ def tmux_command(word: str) -> str:
 
 def tmux_commands(argv: Argv) -> list[tuple[int, Argv]] | None:
     """Return the tmux commands of an argv, separated by `;`, each with its index, or None for unknown options."""
-    parsed = parse_options(argv, 1, options_of("tmux"))
+    parsed = parse_options(argv, 1, entry_of("tmux"))
     if parsed is None:
         return None
     found: list[tuple[int, Argv]] = []
@@ -96,7 +95,7 @@ def tmux_commands(argv: Argv) -> list[tuple[int, Argv]] | None:
 
 def tmux(argv: Argv) -> Unwrapped | None:
     """Return the commands that tmux starts in windows, and the shell texts among them."""
-    parsed = parse_options(argv, 1, options_of("tmux"))
+    parsed = parse_options(argv, 1, entry_of("tmux"))
     if parsed is None:
         return Unwrapped(opaque="the options of tmux are not known well enough to say what it runs")
     commands: list[Argv] = []
@@ -104,7 +103,7 @@ def tmux(argv: Argv) -> Unwrapped | None:
     for _, words in tmux_commands(argv) or ():
         name = tmux_command(words[0] or "")
         if name in _WINDOWS:
-            behind = parse_options(words, 1, options_of("tmux", name))
+            behind = parse_options(words, 1, entry_of("tmux", name))
             if behind is None:
                 return Unwrapped(opaque=f"the options of tmux {name} are not known well enough to say what it runs")
             rest = words[behind.rest :]
@@ -114,8 +113,8 @@ def tmux(argv: Argv) -> Unwrapped | None:
             elif rest:
                 commands.append(rest)
         elif name in _TEXTS:
-            options, places = options_of("tmux", name), _TEXTS[name]
-            behind = parse_options(words, 1, options)
+            places = _TEXTS[name]
+            behind = parse_options(words, 1, entry_of("tmux", name))
             if behind is None:
                 return Unwrapped(opaque=f"the options of tmux {name} are not known well enough to say what it runs")
             texts += [words[behind.rest + place] for place in places if behind.rest + place < len(words)]
@@ -130,7 +129,7 @@ def tmux(argv: Argv) -> Unwrapped | None:
 
 def screen(argv: Argv) -> Unwrapped | None:
     """`screen -dmS NAME CMD`; `-X` commands a running screen instead."""
-    parsed = parse_options(argv, 1, options_of("screen"))
+    parsed = parse_options(argv, 1, entry_of("screen"))
     if parsed is None:
         return (
             None
@@ -341,13 +340,13 @@ def _dotenv(argv: Argv) -> Unwrapped | None:
         # three programs of this name differ in `-q`, so a `-q` makes the rest unknown
         argv,
         1,
-        options_of("dotenv"),
+        entry_of("dotenv"),
     )
     if parsed is None:
         return Unwrapped(opaque="the options of dotenv are not known well enough to say what it runs")
     at = parsed.rest
     if argv[at : at + 1] == ("run",):
-        behind = parse_options(argv, at + 1, options_of("dotenv", "run"))
+        behind = parse_options(argv, at + 1, entry_of("dotenv", "run"))
         if behind is None:
             return Unwrapped(opaque="the options of dotenv are not known well enough to say what it runs")
         at = behind.rest

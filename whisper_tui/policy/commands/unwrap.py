@@ -71,7 +71,7 @@ def _run_by(name: str, argv: Argv, runner: Runner) -> Unwrapped | None:
     verb = _verb(argv, runner)
     if verb is None:
         said = set(argv[1:]) & {each.rpartition(" ")[2] for each in runner.verbs}
-        if parse_options(argv, 1, runner.options) is not None:
+        if parse_options(argv, 1, runner.entry) is not None:
             return None
         return (
             Unwrapped(opaque=f"the options of {name} are not known well enough to say what it runs") if said else None
@@ -93,7 +93,7 @@ def _run_by(name: str, argv: Argv, runner: Runner) -> Unwrapped | None:
         return unwrapped
     (command,) = unwrapped.commands
     # `npx eslint@9` runs eslint, so a rule for eslint has to match; `@scope/name` keeps its first @
-    if runner.versions and command[0] is not None and "@" in command[0][1:]:
+    if runner.entry.versions and command[0] is not None and "@" in command[0][1:]:
         command = (command[0][0] + command[0][1:].partition("@")[0], *command[1:])
     return unwrapped._replace(commands=(command,), runner=at)
 
@@ -103,7 +103,7 @@ def _verb(argv: Argv, runner: Runner) -> tuple[int, Wrapper] | None:
     # such as uvx and npx: the program itself is the runner
     if (itself := runner.verbs.get("")) is not None:
         return 0, itself
-    parsed = parse_options(argv, 1, runner.options)
+    parsed = parse_options(argv, 1, runner.entry)
     if parsed is None:
         return None
     for length in (2, 1):
@@ -127,7 +127,7 @@ def _wrapped(name: str, argv: Argv, wrapper: Wrapper) -> Unwrapped | None:
         behind = argv[argv.index("--") + 1 :] if "--" in argv else ()
         return Unwrapped(commands=(behind,), has_own_effect=True) if behind else None
     argv = _old_style(name, argv)
-    parsed = parse_options(argv, 1, wrapper.options)
+    parsed = parse_options(argv, 1, wrapper.entry)
     if parsed is None:
         return Unwrapped(opaque=f"the options of {name} are not known well enough to say what it runs")
     if parsed.has(*wrapper.ways.itself):
@@ -189,7 +189,7 @@ def _text_option(argv: Argv, parsed: ParsedOptions, wrapper: Wrapper) -> Unwrapp
     found = parsed
     at = parsed.rest
     while not found.has(*wrapper.ways.text) and at < len(argv):
-        behind = parse_options(argv, at, wrapper.options)
+        behind = parse_options(argv, at, wrapper.entry)
         if behind is None:
             # they are probably those of the command that it runs
             rest = argv[parsed.rest + wrapper.ways.operands :]

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import known_options, parse_options, program_name
+from whisper_tui.policy.commands.argv import parse_options, program_name
 from whisper_tui.policy.commands.read_only_programs import find_tests
+from whisper_tui.programs.entries import entry_of
 
 
 class GivenWords(NamedTuple):
@@ -28,8 +29,11 @@ class Starter(NamedTuple):
 UNKNOWN = "…"
 """Stands for a word that is only known when the command runs."""
 
-# without options that ask at a terminal, read names from another file, or have a value that may be missing
-_XARGS = known_options("0rtx", "dLnPsI", "null no-run-if-empty verbose exit", "delimiter max-args max-procs max-chars")
+_CERTAIN = frozenset(
+    "-0 -r -t -x -d -L -n -P -s -I --null --no-run-if-empty --verbose --exit --delimiter --max-args --max-procs "
+    "--max-chars".split()
+)
+"""Options of xargs that ask nothing at a terminal, read no file, and whose value may not be missing."""
 _FD_PLACES = re.compile(r"\{(?:/|//|\.|/\.)?\}")
 _FINDS = frozenset({"find", "gfind"})
 _FDS = frozenset({"fd", "fdfind"})
@@ -54,9 +58,11 @@ def looks_into_files(argv: Sequence[str | None]) -> bool:
 
 
 def _xargs(argv: tuple[str, ...]) -> Starter | None:
-    parsed = parse_options(argv, 1, _XARGS)
+    parsed = parse_options(argv, 1, entry_of("xargs"))
+    if parsed is None or not _CERTAIN.issuperset(name for name, _ in parsed.options):
+        return None
     # as many at a time as there are words could fill the machine
-    if parsed is None or not re.fullmatch(r"[1-9]|[1-5][0-9]", parsed.value("-P", "--max-procs") or "1"):
+    if not re.fullmatch(r"[1-9]|[1-5][0-9]", parsed.value("-P", "--max-procs") or "1"):
         return None
     own, words = argv[: parsed.rest], argv[parsed.rest :] or ("echo",)
     place = parsed.value("-I")

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import Argv, ParsedOptions, parse_options, program_name
-from whisper_tui.policy.commands.wrappers import SHELL_OPTIONS, SHELLS, wrapper_of
+from whisper_tui.policy.commands.wrappers import SHELLS, shell_options, wrapper_of
 from whisper_tui.programs.entries import entry_of
 
 
@@ -25,7 +25,7 @@ def own_files(argv: Argv) -> OwnFiles:
     """Return the files that the words of a wrapper make it write itself."""
     name = program_name(argv[0]) if argv and argv[0] is not None else ""
     if name in SHELLS:
-        parsed = parse_options(argv, 1, SHELL_OPTIONS)
+        parsed = shell_options(argv)
         return OwnFiles(is_complete=parsed is not None and not parsed.has(*_START_UP))
     entry = entry_of(name)
     if entry.own_files is None:
@@ -33,14 +33,14 @@ def own_files(argv: Argv) -> OwnFiles:
     wrapper = wrapper_of(name)
     if wrapper is None:
         return OwnFiles()
-    parsed = parse_options(argv, 1, wrapper.options)
+    parsed = parse_options(argv, 1, wrapper.entry)
     if parsed is None:
         return OwnFiles(is_complete=False)
     written = [value for option, value in parsed.options if option in entry.own_files]
     complete = not entry.more_files
     if entry.own_operand:
         # options may stand behind the operand as well
-        behind = parse_options(argv, parsed.rest + 1, wrapper.options)
+        behind = parse_options(argv, parsed.rest + 1, wrapper.entry)
         if name == "script" and behind is not None:
             written += [value for option, value in behind.options if option in entry.own_files]
         operand: tuple[str | None, ...] = argv[parsed.rest : parsed.rest + 1]

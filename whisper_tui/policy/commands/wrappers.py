@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from whisper_tui.policy.commands.argv import KnownOptions, Words, known_options, options_of, parse_options, program_name
+from whisper_tui.policy.commands.argv import ParsedOptions, Words, parse_options, program_name
 from whisper_tui.programs.entries import ProgramEntry, Wrapping, entry_of
 
 
 class Wrapper(NamedTuple):
     """A program that runs the rest of its words: its options, and how the command is found behind them."""
 
-    options: KnownOptions
+    entry: ProgramEntry
     ways: Wrapping
 
 
@@ -21,17 +21,15 @@ class Runner(NamedTuple):
 
     verbs: Mapping[str, Wrapper]
     """The wrapper of each subcommand, which is one word or two with a blank between; `""` is the program itself."""
-    options: KnownOptions
-    """Options that may stand before the subcommand."""
-    versions: bool
-    """True if the command may carry a version: `ruff@latest`."""
+    entry: ProgramEntry
+    """The program, whose options may stand before the subcommand."""
 
 
 @cache
 def wrapper_of(name: str) -> Wrapper | None:
     """Return how a program runs the rest of its words. None: it does not."""
     entry = entry_of(name)
-    return None if entry.versions or entry.wraps is None else Wrapper(options_of(name), entry.wraps)
+    return None if entry.versions or entry.wraps is None else Wrapper(entry, entry.wraps)
 
 
 @cache
@@ -42,12 +40,8 @@ def runner_of(name: str) -> Runner | None:
     below |= {(word, last): sub for word, each in entry.commands.items() for last, sub in each.commands.items()}
     if entry.versions:
         below[()] = entry
-    verbs = {
-        " ".join(words): Wrapper(options_of(name, *words), sub.wraps)
-        for words, sub in below.items()
-        if sub.wraps is not None
-    }
-    return Runner(verbs, options_of(name), entry.versions) if verbs else None
+    verbs = {" ".join(words): Wrapper(sub, sub.wraps) for words, sub in below.items() if sub.wraps is not None}
+    return Runner(verbs, entry) if verbs else None
 
 
 FOREIGN_SHELLS = frozenset("nu xonsh elvish pwsh powershell ion osh ysh oil murex".split())
@@ -146,13 +140,12 @@ def is_withheld(name: str) -> bool:
     return name not in _NEEDED_VARIABLES and _INHERITED_THREATS.fullmatch(name) is not None
 
 
-_SHELL_LETTERS = "abefhiklmnprstuvxBCDEHPTc"
-SHELL_OPTIONS = known_options(
-    _SHELL_LETTERS, "oO",
-    "norc noprofile login posix restricted verbose debugger dump-strings dump-po-strings interactive noediting "
-    "protected command",
-    "init-file rcfile",
-)  # fmt: skip
+def shell_options(argv: Words) -> ParsedOptions | None:
+    """Parse the options of a shell before its script. Returns None if one is unknown or not literal."""
+    # `bash +x` switches an option off: the same letters, with a plus
+    words = tuple("-" + word[1:] if word and word.startswith("+") and len(word) > 1 else word for word in argv)
+    return parse_options(words, 1, entry_of("bash"))
+
 
 RUNS_FILE = "it runs a script from a file"
 RUNS_INPUT = "it runs a script from its input"
@@ -169,9 +162,7 @@ class StandardInput(NamedTuple):
 
 def shell_text(argv: tuple[str | None, ...], given: StandardInput) -> tuple[str | None, str]:
     """Return the script that a shell would run, or None and the reason why it is not known."""
-    # `bash +x` switches an option off: the same letters, with a plus
-    words = tuple("-" + word[1:] if word and word.startswith("+") and len(word) > 1 else word for word in argv)
-    parsed = parse_options(words, 1, SHELL_OPTIONS)
+    parsed = shell_options(argv)
     if parsed is None:
         return None, "unknown options of the shell hide what it runs"
     operands = argv[parsed.rest :]

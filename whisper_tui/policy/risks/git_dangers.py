@@ -11,11 +11,12 @@ from whisper_tui.policy.commands.argv import (
     letters,
     long_option,
     operands,
-    options_of,
     parse_git,
     short_or_long,
+    valued_letters,
 )
 from whisper_tui.policy.commands.readings import first_words
+from whisper_tui.programs.entries import entry_of
 
 _RUNNING_LONG = (
     "upload-pack", "receive-pack", "exec", "ext-diff", "textconv", "open-files-in-pager", "extcmd", "edit-description",
@@ -97,7 +98,7 @@ def _means_harmless(subcommand: str | None, word: str) -> bool:
 
 
 def _flag(argv: Words, at: int, short: str, *long: str) -> int | None:
-    return short_or_long(argv, short, long, options_of("git", argv[at] or "").valued, at + 1)
+    return short_or_long(argv, short, long, valued_letters(entry_of("git", argv[at] or "")), at + 1)
 
 
 def _verb(argv: Words, at: int, *verbs: str) -> int | None:

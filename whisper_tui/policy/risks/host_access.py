@@ -10,8 +10,8 @@ from whisper_tui.policy.commands.argv import (
     letters,
     long_option,
     operands,
-    options_of,
     short_or_long,
+    valued_letters,
 )
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
@@ -30,7 +30,7 @@ def uses_network(argv: Words, name: str) -> bool:
 
 def curl(argv: Words) -> list[Danger]:
     """curl: writing files, sending data, reading its options from a file."""
-    valued = options_of("curl").valued
+    valued = valued_letters(entry_of("curl"))
     methods, options = _method(argv, valued), _curl_option(argv, valued)
     # `-X POST -d DATA` is told once, by the data
     return [*(danger for danger in methods if danger.id not in {each.id for each in options}), *options]
@@ -87,7 +87,7 @@ def _curl_option(argv: Words, valued: str) -> list[Danger]:
 
 def wget(argv: Words) -> list[Danger]:
     """wget: writing files, sending data, running or reading settings."""
-    valued = options_of("wget").valued
+    valued = valued_letters(entry_of("wget"))
     # -X of wget excludes directories
     methods = [danger for danger in _method(argv) if (argv[danger.word] or "").startswith("--")]
     return [*methods, *_wget_option(argv, valued)]
@@ -136,7 +136,7 @@ def other_place(argv: Words, name: str) -> str:
     if name not in {"ssh", "mosh"}:
         noun = "a pod of the cluster" if name in {"kubectl", "oc"} else "a container"
         return f"in {noun} (`{name} {argv[1]}`)" if len(argv) > 1 and argv[1] else f"in {noun} (`{name}`)"
-    skip, valued = False, options_of(name).valued
+    skip, valued = False, valued_letters(entry_of(name))
     for word in argv[1:]:
         if skip or word is None or word.startswith("-"):
             skip = word is not None and not skip and len(word) == 2 and word[1] in valued
