@@ -3,20 +3,25 @@
 Nothing is opened but regular files outside of /proc, /sys and /dev, and no walk outlives its deadline.
 """
 
-import fnmatch
 import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from whisper_tui.model.effects import FileKind
+from whisper_tui.policy.shell.words import paths_matching
 from whisper_tui.system import host_files, process_names
 from whisper_tui.system.host_files import MOST_KEPT_LINKS, Tree
 
 LARGEST_COMPARED = 1 << 20
 """Bytes of a file of which the content is compared."""
+
+
+class _TooMany(Exception):
+    """A pattern selects from more names than are looked at."""
 
 
 class Deadline:
@@ -258,29 +263,19 @@ class FileView:
 
     def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
         """The paths that match a pattern of the shell at that point. None: more than `most`, or unreadable."""
-        prefixes = ["/" if pattern.startswith("/") else ""]
-        parts = [part for part in pattern.split("/") if part]
-        for number, part in enumerate(parts):
-            last, found = number == len(parts) - 1, []
-            for prefix in prefixes:
-                base = os.path.join(directory, prefix)
-                if not any(character in part for character in "*?["):
-                    found += [prefix + part] if self.exists(os.path.join(base, part)) else []
-                    continue
-                names = self.names_in(base, most * 10)
-                if names is None:
-                    return None
-                # bash without dotglob: `*` matches no hidden file.
-                hidden = part.startswith(".")
-                found += [
-                    prefix + name
-                    for name in names
-                    if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
-                ]
-            prefixes = found if last else [path + "/" for path in found]
-            if len(prefixes) > most:
-                return None
-        return [path.rstrip("/") for path in prefixes] if parts else []
+
+        def names(prefix: str) -> list[str]:
+            found = self.names_in(os.path.join(directory, prefix), most * 10)
+            if found is None:
+                raise _TooMany
+            return found
+
+        paths = paths_matching(pattern, names, lambda path: self.exists(os.path.join(directory, path)))
+        try:
+            found = list(islice(paths, most + 1))
+        except _TooMany:
+            return None
+        return found if len(found) <= most else None
 
     def content(self, found: Found) -> tuple[bytes | None, str]:
         """The content of a file at that point, or None and the reason why it is not known."""

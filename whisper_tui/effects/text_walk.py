@@ -37,6 +37,7 @@ from whisper_tui.policy.shell.syntax import (
     access_of,
     compounds,
 )
+from whisper_tui.policy.shell.words import expanded, is_pattern, is_split, value_of
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""
@@ -141,7 +142,8 @@ class _Event(NamedTuple):
 class _Shell:
     """The state of one shell while its text is walked through."""
 
-    text: str
+    disk: Disk
+    is_bash: bool
     directory: str | None
     variables: dict[str, str | None]
     through: tuple[str, ...]
@@ -169,6 +171,56 @@ class _Shell:
         self.variables.update(dict.fromkeys(self.assigned_in_chain))
         self.moved_from = ()
         self.assigned_in_chain.clear()
+
+    def expand(self, word: Word) -> list[str | None]:
+        """The words that a word becomes. None: only known when it runs."""
+        if _names_home_inside(word):
+            return [None]
+        return self._braces(word) if any(piece.kind == "brace" for piece in word.pieces) else expanded(word, self)
+
+    def joined(self, word: Word) -> str | None:
+        """The value of an assignment, of which bash splits nothing."""
+        values = [value_of(piece, self) for piece in word.pieces]
+        return None if None in values or _names_home_inside(word) else "".join(value or "" for value in values)
+
+    def _braces(self, word: Word) -> list[str | None]:
+        if not self.is_bash:
+            return [None]  # some shells expand them, and some do not
+        kinds = [piece.kind for piece in word.pieces if piece.kind != "text"]
+        if kinds != ["brace"]:
+            return [None]
+        words = [""]
+        for piece in word.pieces:
+            choices = brace_words(piece.text, MOST_NAMES) if piece.kind == "brace" else [piece.text]
+            if choices is None or len(words) * len(choices) > MOST_NAMES:
+                return [None]
+            words = [before + each for before in words for each in choices]
+        return [name for each in words for name in (self.files(each) if is_pattern(each) else [each])]
+
+    def home(self) -> str | None:
+        return None if self.unsure or "HOME" in self.uncertain else self.variables.get("HOME")
+
+    def here(self) -> str | None:
+        return self.directory if self.is_bash else None
+
+    def variable(self, piece: WordPiece) -> str | None:
+        if self.unsure or piece.text in self.uncertain or is_secret_name(piece.text):
+            return None
+        if piece.text == "PWD":
+            return self.directory
+        if SET_BY_THE_SHELL.fullmatch(piece.text):
+            return None
+        value = self.variables.get(piece.text, "")
+        return None if value is None or (not piece.quoted and is_split(value)) else value
+
+    def files(self, pattern: str) -> list[str | None]:
+        if self.directory is None and not pattern.startswith("/"):
+            return [None]
+        found = self.disk.matching(self.directory or "/", pattern, MOST_NAMES)
+        if found is None or len(found) > MOST_NAMES:
+            return [None]
+        # bash without nullglob passes an unmatched pattern on as it is.
+        return [*sorted(found)] or [pattern]
 
 
 class TextWalk:
@@ -215,7 +267,7 @@ class TextWalk:
         script = read_script(text)
         if script.problem:
             self.problems.append(f"the text cannot be parsed to its end: {script.problem}")
-        shell = _Shell(text, directory, variables, through, frozenset(script.functions))
+        shell = _Shell(self._disk, self._is_bash, directory, variables, through, frozenset(script.functions))
         assigning = any(may_set_variables(each.argv) or each.argv[:1] == (None,) for each in script.commands)
         shell.unsure = assigning or bool(script.evaluations or script.functions) or SETS_INSIDE.search(text) is not None
         if script.evaluations and "$" in text:
@@ -291,12 +343,12 @@ class TextWalk:
         yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True, unconditional=certain)
 
     def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
-        words = tuple(each for word in command.words for each in self.expand(shell, word))
+        words = tuple(each for word in command.words for each in shell.expand(word))
         named = (piece.text for word in command.words for piece in word.pieces if piece.kind == "variable")
         environment = dict(shell.variables)
         assigned: dict[str, str | None] = {}
         for word in command.assignments:
-            name, _, value = (self._joined(shell, word) or "").partition("=")
+            name, _, value = (shell.joined(word) or "").partition("=")
             assigned[_name_of(word)] = value if name else None
         environment.update(assigned)
         return Step(
@@ -308,7 +360,7 @@ class TextWalk:
             source=source,
             piped=piped,
             is_function=bool(words) and words[0] in shell.functions,
-            is_bash=self._is_bash,
+            is_bash=shell.is_bash,
             secrets=tuple(filter(is_secret_name, named)),
             assigned=(*assigned.items(), *_set_by_words(words)),
             unconditional=shell.depth == 0 and not shell.may_have_ended,
@@ -320,7 +372,7 @@ class TextWalk:
             if each.operator in {"<<", "<<-"}:
                 found.append(OpenedFile(each.operator, "", "", each.access, each.body))
                 continue
-            words = self.expand(shell, each.target)
+            words = shell.expand(each.target)
             target = words[0] if len(words) == 1 else None
             body = target + "\n" if each.operator == "<<<" and target is not None else None
             access = each.access if target is None else access_of(each.operator, target)
@@ -385,7 +437,7 @@ class TextWalk:
         """Remember the variables that a command leaves in its shell, and return their names."""
         pairs: list[tuple[str, str | None]] = []
         if not step.words:
-            pairs = [(_name_of(word), self._joined(shell, word)) for word in command.assignments]
+            pairs = [(_name_of(word), shell.joined(word)) for word in command.assignments]
         elif step.name in {"export", "readonly"}:
             pairs = [(word.partition("=")[0], word) for word in step.words[1:] if word is not None and "=" in word]
         for name, whole in pairs:
@@ -394,91 +446,6 @@ class TextWalk:
             value = whole.partition("=")[2] if whole is not None and "+=" not in whole.partition("=")[0] + "=" else None
             shell.variables[name] = value if certain else None
         return set() if alone else {name for name, _ in pairs}
-
-    def expand(self, shell: _Shell, word: Word) -> list[str | None]:
-        """The words that a word becomes. None: only known when it runs."""
-        if _names_home_inside(word):
-            return [None]
-        if any(piece.kind == "brace" for piece in word.pieces):
-            return self._braces(shell, word)
-        parts: list[tuple[str, bool]] = []
-        for piece in word.pieces:
-            value = self._piece(shell, piece)
-            if value is None:
-                return [None]
-            parts.append((value, piece.kind == "glob"))
-        value = "".join(part for part, _ in parts)
-        if any(is_pattern for _, is_pattern in parts):
-            return self._files(shell, "".join(part if pattern else glob_literal(part) for part, pattern in parts))
-        # An unquoted empty variable disappears from the command.
-        bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
-        return [] if bare and not value else [value]
-
-    def _joined(self, shell: _Shell, word: Word) -> str | None:
-        values = [self._piece(shell, piece) for piece in word.pieces]
-        if _names_home_inside(word):
-            return None
-        return None if None in values else "".join(value or "" for value in values)
-
-    def _braces(self, shell: _Shell, word: Word) -> list[str | None]:
-        if not self._is_bash:
-            return [None]  # some shells expand them, and some do not
-        if (
-            any(piece.kind not in {"brace", "text"} for piece in word.pieces)
-            or sum(1 for piece in word.pieces if piece.kind == "brace") != 1
-        ):
-            return [None]
-        expanded = [""]
-        for piece in word.pieces:
-            choices = brace_words(piece.text, MOST_NAMES) if piece.kind == "brace" else [piece.text]
-            if choices is None or len(expanded) * len(choices) > MOST_NAMES:
-                return [None]
-            expanded = [before + each for before in expanded for each in choices]
-        found: list[str | None] = []
-        for each in expanded:
-            found += self._files(shell, each) if any(character in each for character in "*?[") else [each]
-        return found
-
-    def _piece(self, shell: _Shell, piece: WordPiece) -> str | None:
-        match piece.kind:
-            case "text" | "glob":
-                return piece.text
-            case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
-                home = None if shell.unsure or "HOME" in shell.uncertain else shell.variables.get("HOME")
-                return None if not home else home + piece.text[1:]
-            case "tilde" if self._is_bash and (piece.text == "~+" or piece.text.startswith("~+/")):
-                return None if shell.directory is None else shell.directory + piece.text[2:]
-            case "variable" if piece.text.isidentifier():
-                return self._variable(shell, piece)
-            case _:
-                return None
-
-    def _variable(self, shell: _Shell, piece: WordPiece) -> str | None:
-        if shell.unsure or piece.text in shell.uncertain or is_secret_name(piece.text):
-            return None
-        if piece.text == "PWD":
-            return shell.directory
-        if SET_BY_THE_SHELL.fullmatch(piece.text):
-            return None
-        value = shell.variables.get(piece.text, "")
-        if value is None or (not piece.quoted and any(each in value for each in " \t\n*?[\\")):
-            return None
-        return value
-
-    def _files(self, shell: _Shell, pattern: str) -> list[str | None]:
-        if shell.directory is None and not pattern.startswith("/"):
-            return [None]
-        found = self._disk.matching(shell.directory or "/", pattern, MOST_NAMES)
-        if found is None or len(found) > MOST_NAMES:
-            return [None]
-        # bash without nullglob passes an unmatched pattern on as it is.
-        names: list[str | None] = [*sorted(found)]
-        return names or [pattern]
-
-
-def glob_literal(text: str) -> str:
-    """Text in which no character is a pattern."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in text)
 
 
 def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:

@@ -1,6 +1,5 @@
 """Expansion of commands: looks programs up and expands words, without running anything."""
 
-import fnmatch
 import os
 import re
 import shlex
@@ -18,6 +17,7 @@ from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of, compounds
+from whisper_tui.policy.shell.words import expanded, is_split, paths_matching, value_of
 from whisper_tui.policy.view import LONGEST_READ, CommandView, all_commands, view
 from whisper_tui.system import host_files
 
@@ -139,7 +139,7 @@ class Expander:
             return {name: value or None for name, _, value in pairs}
         found: dict[str, str | None] = {}
         for word in source.assignments:
-            values = [self._piece(piece, text.assigned, notes) for piece in word.pieces]
+            values = [value_of(piece, _Values(self, text, notes)) for piece in word.pieces]
             name, _, rest = (values[0] or "").partition("=")
             found[name] = None if None in values else rest + "".join(value or "" for value in values[1:])
         return found
@@ -211,69 +211,22 @@ class Expander:
             yield from expanded
 
     def _word(self, word: Word, text: "_Text", notes: list[str]) -> list[str | None]:
-        parts: list[tuple[str, bool]] = []
-        for piece in word.pieces:
-            value = self._piece(piece, text.assigned, notes)
-            if value is None:
-                return [None]
-            parts.append((value, piece.kind == "glob"))
-        if not any(is_pattern for _, is_pattern in parts):
-            value = "".join(part for part, _ in parts)
-            # An unquoted empty variable disappears from the command; a quoted one stays as an empty word.
-            bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
-            return [] if bare and not value else [value]
-        # After a `cd` the pattern would match in another directory.
-        if text.moves:
-            return [None]
-        return self._files("".join(part if is_pattern else _literal(part) for part, is_pattern in parts), notes)
+        return expanded(word, _Values(self, text, notes))
 
-    def _piece(self, piece: WordPiece, assigned: frozenset[str], notes: list[str]) -> str | None:
-        """Return the value of a part of a word. None: it is known only at run time."""
-        match piece.kind:
-            case "text" | "glob":
-                return piece.text
-            case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
-                home = self._environment.get("HOME")
-                return None if not home else home + piece.text[1:]
-            case "variable" if piece.text.isidentifier() and piece.text not in assigned:
-                value = self._environment.get(piece.text, "")
-                # Unquoted, bash would split such a value into words and expand patterns in it.
-                if is_secret_name(piece.text) or (not piece.quoted and any(each in value for each in " \t\n*?[\\")):
-                    return None
-                notes.append(f"${piece.text}: {value or 'empty'}")
-                return value
-            case _:
-                return None
+    def value(self, name: str) -> str:
+        """Return the value of a variable in the environment."""
+        return self._environment.get(name, "")
 
-    def _files(self, pattern: str, notes: list[str]) -> list[str | None]:
-        found = sorted(self._matching(pattern))
-        if self._entries > MOST_ENTRIES:
-            notes.append(f"{pattern}: too many files to count")
-            return [None]
-        notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
-        # Neither the journal nor a client can be told such a name.
-        if not all(map(is_unicode, found)):
-            return [None]
-        # bash without nullglob passes an unmatched pattern on as it is.
-        if not found:
-            return [pattern]
-        return list(found) if len(found) <= MOST_FILES else [None]
+    def matching(self, pattern: str) -> list[str] | None:
+        """Return the files that match a pattern. None: there are too many directory entries to look at."""
 
-    def _matching(self, pattern: str) -> Iterator[str]:
-        absolute = pattern.startswith("/")
-        parts = [part for part in pattern.split("/") if part]
-        yield from self._below("/" if absolute else "", parts)
+        def exists(path: str) -> bool:
+            return host_files.lexists(os.path.join(self._cwd, path))  # noqa: PTH118
 
-    def _below(self, prefix: str, parts: list[str]) -> Iterator[str]:
-        if not parts:
-            yield prefix.rstrip("/")
-            return
-        part, rest = parts[0], parts[1:]
-        if not any(character in part for character in "*?["):
-            path = prefix + part
-            if host_files.lexists(os.path.join(self._cwd, path)):  # noqa: PTH118
-                yield from self._below(path + "/" if rest else path, rest)
-            return
+        found = sorted(paths_matching(pattern, self._names, exists))
+        return found if self._entries <= MOST_ENTRIES else None
+
+    def _names(self, prefix: str) -> Iterator[str]:
         try:
             names = host_files.names(os.path.join(self._cwd, prefix or "."), MOST_ENTRIES + 1)  # noqa: PTH118
         except OSError:
@@ -282,19 +235,50 @@ class Expander:
             self._entries += 1
             if self._entries > MOST_ENTRIES:
                 return
-            # bash without dotglob: `*` matches no hidden file.
-            hidden = name.startswith(".") and not part.startswith(".")
-            if not hidden and fnmatch.fnmatchcase(name, part):
-                yield from self._below(prefix + name + ("/" if rest else ""), rest)
+            yield name
+
+
+class _Values:
+    """The values of words where a command stands, and notes about those that a person does not see in the text."""
+
+    def __init__(self, expander: Expander, text: _Text, notes: list[str]) -> None:
+        self._expander = expander
+        self._text = text
+        self._notes = notes
+
+    def home(self) -> str | None:
+        return self._expander.value("HOME")
+
+    def here(self) -> str | None:
+        return None
+
+    def variable(self, piece: WordPiece) -> str | None:
+        if piece.text in self._text.assigned or is_secret_name(piece.text):
+            return None
+        value = self._expander.value(piece.text)
+        if not piece.quoted and is_split(value):
+            return None
+        self._notes.append(f"${piece.text}: {value or 'empty'}")
+        return value
+
+    def files(self, pattern: str) -> list[str | None]:
+        # After a `cd` the pattern would match in another directory.
+        if self._text.moves:
+            return [None]
+        found = self._expander.matching(pattern)
+        if found is None:
+            self._notes.append(f"{pattern}: too many files to count")
+            return [None]
+        self._notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
+        # Neither the journal nor a client can be told such a name.
+        if len(found) > MOST_FILES or not all(map(is_unicode, found)):
+            return [None]
+        # bash without nullglob passes an unmatched pattern on as it is.
+        return [*found] or [pattern]
 
 
 def _text_of(word: Word) -> str:
     return "".join(piece.text for piece in word.pieces)
-
-
-def _literal(text: str) -> str:
-    """Return a text with its pattern characters escaped."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in text)
 
 
 def _assigned(seen: CommandView) -> frozenset[str]:

@@ -1,0 +1,102 @@
+"""Words as a program would receive them where a text runs; what is only known when it runs is None, never a guess."""
+
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from whisper_tui.policy.shell.syntax import Word, WordPiece
+
+_PATTERN = "*?["
+
+
+class Values(Protocol):
+    """The values that words have at one point of a text. None: only known when it runs."""
+
+    def home(self) -> str | None:
+        """The directory that `~` stands for."""
+        ...
+
+    def here(self) -> str | None:
+        """The directory that `~+` stands for."""
+        ...
+
+    def variable(self, piece: WordPiece) -> str | None:
+        """The value of a variable; of one that is not quoted, see `is_split`."""
+        ...
+
+    def files(self, pattern: str) -> list[str | None]:
+        """The words that a file name pattern becomes."""
+        ...
+
+
+def expanded(word: Word, values: Values) -> list[str | None]:
+    """The words that a word becomes, unless braces are a part of it."""
+    parts = [(value_of(piece, values), piece.kind == "glob") for piece in word.pieces]
+    known = [(value, is_pattern) for value, is_pattern in parts if value is not None]
+    if len(known) < len(parts):
+        return [None]
+    if any(is_pattern for _, is_pattern in known):
+        return values.files("".join(value if is_pattern else glob_literal(value) for value, is_pattern in known))
+    value = "".join(value for value, _ in known)
+    # an unquoted empty variable disappears from the command; a quoted one stays as an empty word
+    bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
+    return [] if bare and not value else [value]
+
+
+def value_of(piece: WordPiece, values: Values) -> str | None:
+    """The value of a part of a word."""
+    match piece.kind:
+        case "text" | "glob":
+            return piece.text
+        case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
+            home = values.home()
+            return home + piece.text[1:] if home else None
+        case "tilde" if piece.text == "~+" or piece.text.startswith("~+/"):
+            here = values.here()
+            return None if here is None else here + piece.text[2:]
+        case "variable" if piece.text.isidentifier():
+            return values.variable(piece)
+        case _:
+            return None
+
+
+def is_split(value: str) -> bool:
+    """True if bash may split a value that is not quoted into words, or expand patterns in it."""
+    return any(each in value for each in " \t\n*?[\\")
+
+
+def is_pattern(text: str) -> bool:
+    """True if a text without quotes may be a file name pattern."""
+    return any(character in text for character in _PATTERN)
+
+
+def glob_literal(text: str) -> str:
+    """Text in which no character is a pattern."""
+    return "".join(f"[{character}]" if character in _PATTERN else character for character in text)
+
+
+def paths_matching(pattern: str, names: Callable[[str], Iterable[str]], exists: Callable[[str], bool]) -> Iterator[str]:
+    """The paths that match a file name pattern of bash, of which the names in a directory and single files are asked.
+
+    Without the options dotglob and nullglob: `*` matches no hidden file, and a pattern without a match has no path.
+    """
+    parts = [part for part in pattern.split("/") if part]
+    return _below("/" if pattern.startswith("/") else "", parts, names, exists)
+
+
+def _below(
+    prefix: str, parts: list[str], names: Callable[[str], Iterable[str]], exists: Callable[[str], bool]
+) -> Iterator[str]:
+    if not parts:
+        yield prefix.rstrip("/")
+        return
+    part, rest = parts[0], parts[1:]
+    if not is_pattern(part):
+        found: Iterable[str] = (part,) if exists(prefix + part) else ()
+    else:
+        hidden = part.startswith(".")
+        found = (
+            name for name in names(prefix) if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
+        )
+    for name in found:
+        yield from _below(prefix + name + ("/" if rest else ""), rest, names, exists)
