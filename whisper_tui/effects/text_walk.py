@@ -48,8 +48,6 @@ LONGEST_TEXT = 2_000_000
 MOST_NAMES = 1_000
 """File names that a pattern is expanded to, and directory entries that are looked at for it, times ten."""
 
-_END = "end"
-"""Closes a branch, a loop, a function or a group."""
 _SUBSHELLS = frozenset({"(", "coproc"})
 _TESTS = frozenset({"[[", "(("})
 _OPENS = LOOPS | {"if", "case", "{", "function"}
@@ -131,13 +129,6 @@ class Disk(Protocol):
         ...
 
 
-class _Event(NamedTuple):
-    mark: str = ""
-    """An operator, the kind of a compound command that begins, `)` or the end of one."""
-    command: SimpleCommand | None = None
-    redirection: Redirection | None = None
-
-
 @dataclass
 class _Shell:
     """The state of one shell while its text is walked through."""
@@ -152,11 +143,18 @@ class _Shell:
     """True if commands of the text may set any variable."""
     uncertain: frozenset[str] = frozenset()
     """Variables that a loop, a branch or a substitution of the text sets."""
-    outer: list[str | None] = field(default_factory=list)
-    """The directories of the shells around a subshell."""
+    subshells: int = 0
+    """Subshells around the place."""
     depth: int = 0
     """Loops and branches around the place."""
+    before: str = ";"
+    """The operator in front of the place. Empty: a command is."""
+    source: Step | None = None
+    """The command in front of the place, if a pipe may follow it."""
+    begins_group: bool = False
+    """True if the next command is the first of a compound command."""
     nested_moved: bool = False
+    has_ended: bool = False
     may_have_ended: bool = False
     """True behind an `exit` or `return` that may or may not happen."""
     moved_from: tuple[str | None, ...] = ()
@@ -164,8 +162,11 @@ class _Shell:
     assigned_in_chain: set[str] = field(default_factory=set)
     """Variables that commands behind `&&` set."""
 
-    def end_chain(self) -> None:
-        """Forget what holds only if all commands of a chain of `&&` succeed."""
+    def pass_operator(self, operator: str) -> None:
+        """Pass an operator, and forget what holds only if all commands of a chain of `&&` succeed."""
+        self.before = operator
+        if operator == "&&":
+            return
         if any(each != self.directory for each in self.moved_from):
             self.directory = None
         self.variables.update(dict.fromkeys(self.assigned_in_chain))
@@ -197,11 +198,10 @@ class _Shell:
             words = [before + each for before in words for each in choices]
         return [name for each in words for name in (self.files(each) if is_pattern(each) else [each])]
 
-    def home(self) -> str | None:
-        return None if self.unsure or "HOME" in self.uncertain else self.variables.get("HOME")
-
-    def here(self) -> str | None:
-        return self.directory if self.is_bash else None
+    def home(self, sign: str) -> str | None:
+        if sign == "~":
+            return None if self.unsure or "HOME" in self.uncertain else self.variables.get("HOME")
+        return self.directory if sign == "~+" and self.is_bash else None
 
     def variable(self, piece: WordPiece) -> str | None:
         if self.unsure or piece.text in self.uncertain or is_secret_name(piece.text):
@@ -275,64 +275,106 @@ class TextWalk:
         for name in script.loop_variables:
             if changes_what_runs(name):
                 self.problems.append(f"a loop sets {name}, which can change what runs")
-        events = list(_events(script.tree))
-        shell.uncertain = frozenset(script.loop_variables) | _assigned_inside(events)
+        shell.uncertain = frozenset((*script.loop_variables, *_assigned_inside(script.tree)))
         # A loop comes to its first command again, and a function is called anywhere: neither directory is certain.
         moves = [each for each in script.commands if _changes_directory(each)]
         has_loop = any(each.kind in LOOPS for each in compounds(script.tree))
         if moves and (has_loop or script.functions):
             shell.directory = None
         shell.nested_moved = any(each.nested for each in moves) and has_loop
-        yield from self._events(shell, events, depth)
+        yield from self._block(shell, script.tree, depth)
+        if self._count > MOST_STEPS:
+            self.problems.append(f"it contains more than {MOST_STEPS} commands")
         if self._repeats:
             problems = len(self.problems)
-            for step in self._events(shell, events if script.functions else list(_in_loops(script.tree)), depth):
-                yield replace(step, again=True)
+            shell.pass_operator(";")
+            shell.has_ended = False
+            again = (self._parts(shell, loop, depth) for loop in _outermost_loops(script.tree))
+            for steps in (self._block(shell, script.tree, depth),) if script.functions else again:
+                yield from (replace(step, again=True) for step in steps)
             del self.problems[problems:]
 
-    def _events(self, shell: _Shell, events: Sequence[_Event], depth: int) -> Iterator[Step]:
-        before, source = ";", None
-        begins_group = False
-        for at, event in enumerate(events):
+    def _block(self, shell: _Shell, block: Block, depth: int) -> Iterator[Step]:
+        for at, node in enumerate(block):
             if self._count > MOST_STEPS:
-                self.problems.append(f"it contains more than {MOST_STEPS} commands")
                 return
-            if event.command is None and event.redirection is None:
-                begins_group = begins_group or event.mark in _SUBSHELLS | _OPENS
-                before, source = _structure(shell, event.mark, before, source)
-                if before not in {"", "&&"}:
-                    shell.end_chain()
-            elif event.redirection is not None:
-                yield from self._group(shell, event.redirection)
-            elif event.command is not None and event.command.nested:
-                yield from self._nested(shell, event.command, depth)
-            elif event.command is not None:
-                after = next((each.mark for each in events[at + 1 :] if each.mark), ";")
-                piped = before in {"|", "|&"}
-                made = self._step(shell, event.command, source if piped else None, piped=piped)
-                made = replace(made, unconditional=made.unconditional and before not in {"&&", "||"})
-                yield from self._run(made, depth)
-                # Of `a | (b; c)`, b reads the pipe, but what it changes in its shell lasts until c.
-                alone = (piped and not begins_group) or after in {"|", "|&", "&"}
-                certain = shell.depth == 0 and before != "||" and not _goes_to_background(events, at)
-                kept = shell.directory
-                self._moved(shell, made, alone=alone, certain=certain)
-                if before == "&&" and shell.directory != kept:
-                    shell.moved_from = (*shell.moved_from, kept)
-                named = self._assigned(shell, event.command, made, alone=alone, certain=certain and not shell.outer)
-                if before == "&&":
-                    shell.assigned_in_chain |= named
-                # Nothing behind an `exit` runs that stands at the top of its text.
-                ends = _ends_shell(made) and made.name != "return"
-                if certain and not alone and before in {";", "&"} and not shell.outer and ends:
+            if isinstance(node, str):
+                shell.pass_operator(node)
+            elif isinstance(node, Compound):
+                yield from self._compound(shell, node, depth)
+            elif node.nested:
+                yield from self._nested(shell, node, depth)
+            else:
+                behind = [each for each in block[at + 1 :] if isinstance(each, str)]
+                yield from self._simple(shell, node, behind, depth)
+                if shell.has_ended:
                     return
-                shell.may_have_ended = shell.may_have_ended or _ends_shell(made)
-                before, source, begins_group = "", made, False
+
+    def _compound(self, shell: _Shell, compound: Compound, depth: int) -> Iterator[Step]:
+        # The files of a group, a loop or a branch are opened before it begins.
+        for each in compound.redirections:
+            yield from self._group(shell, each)
+        if compound.kind == "$(":
+            for part in compound.parts:
+                yield from self._substituted(shell, part, depth)
+        else:
+            yield from self._parts(shell, compound, depth)
+
+    def _parts(self, shell: _Shell, compound: Compound, depth: int) -> Iterator[Step]:
+        begins, outside, depths = compound.kind not in _TESTS, shell.directory, shell.depth
+        shell.begins_group = shell.begins_group or begins
+        shell.source = None
+        shell.depth += compound.kind in _OPENS
+        shell.subshells += compound.kind in _SUBSHELLS
+        for part in compound.parts:
+            yield from self._block(shell, part, depth)
+            if compound.kind == "case":
+                shell.pass_operator(";")
+        shell.source = None
+        shell.depth = depths
+        if compound.kind in _SUBSHELLS:
+            shell.subshells -= 1
+            shell.directory = outside
+
+    def _simple(self, shell: _Shell, command: SimpleCommand, behind: Sequence[str], depth: int) -> Iterator[Step]:
+        """A command, the operators behind which may put it into a shell of its own."""
+        before, piped = shell.before, shell.before in {"|", "|&"}
+        made = self._step(shell, command, shell.source if piped else None, piped=piped)
+        made = replace(made, unconditional=made.unconditional and before not in {"&&", "||"})
+        yield from self._run(made, depth)
+        # Of `a | (b; c)`, b reads the pipe, but what it changes in its shell lasts until c.
+        alone = (piped and not shell.begins_group) or behind[:1] in (["|"], ["|&"], ["&"])
+        in_background = next((each == "&" for each in behind if each in {";", "&"}), False)
+        certain = shell.depth == 0 and before != "||" and not in_background
+        kept = shell.directory
+        self._moved(shell, made, alone=alone, certain=certain)
+        if before == "&&" and shell.directory != kept:
+            shell.moved_from = (*shell.moved_from, kept)
+        named = self._assigned(shell, command, made, alone=alone, certain=certain and not shell.subshells)
+        if before == "&&":
+            shell.assigned_in_chain |= named
+        # Nothing behind an `exit` runs that stands at the top of its text.
+        ends = _ends_shell(made)
+        at_top = certain and not alone and before in {";", "&"} and not shell.subshells
+        shell.has_ended = ends and at_top and made.name != "return"
+        shell.may_have_ended = shell.may_have_ended or (ends and not shell.has_ended)
+        shell.before, shell.source, shell.begins_group = "", made, False
+
+    def _substituted(self, shell: _Shell, block: Block, depth: int) -> Iterator[Step]:
+        """The commands of a substitution, of which only the directory is followed."""
+        for node in block:
+            if isinstance(node, SimpleCommand):
+                yield from self._nested(shell, node, depth)
+            elif isinstance(node, Compound):
+                for each in node.redirections:
+                    yield from self._group(shell, each)
+                for part in node.parts:
+                    yield from self._substituted(shell, part, depth)
 
     def _nested(self, shell: _Shell, command: SimpleCommand, depth: int) -> Iterator[Step]:
         made = self._step(shell, command, None, piped=command.piped)
         if shell.nested_moved:
-            made = _changed(made, directory=None)
+            made = replace(made, directory=None)
         yield from self._run(made, depth)
         shell.nested_moved = shell.nested_moved or made.name in {"cd", "pushd", "popd"}
 
@@ -388,14 +430,14 @@ class TextWalk:
         given = StandardInput(text=known, has_input=step.piped or bool(step.redirections))
         unwrapped = unwrap(step.words, given) if depth < DEEPEST else None
         if unwrapped is None:
-            yield step if depth < DEEPEST else _changed(step, opaque="it wraps commands in commands too deeply")
+            yield step if depth < DEEPEST else replace(step, opaque="it wraps commands in commands too deeply")
             return
         runs = bool(unwrapped.commands or unwrapped.texts)
         name = step.name or ""
         opaque = unwrapped.opaque
         if name == "builtin" and any(program_name(argv[0] or "") not in BUILTINS for argv in unwrapped.commands):
             opaque = opaque or "builtin runs nothing but builtins of the shell"
-        yield _changed(step, wraps=runs and not unwrapped.has_own_effect, opaque=opaque)
+        yield replace(step, wraps=runs and not unwrapped.has_own_effect, opaque=opaque)
         directory = None if runs_elsewhere(step.words) else step.directory
         through = (*step.through, name)
         environment = dict(step.environment)
@@ -464,23 +506,12 @@ def _set_by_words(words: Sequence[str | None]) -> Iterator[tuple[str, str | None
             yield name, value if equals else None
 
 
-def _goes_to_background(events: Sequence[_Event], at: int) -> bool:
-    """True if the list that a command is part of may run in a shell of its own, as `cd x && y &` does."""
-    for event in events[at + 1 :]:
-        if event.mark in {";", ";;"}:
-            return False
-        if event.mark == "&":
-            return True
-    return False
-
-
-def _in_loops(block: Block) -> Iterator[_Event]:
+def _outermost_loops(block: Block) -> Iterator[Compound]:
     for node in block:
-        if isinstance(node, Compound):
-            if node.kind in LOOPS:
-                yield from _inside(node)
-            else:
-                yield from (event for part in node.parts for event in _in_loops(part))
+        if isinstance(node, Compound) and node.kind in LOOPS:
+            yield node
+        elif isinstance(node, Compound):
+            yield from (loop for part in node.parts for loop in _outermost_loops(part))
 
 
 def _changes_directory(command: SimpleCommand) -> bool:
@@ -492,59 +523,16 @@ def _ends_shell(step: Step) -> bool:
     return step.name in {"exit", "return"} or (step.name == "exec" and len(step.words) > 1)
 
 
-def _structure(shell: _Shell, mark: str, before: str, source: Step | None) -> tuple[str, Step | None]:
-    """Pass an operator or a keyword. Returns the operator before the next command, and the step that may feed it."""
-    if mark in _SUBSHELLS:
-        shell.outer.append(shell.directory)
-    elif mark == ")":
-        if shell.outer:
-            shell.directory = shell.outer.pop()
-    elif mark in _OPENS:
-        shell.depth += 1
-    elif mark == _END:
-        shell.depth = max(0, shell.depth - 1)
-    elif mark not in _TESTS:
-        return mark, source
-    return before, None
-
-
-def _events(block: Block) -> Iterator[_Event]:
-    """Commands, operators, and the beginnings and ends of compound commands, in the order in which they take effect."""
-    for node in block:
-        if isinstance(node, SimpleCommand):
-            yield _Event(command=node)
-        elif isinstance(node, Compound):
-            # The files of a group, a loop or a branch are opened before it begins.
-            yield from (_Event(redirection=each) for each in node.redirections)
-            yield from _inside(node)
-        else:
-            yield _Event(node)
-
-
-def _inside(compound: Compound) -> Iterator[_Event]:
-    parts = [event for part in compound.parts for event in (*_events(part), *_BETWEEN.get(compound.kind, ()))]
-    if compound.kind == "$(":
-        yield from (event for event in parts if not event.mark)
-        return
-    yield _Event(compound.kind)
-    yield from parts
-    if compound.kind not in _TESTS:
-        yield _Event(")" if compound.kind in _SUBSHELLS else _END)
-
-
-_BETWEEN = {"case": (_Event(";;"),)}
-
-
-def _assigned_inside(events: Sequence[_Event]) -> frozenset[str]:
+def _assigned_inside(block: Block, *, inside: bool = False) -> Iterator[str]:
     """The variables that a branch, a loop or a substitution sets."""
-    names, depth = set(), 0
-    for event in events:
-        depth += (event.mark in _OPENS) - (event.mark == _END)
-        if event.command is not None and (depth > 0 or event.command.nested):
-            names |= {_name_of(word) for word in event.command.assignments}
-            if (event.command.argv[:1] or ("",))[0] in {"export", "readonly"}:
-                names |= {(word or "").partition("=")[0] for word in event.command.argv[1:]}
-    return frozenset(names)
+    for node in block:
+        if isinstance(node, Compound):
+            for part in node.parts:
+                yield from _assigned_inside(part, inside=inside or node.kind in _OPENS or node.kind == "$(")
+        elif isinstance(node, SimpleCommand) and inside:
+            yield from map(_name_of, node.assignments)
+            if (node.argv[:1] or ("",))[0] in {"export", "readonly"}:
+                yield from ((word or "").partition("=")[0] for word in node.argv[1:])
 
 
 def _names_home_inside(word: Word) -> bool:
@@ -554,7 +542,3 @@ def _names_home_inside(word: Word) -> bool:
 
 def _name_of(word: Word) -> str:
     return re.split(r"[+\[=]", word.pieces[0].text, maxsplit=1)[0] if word.pieces else ""
-
-
-def _changed(step: Step, **change: object) -> Step:
-    return replace(step, **change)  # type: ignore[arg-type]

@@ -252,8 +252,8 @@ WHAT_IS_SHOWN = (
     Mutation(
         "effects: variables that a substitution sets",
         "whisper_tui.effects.text_walk._assigned_inside",
-        "depth > 0 or event.command.nested",
-        "depth > 0",
+        'inside or node.kind in _OPENS or node.kind == "$("',
+        "inside or node.kind in _OPENS",
         (LEFT_OUT,),
     ),
     Mutation(
@@ -265,14 +265,14 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "effects: a directory that a group behind a pipe changes to",
-        "whisper_tui.effects.text_walk.TextWalk._events",
-        "piped and not begins_group",
+        "whisper_tui.effects.text_walk.TextWalk._simple",
+        "piped and not shell.begins_group",
         "piped",
         (LEFT_OUT + "[true | (cd sub; touch new)]", LEFT_OUT + "[true | { cd sub; touch new; }]"),
     ),
     Mutation(
         "effects: a directory behind a part that may fail",
-        "whisper_tui.effects.text_walk._Shell.end_chain",
+        "whisper_tui.effects.text_walk._Shell.pass_operator",
         "any(each != self.directory for each in self.moved_from)",
         "False",
         (LEFT_OUT,),

@@ -315,16 +315,16 @@ class _Finder:
         if unwrapped is None:
             # each wrapper recurses once, so the depth has to be bounded
             deep = "it wraps commands in commands too deeply" if len(inner.via) >= DEEPEST else None
-            self.found.append(_changed(inner, opaque=deep))
+            self.found.append(replace(inner, opaque=deep))
             return
         runs = bool(unwrapped.commands or unwrapped.texts)
         has_own_effect = not runs or unwrapped.has_own_effect
         self.found.append(
-            _changed(
+            replace(
                 inner, opaque=unwrapped.opaque, runs_others=not has_own_effect, starts=runs, runner=unwrapped.runner
             )
         )
-        behind = _changed(
+        behind = replace(
             inner,
             via=(*inner.via, inner.name or ""),
             assignments=(*inner.assignments, *unwrapped.assignments),
@@ -335,7 +335,7 @@ class _Finder:
             runner=None,
         )
         for argv in unwrapped.commands:
-            self.command(_changed(behind, argv=argv, patterns=_patterns(inner, argv)), given)
+            self.command(replace(behind, argv=argv, patterns=_patterns(inner, argv)), given)
         for text in unwrapped.texts:
             self.script(read_script(text), behind)
 
@@ -379,7 +379,3 @@ def _input(simple: SimpleCommand) -> StandardInput:
 
 def _assignment(value: str | None, first: str) -> str:
     return value if value is not None else first.partition("=")[0] + "="
-
-
-def _changed(inner: InnerCommand, **change: object) -> InnerCommand:
-    return replace(inner, **change)  # type: ignore[arg-type]

@@ -12,12 +12,8 @@ _PATTERN = "*?["
 class Values(Protocol):
     """The values that words have at one point of a text. None: only known when it runs."""
 
-    def home(self) -> str | None:
-        """The directory that `~` stands for."""
-        ...
-
-    def here(self) -> str | None:
-        """The directory that `~+` stands for."""
+    def home(self, sign: str) -> str | None:
+        """The directory that `~`, `~+` or `~USER` stands for."""
         ...
 
     def variable(self, piece: WordPiece) -> str | None:
@@ -48,12 +44,10 @@ def value_of(piece: WordPiece, values: Values) -> str | None:
     match piece.kind:
         case "text" | "glob":
             return piece.text
-        case "tilde" if piece.text == "~" or piece.text.startswith("~/"):
-            home = values.home()
-            return home + piece.text[1:] if home else None
-        case "tilde" if piece.text == "~+" or piece.text.startswith("~+/"):
-            here = values.here()
-            return None if here is None else here + piece.text[2:]
+        case "tilde":
+            sign, slash, rest = piece.text.partition("/")
+            home = values.home(sign)
+            return home + slash + rest if home else None
         case "variable" if piece.text.isidentifier():
             return values.variable(piece)
         case _:

@@ -246,11 +246,8 @@ class _Values:
         self._text = text
         self._notes = notes
 
-    def home(self) -> str | None:
-        return self._expander.value("HOME")
-
-    def here(self) -> str | None:
-        return None
+    def home(self, sign: str) -> str | None:
+        return self._expander.value("HOME") if sign == "~" else None
 
     def variable(self, piece: WordPiece) -> str | None:
         if piece.text in self._text.assigned or is_secret_name(piece.text):
