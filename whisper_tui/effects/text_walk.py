@@ -24,8 +24,10 @@ from whisper_tui.policy.commands.wrappers import (
     changes_what_runs,
     may_set_variables,
 )
-from whisper_tui.policy.shell.bash_grammar import brace_words
-from whisper_tui.policy.shell.bash_reader import read_script
+from whisper_tui.policy.shell.bash_grammar import mark_patterns
+from whisper_tui.policy.shell.bash_reader import parts_of, read_script
+from whisper_tui.policy.shell.static_expansion import without_braces
+from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import (
     LOOPS,
     Block,
@@ -37,7 +39,7 @@ from whisper_tui.policy.shell.syntax import (
     access_of,
     compounds,
 )
-from whisper_tui.policy.shell.words import expanded, is_pattern, is_split, value_of
+from whisper_tui.policy.shell.words import expanded, is_split, value_of
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""
@@ -185,18 +187,18 @@ class _Shell:
         return None if None in values or _names_home_inside(word) else "".join(value or "" for value in values)
 
     def _braces(self, word: Word) -> list[str | None]:
-        if not self.is_bash:
+        parts = parts_of(word)
+        if parts is None or not self.is_bash:
             return [None]  # some shells expand them, and some do not
-        kinds = [piece.kind for piece in word.pieces if piece.kind != "text"]
-        if kinds != ["brace"]:
+        try:
+            alternatives = list(without_braces(parts))
+        except NotPlain:
             return [None]
-        words = [""]
-        for piece in word.pieces:
-            choices = brace_words(piece.text, MOST_NAMES) if piece.kind == "brace" else [piece.text]
-            if choices is None or len(words) * len(choices) > MOST_NAMES:
-                return [None]
-            words = [before + each for before in words for each in choices]
-        return [name for each in words for name in (self.files(each) if is_pattern(each) else [each])]
+        found: list[str | None] = []
+        for each in alternatives:
+            pieces = mark_patterns([WordPiece("text", text, kind == "quoted") for kind, text in each])
+            found += expanded(word._replace(pieces=tuple(pieces)), self)
+        return found
 
     def home(self, sign: str) -> str | None:
         if sign == "~":

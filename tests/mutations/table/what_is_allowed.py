@@ -591,7 +591,7 @@ EXPANDED = (
     ),
     Mutation(
         "expansions: variables beside braces",
-        "whisper_tui.policy.shell.static_expansion._without_braces",
+        "whisper_tui.policy.shell.static_expansion.without_braces",
         'any(kind in {"name", "quoted name"} for kind, _ in word)',
         "False",
         ASKED_EXPANSIONS,

@@ -105,7 +105,7 @@ class WordReader:
         if self._cursor.found.words > MOST_WORDS:
             raise Unreadable(f"it contains more than {MOST_WORDS:,} words")
         bare = bare and all(piece.kind == "text" for piece in pieces)
-        marked = _mark_patterns(pieces)
+        marked = mark_patterns(pieces)
         return Word(tuple(marked), self._cursor.base + start, self._cursor.base + self._cursor.at, bare)
 
     def _special(self, character: str, pieces: list[WordPiece]) -> None:
@@ -173,7 +173,7 @@ def _is_array_start(pieces: list[WordPiece]) -> bool:
     return bool(pieces) and _ASSIGNED.fullmatch(literal) is not None
 
 
-def _mark_patterns(pieces: list[WordPiece]) -> list[WordPiece]:
+def mark_patterns(pieces: list[WordPiece]) -> list[WordPiece]:
     """Mark the pieces that bash would expand: braces, a home directory, file names."""
     marked = pieces
     if any(not piece.quoted and "{" in piece.text for piece in pieces) and brace_expands(pieces):
@@ -192,24 +192,6 @@ def _renamed(pieces: list[WordPiece], kind: PieceKind, holding: str) -> list[Wor
         else piece
         for piece in pieces
     ]
-
-
-def brace_words(text: str, most: int) -> list[str] | None:
-    """The words of a text with one simple brace expansion. None: it is not that simple, or has more than `most`."""
-    match = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", text, re.DOTALL)
-    if match is None:
-        return None
-    before, inside, after = match.groups()
-    if "," in inside:
-        return [before + each + after for each in inside.split(",")]
-    numbers = re.fullmatch(r"(0|[1-9]\d{0,5})\.\.(0|[1-9]\d{0,5})", inside)
-    if numbers is None:
-        return None
-    first, last = int(numbers[1]), int(numbers[2])
-    if abs(first - last) > most:
-        return None
-    step = 1 if first <= last else -1
-    return [f"{before}{number}{after}" for number in range(first, last + step, step)]
 
 
 _CLOSERS = frozenset("then do done elif else fi esac }".split())

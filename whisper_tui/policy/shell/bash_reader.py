@@ -377,7 +377,7 @@ def steps_of(script: Script) -> tuple[ShellStep, ...] | None:
     groups = [each for group in compounds(script.tree) for each in _inputs(group.redirections)]
     steps = []
     for kind, words in (*_steps(script.tree), *groups):
-        parts = [_parts(word) for word in words]
+        parts = [parts_of(word) for word in words]
         if None in parts:
             return None
         steps.append(ShellStep(kind, tuple(word for word in parts if word is not None)))
@@ -405,7 +405,7 @@ def _inputs(redirections: Iterable[Redirection]) -> Iterator[tuple[ShellStepKind
     yield from (("input", (each.target,)) for each in redirections if each.operator == "<")
 
 
-def _parts(word: Word) -> ShellWord | None:
+def parts_of(word: Word) -> ShellWord | None:
     """Return the parts of a word, or None if bash alone can expand one."""
     if any(piece.kind in {"expansion", "substitution", "arithmetic"} for piece in word.pieces):
         return None

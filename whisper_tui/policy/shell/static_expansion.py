@@ -189,7 +189,7 @@ class _Expansion:
     def _all(self, words: Iterable[ShellWord], known: Mapping[str, ExpandedWord]) -> Iterator[ExpandedWord]:
         for word in words:
             # of `{a,}` bash drops the empty word, which has no quotes
-            for alternative in filter(None, _without_braces(word)):
+            for alternative in filter(None, without_braces(word)):
                 for expanded in self._word(alternative, known):
                     self._words += 1
                     if self._words > MOST_WORDS:
@@ -343,7 +343,7 @@ def _signs(text: str) -> Iterator[tuple[str, bool]]:
         yield text[at:], False
 
 
-def _without_braces(word: ShellWord) -> Iterator[ShellWord]:
+def without_braces(word: ShellWord) -> Iterator[ShellWord]:
     """Yield the words that a word with braces stands for. Raises `NotPlain` unless all of its braces are simple."""
     characters: list[Part] = []
     for kind, text in word:
