@@ -215,14 +215,11 @@ class _Shell:
         value = self.variables.get(piece.text, "")
         return None if value is None or (not piece.quoted and is_split(value)) else value
 
-    def files(self, pattern: str) -> list[str | None]:
+    def files(self, pattern: str) -> list[str] | None:
         if self.directory is None and not pattern.startswith("/"):
-            return [None]
+            return None
         found = self.disk.matching(self.directory or "/", pattern, MOST_NAMES)
-        if found is None or len(found) > MOST_NAMES:
-            return [None]
-        # bash without nullglob passes an unmatched pattern on as it is.
-        return [*sorted(found)] or [pattern]
+        return None if found is None else sorted(found)
 
 
 class TextWalk:
@@ -314,8 +311,7 @@ class TextWalk:
 
     def _compound(self, shell: _Shell, compound: Compound, depth: int) -> Iterator[Step]:
         # The files of a group, a loop or a branch are opened before it begins.
-        for each in compound.redirections:
-            yield from self._group(shell, each)
+        yield from self._opened_by_group(shell, compound)
         if compound.kind == "$(":
             for part in compound.parts:
                 yield from self._substituted(shell, part, depth)
@@ -368,8 +364,7 @@ class TextWalk:
             if isinstance(node, SimpleCommand):
                 yield from self._nested(shell, node, depth)
             elif isinstance(node, Compound):
-                for each in node.redirections:
-                    yield from self._group(shell, each)
+                yield from self._opened_by_group(shell, node)
                 for part in node.parts:
                     yield from self._substituted(shell, part, depth)
 
@@ -380,11 +375,12 @@ class TextWalk:
         yield from self._run(made, depth)
         shell.nested_moved = shell.nested_moved or made.name in {"cd", "pushd", "popd"}
 
-    def _group(self, shell: _Shell, redirection: Redirection) -> Iterator[Step]:
-        opened = self._opened(shell, (redirection,))
-        self._count += 1
+    def _opened_by_group(self, shell: _Shell, compound: Compound) -> Iterator[Step]:
         certain = shell.depth == 0 and not shell.may_have_ended
-        yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True, unconditional=certain)
+        for each in compound.redirections:
+            opened = self._opened(shell, (each,))
+            self._count += 1
+            yield Step((), shell.directory, shell.variables, opened, shell.through, piped=True, unconditional=certain)
 
     def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
         words = tuple(each for word in command.words for each in shell.expand(word))

@@ -289,7 +289,7 @@ class _Finder:
             self._simple(simple, outer)
 
     def _simple(self, simple: SimpleCommand, outer: InnerCommand | None) -> None:
-        assignments = tuple(_assignment(word.value, word.pieces[0].text) for word in simple.assignments)
+        assignments = tuple(word.value or word.pieces[0].text.partition("=")[0] + "=" for word in simple.assignments)
         made = InnerCommand(
             argv=simple.argv,
             span=outer.span if outer else simple.span,
@@ -375,7 +375,3 @@ def _input(simple: SimpleCommand) -> StandardInput:
         if redirection.operator in {"<", "<>", "<&"}:
             return StandardInput(has_input=True)
     return StandardInput(has_input=simple.piped)
-
-
-def _assignment(value: str | None, first: str) -> str:
-    return value if value is not None else first.partition("=")[0] + "="

@@ -20,7 +20,7 @@ from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED,
 from whisper_tui.policy.risks.network_commands import reaches_network
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.policy.shell.static_expansion import is_harmless_setting
-from whisper_tui.policy.shell.syntax import SimpleCommand
+from whisper_tui.policy.shell.syntax import SimpleCommand, Word, compounds
 from whisper_tui.policy.view import CommandView, Question, view
 from whisper_tui.programs.entries import entry_of
 
@@ -185,35 +185,28 @@ def _literal_variables(seen: CommandView) -> frozenset[str]:
         return frozenset()
     assigned = [word.pieces[0].text.partition("=")[0] for simple in script.commands for word in simple.assignments]
     # a loop over plain words sets its variable to one of them before each round
-    found = {name for name in script.loop_variables if _loops_over_words(name, seen.text)}
-    end = 0
-    for simple in script.commands:
-        # only a text without branches, groups and conditions certainly sets the variable before it is used
-        if simple.nested or seen.text[end : _start(simple)].strip("; \t\n"):
+    loops = [each.words for each in compounds(script.tree) if each.kind in {"for", "select"}]
+    names = [words[0].value for words in loops if words]
+    found = {words[0].value for words in loops if len(words) > 1 and all(map(_is_never_empty, words))}
+    found = {name for name in found if names.count(name) == 1} if len(names) == len(loops) else set()
+    # only a text without branches, groups and conditions certainly sets the variable before it is used
+    for at, simple in enumerate(script.tree):
+        if not isinstance(simple, SimpleCommand):
+            if simple == ";":
+                continue
             break
-        end = max(part.end for part in (*simple.assignments, *simple.words, *(r.target for r in simple.redirections)))
         # in the background, or in a pipeline, only a subshell gets the value
-        if simple.words or not _ENDS_COMMAND.match(seen.text, end):
+        if simple.words or script.tree[at + 1 : at + 2] not in ([], [";"], ["&&"]):
             continue
         for word in simple.assignments:
             name, _, value = (word.value or "").partition("=")
             if value and assigned.count(name) == 1 and name not in script.loop_variables:
                 found.add(name)
-    return frozenset(found)
+    return frozenset(name for name in found if name)
 
 
-_ENDS_COMMAND = re.compile(r"[ \t]*(?:;|\n|&&|\Z)")
-
-
-def _loops_over_words(name: str, text: str) -> bool:
-    words = re.search(rf"\bfor[ \t]+{re.escape(name)}[ \t]+in(?:[ \t]+[\w./*?-]+)+[ \t]*[;\n]", text)
-    return words is not None and len(re.findall(rf"\b(?:for|select)\s+{re.escape(name)}\b", text)) == 1
-
-
-def _start(simple: SimpleCommand) -> int:
-    return min(
-        part.start for part in (*simple.assignments, *simple.words) or [each.target for each in simple.redirections]
-    )
+def _is_never_empty(word: Word) -> bool:
+    return any(piece.text for piece in word.pieces) and all(piece.kind in {"text", "glob"} for piece in word.pieces)
 
 
 def exposure_risks(question: Question, seen: CommandView) -> tuple[Risk, ...]:

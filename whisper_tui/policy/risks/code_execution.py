@@ -222,7 +222,7 @@ def runs_unseen_code(command: InnerCommand, scripts: Sequence[Script]) -> bool:
     if command.opaque == RUNS_INPUT:
         # `bash < file` names its script; only a pipe brings text that nobody has seen
         return not any(each.operator == "<" and each.target.value is not None for each in command.redirections)
-    substituted = any("substitution" in _piece_kinds(word) for word in _words_of(command, scripts))
+    substituted = any(piece.kind == "substitution" for word in _words_of(command, scripts) for piece in word.pieces)
     if command.name in SHELLS or command.name in {"source", "."}:
         return substituted and None in command.argv[1:3]
     if command.name is None or not is_interpreter(command.name):
@@ -236,7 +236,3 @@ def runs_unseen_code(command: InnerCommand, scripts: Sequence[Script]) -> bool:
 
 def _words_of(command: InnerCommand, scripts: Sequence[Script]) -> tuple[Word, ...]:
     return next((each.words for script in scripts for each in script.commands if each.argv == command.argv), ())
-
-
-def _piece_kinds(word: Word) -> set[str]:
-    return {piece.kind for piece in word.pieces}

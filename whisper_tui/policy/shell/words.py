@@ -20,19 +20,22 @@ class Values(Protocol):
         """The value of a variable; of one that is not quoted, see `is_split`."""
         ...
 
-    def files(self, pattern: str) -> list[str | None]:
-        """The words that a file name pattern becomes."""
+    def files(self, pattern: str) -> list[str] | None:
+        """The files that match a pattern."""
         ...
 
 
 def expanded(word: Word, values: Values) -> list[str | None]:
     """The words that a word becomes, unless braces are a part of it."""
     parts = [(value_of(piece, values), piece.kind == "glob") for piece in word.pieces]
-    known = [(value, is_pattern) for value, is_pattern in parts if value is not None]
+    known = [(value, has_signs) for value, has_signs in parts if value is not None]
     if len(known) < len(parts):
         return [None]
-    if any(is_pattern for _, is_pattern in known):
-        return values.files("".join(value if is_pattern else glob_literal(value) for value, is_pattern in known))
+    if any(has_signs for _, has_signs in known):
+        pattern = "".join(value if has_signs else glob_literal(value) for value, has_signs in known)
+        found = values.files(pattern)
+        # bash without nullglob passes an unmatched pattern on as it is
+        return [None] if found is None else [*found] or [pattern]
     value = "".join(value for value, _ in known)
     # an unquoted empty variable disappears from the command; a quoted one stays as an empty word
     bare = all(piece.kind == "variable" and not piece.quoted for piece in word.pieces)
@@ -59,38 +62,29 @@ def is_split(value: str) -> bool:
     return any(each in value for each in " \t\n*?[\\")
 
 
-def is_pattern(text: str) -> bool:
-    """True if a text without quotes may be a file name pattern."""
-    return any(character in text for character in _PATTERN)
-
-
 def glob_literal(text: str) -> str:
     """Text in which no character is a pattern."""
     return "".join(f"[{character}]" if character in _PATTERN else character for character in text)
 
 
-def paths_matching(pattern: str, names: Callable[[str], Iterable[str]], exists: Callable[[str], bool]) -> Iterator[str]:
+def paths_matching(
+    pattern: str, names: Callable[[str], Iterable[str]], exists: Callable[[str], bool], before: str = ""
+) -> Iterator[str]:
     """The paths that match a file name pattern of bash, of which the names in a directory and single files are asked.
 
     Without the options dotglob and nullglob: `*` matches no hidden file, and a pattern without a match has no path.
     """
-    parts = [part for part in pattern.split("/") if part]
-    return _below("/" if pattern.startswith("/") else "", parts, names, exists)
-
-
-def _below(
-    prefix: str, parts: list[str], names: Callable[[str], Iterable[str]], exists: Callable[[str], bool]
-) -> Iterator[str]:
-    if not parts:
-        yield prefix.rstrip("/")
-        return
-    part, rest = parts[0], parts[1:]
-    if not is_pattern(part):
-        found: Iterable[str] = (part,) if exists(prefix + part) else ()
+    if pattern.startswith("/"):
+        before, pattern = "/", pattern.lstrip("/")
+    part, _, rest = pattern.partition("/")
+    rest = rest.strip("/")
+    found: Iterable[str]
+    if not any(character in part for character in _PATTERN):
+        found = (part,) if exists(before + part) else ()
     else:
         hidden = part.startswith(".")
         found = (
-            name for name in names(prefix) if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
+            name for name in names(before) if fnmatch.fnmatchcase(name, part) and (hidden or not name.startswith("."))
         )
     for name in found:
-        yield from _below(prefix + name + ("/" if rest else ""), rest, names, exists)
+        yield from paths_matching(rest, names, exists, f"{before}{name}/") if rest else (before + name,)

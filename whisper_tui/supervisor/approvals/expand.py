@@ -87,7 +87,7 @@ class Expander:
 
     def meanings(self, seen: CommandView) -> tuple[tuple[Meaning, ...], int]:
         """Return the meaning of each command, wrappers first, and the number of harmless commands left out."""
-        simples = {} if seen.is_argv or not seen.scripts else _simples_by_span(seen)
+        simples = {} if seen.is_argv or not seen.scripts else {each.span: each for each in seen.scripts[0].commands}
         moves = any(command.name in {"cd", "pushd", "popd"} for command in seen.commands)
         text = _Text(_assigned(seen), moves, _defined(seen), is_shell=not seen.is_argv)
         risks = _risks(seen)
@@ -205,10 +205,11 @@ class Expander:
     def _with_homes(self, source: Iterable[Word], text: "_Text") -> Iterator[str | None]:
         """Yield the words; one that begins with the home of a user, or with `~+`, as it is written."""
         for word in source:
-            expanded = self._word(word, text, [])
-            if expanded == [None] and word.pieces[0].kind == "tilde":
-                expanded = [None if any(piece.kind != "text" for piece in word.pieces[1:]) else _text_of(word)]
-            yield from expanded
+            words = self._word(word, text, [])
+            if words == [None] and word.pieces[0].kind == "tilde":
+                text_of_word = "".join(piece.text for piece in word.pieces)
+                words = [None if any(piece.kind != "text" for piece in word.pieces[1:]) else text_of_word]
+            yield from words
 
     def _word(self, word: Word, text: "_Text", notes: list[str]) -> list[str | None]:
         return expanded(word, _Values(self, text, notes))
@@ -258,45 +259,31 @@ class _Values:
         self._notes.append(f"${piece.text}: {value or 'empty'}")
         return value
 
-    def files(self, pattern: str) -> list[str | None]:
+    def files(self, pattern: str) -> list[str] | None:
         # After a `cd` the pattern would match in another directory.
         if self._text.moves:
-            return [None]
+            return None
         found = self._expander.matching(pattern)
         if found is None:
             self._notes.append(f"{pattern}: too many files to count")
-            return [None]
+            return None
         self._notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
         # Neither the journal nor a client can be told such a name.
-        if len(found) > MOST_FILES or not all(map(is_unicode, found)):
-            return [None]
-        # bash without nullglob passes an unmatched pattern on as it is.
-        return [*found] or [pattern]
-
-
-def _text_of(word: Word) -> str:
-    return "".join(piece.text for piece in word.pieces)
+        return found if len(found) <= MOST_FILES and all(map(is_unicode, found)) else None
 
 
 def _assigned(seen: CommandView) -> frozenset[str]:
     """Return the variables that the text may set, so that the environment does not tell their value."""
     names = {assignment.partition("=")[0] for command in seen.commands for assignment in command.assignments}
-    sets = any(_may_set(command) for command in seen.commands) or SETS_INSIDE.search(seen.text) is not None
+    may_set = (each.name in {"export", "readonly"} or may_set_variables(each.argv) for each in seen.commands)
+    sets = any(may_set) or SETS_INSIDE.search(seen.text) is not None
     sets = sets or any(script.evaluations for script in seen.scripts[:1])
     loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
     return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
 
 
-def _may_set(command: InnerCommand) -> bool:
-    return command.name in {"export", "readonly"} or may_set_variables(command.argv)
-
-
 def _defined(seen: CommandView) -> frozenset[str]:
     return frozenset(name for script in seen.scripts for name in script.functions)
-
-
-def _simples_by_span(seen: CommandView) -> dict[tuple[int, int], SimpleCommand]:
-    return {simple.span: simple for simple in seen.scripts[0].commands}
 
 
 def _risks(seen: CommandView) -> dict[int, tuple[str, ...]]:
