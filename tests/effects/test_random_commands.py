@@ -124,6 +124,11 @@ true | (cd sub; touch new)
 true |& (cd sub && ls > new)
 true | if cd sub; then touch new; fi
 true | (PLACE=full; rm -r $PLACE)
+echo $({ echo a; } > new)
+rm {~/rc,a.txt}
+f() (cd sub; rm c.txt); f
+case a in a|b) cd sub;; esac; rm c.txt
+coproc { cd sub; touch new; }; wait
 cd sub deep; rm a.txt
 return; rm a.txt
 set -f; touch *
@@ -248,6 +253,11 @@ ln -s full new; ls
 for NAME in 1 2; do cp a.txt new; done
 for NAME in 1 2; do mkdir -p new; cp -r sub new; done
 for NAME in 1 2; do mv a.txt full; done
+touch {new,two}{1,2}
+rm {a.txt,}
+coproc cd sub; wait; touch new
+case a in a|b) echo x > new;; esac
+[[ -f a.txt && (a == a || -d sub) ]] && touch new
 true | (cd sub; touch new)
 cp -r sub new
 cp -r sub/. full
