@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from whisper_tui.programs.entries import entry_of, program_names, read_options, 
 TABLE = Path(entries.__file__).with_name("table")
 
 
-def rows() -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+def rows() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
     for file in sorted(TABLE.glob("*.toml")):
         written = tomllib.loads(file.read_text(encoding="utf-8"))
         assert not found.keys() & written.keys(), file.name
@@ -59,8 +60,8 @@ def test_an_entry_is_like_another_but_for_what_it_says_itself() -> None:
     read = read_programs(
         {
             "@many": {"options_of_many": "-z"},
-            "a": {"about": "first", "reads": "-x @many", "needs_socket": True},
-            "b": {"about": "second", "like": "a", "needs_socket": False},
+            "a": {"about": "first", "reads": "-x @many", "is": "needs_socket"},
+            "b": {"about": "second", "like": "a", "is": ""},
         }
     )
     assert read["b"].reads == {"-x", "-z"} and read["b"].about == "second"

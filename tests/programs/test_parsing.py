@@ -54,7 +54,7 @@ def test_behind_a_subcommand_its_options_are_meant_and_those_that_may_stand_anyw
     assert shown("kubectl get -n prod pods", subcommands=True) == "s:get o:-n:prod o:pods"
     entry = read_programs(
         {
-            "a": {"about": "a", "anywhere": True, "options": "-n N  so many"},
+            "a": {"about": "a", "is": "anywhere", "options": "-n N  so many"},
             "a b": {"about": "b"},
             "a b c": {"about": "c"},
         }

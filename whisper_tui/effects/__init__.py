@@ -24,23 +24,11 @@ from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.wrapper_files import OwnFiles, own_files
-from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.programs.entries import entry_of
 
 BUDGET_S = 0.15
 """Seconds after which nothing more is looked at: with the step that is under way then, it takes 0.2 at most."""
-
-_FEEDERS = frozenset("xargs parallel find gfind fd fdfind".split())
-"""Wrappers that add words to the command that they run."""
-
-_QUIET = frozenset({"sleep", "yes", "clear", "tput", "reset", "stty"})
-"""Programs that change no file, other than by redirection."""
-
-_OPTIONS_WRITE = frozenset("sort uniq tree xxd yq find gfind fd fdfind sed awk gawk mawk iconv openssl file".split())
-"""Programs of the read-only list that write with an option or a further operand, which an unknown word may be."""
-
-_SIGNALS = frozenset({"kill", "pkill", "killall", "skill"})
 
 
 def effects_of(
@@ -152,15 +140,11 @@ def code_of(
             return
         record_redirections(step, changes)
         _record_code_alone(step, changes)
-        if step.name in _MAKE_SCRIPTS:
+        if entry_of(step.name).makes_files:
             record_program(step, changes)
 
     _follow(TextWalk(changes.view, environment).steps(command, directory), changes, record)
     return tuple(changes.code)
-
-
-_MAKE_SCRIPTS = frozenset({"tee", "cp", "mv", "install", "ln", "curl", "wget"})
-"""Programs after which a script is not the file that is there now."""
 
 
 def _follow(steps: Iterable[Step], changes: Changes, record: Callable[[Step], None]) -> None:
@@ -200,19 +184,24 @@ def _follow_script(script: ReadScript, changes: Changes, record: Callable[[Step]
         changes.script = ""
 
 
+def _places(step: Step) -> dict[str, str]:
+    """The wrappers that make a command run in a container or on another machine, and where."""
+    return {each: place for each in step.through if (place := entry_of(each).place)}
+
+
 def _is_harmless(step: Step) -> bool:
     writes = any(each.access == "write" and each.target != "/dev/null" for each in step.redirections)
     if writes or step.assigned:
         return False
     if step.wraps:
         return own_files(step.words) == OwnFiles()
-    return step.words[0] in _QUIET or step.words[0] in QUIET_BUILTINS or _only_reads(step)
+    return entry_of(step.words[0]).changes_nothing or step.words[0] in QUIET_BUILTINS or _only_reads(step)
 
 
 def _record_code_alone(step: Step, changes: Changes) -> None:
     """Record the code that a command runs, and nothing else about it."""
-    if step.words and step.words[0] is not None and not step.is_function and not ELSEWHERE.intersection(step.through):
-        if step.wraps and step.name not in ELSEWHERE:
+    if step.words and step.words[0] is not None and not step.is_function and not _places(step):
+        if step.wraps and not entry_of(step.name).place:
             return
         unknowns = len(changes.unknowns)
         record_code(step, changes)
@@ -220,12 +209,12 @@ def _record_code_alone(step: Step, changes: Changes) -> None:
 
 
 def _record(step: Step, changes: Changes, git: GitReader) -> None:
-    elsewhere = ELSEWHERE.intersection(step.through)
+    elsewhere = _places(step)
     if elsewhere:
         if not step.wraps:
             reason = f"commands run through {' and '.join(sorted(elsewhere))} change another machine or container"
             # A container may have directories of this machine.
-            changes.unknown(step, "hosts" if elsewhere <= {"ssh", "mosh"} else "files", reason)
+            changes.unknown(step, "hosts" if set(elsewhere.values()) == {"another machine"} else "files", reason)
         return
     opened = opened_before_missing(step, changes.view)
     if opened is not None:
@@ -239,10 +228,10 @@ def _record(step: Step, changes: Changes, git: GitReader) -> None:
     if step.words[0] is None:
         changes.unknown(step, "everything", "the program is only known when it runs")
         return
-    if step.wraps and step.name not in ELSEWHERE:
+    if step.wraps and not entry_of(step.name).place:
         _record_wrapper(step, changes)
         return
-    if _FEEDERS.intersection(step.through):
+    if any(entry_of(each).feeds for each in step.through):
         _fed(step, changes, git)
         return
     _record_program(step, changes, git)
@@ -261,7 +250,7 @@ def _record_wrapper(step: Step, changes: Changes) -> None:
     if step.words[0] == "trap":
         record_builtin(step, changes)
         return
-    if step.name in {"find", "gfind"}:
+    if entry_of(step.name).name == "find":
         record_program(step, changes)
     if step.opaque is not None:
         changes.unknown(step, "everything", step.opaque)
@@ -284,18 +273,18 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
     if name == "git":
         record_git(step, changes, git)
         return
-    if step.is_function or (step.words[0] in _QUIET and not step.by_runner):
+    if step.is_function or (entry_of(step.words[0]).changes_nothing and not step.by_runner):
         return
     if step.words[0] in QUIET_BUILTINS and not step.by_runner:
         record_builtin(step, changes)
         return
-    if name in _SIGNALS:
+    if entry_of(name).signals:
         changes.unknown(step, "processes", f"{name} sends signals to processes, which are not examined")
         return
     hosts = record_hosts(step, changes)
     files = record_program(step, changes)
     code = not files and record_code(step, changes)
-    if name in ELSEWHERE:
+    if entry_of(name).place:
         if not step.wraps:
             changes.unknown(step, "files", f"what {name} changes there, or here, is not known before it runs")
         return
@@ -310,7 +299,8 @@ def _record_program(step: Step, changes: Changes, git: GitReader) -> None:
 
 def _fed(step: Step, changes: Changes, git: GitReader) -> None:
     """A command that gets more words from xargs, find or parallel."""
-    if not step.by_runner and (_only_reads(step) or step.words[0] in _QUIET | QUIET_BUILTINS):
+    quiet = entry_of(step.words[0]).changes_nothing or step.words[0] in QUIET_BUILTINS
+    if not step.by_runner and (quiet or _only_reads(step)):
         return
     record_code(step, changes)
     changes.unknown(step, "files", f"{step.name} gets its operands from {step.through[-1]} when it runs")
@@ -321,7 +311,7 @@ def _fed(step: Step, changes: Changes, git: GitReader) -> None:
 
 def _only_reads(step: Step) -> bool:
     """True if a command is known to read only; a file with secrets is read like any other."""
-    if None in step.words and step.name in _OPTIONS_WRITE:
+    if None in step.words and entry_of(step.name).writes_by_words:
         return False
     words = ["x" if word is None or names_secret(word) else word for word in step.words]
     return only_reads(words, git_is_neutral=True)

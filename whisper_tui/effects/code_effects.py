@@ -14,9 +14,9 @@ from typing import NamedTuple
 from whisper_tui.effects.changes import Changes, ReadScript, printable
 from whisper_tui.effects.operands import parse_words
 from whisper_tui.effects.script_code import (
+    CODE_OF,
     PACKAGE_CODE,
     SHELLS,
-    TOOLS,
     add_code,
     digest_of,
     inspected,
@@ -29,6 +29,7 @@ from whisper_tui.policy.commands.argv import Words
 from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.view import CommandView
+from whisper_tui.programs.entries import entry_of
 from whisper_tui.system import host_files
 
 MOST_TARGETS = 30
@@ -52,7 +53,11 @@ def _may_be_code(argv: Words) -> bool:
     if first is None or "/" in first:
         return True
     known = (
-        first in _RUNNERS or first in TOOLS or first in SHELLS or first in _SCRIPTED or first in {"source", ".", "git"}
+        first in _RUNNERS
+        or entry_of(first).brings_code != ""
+        or first in SHELLS
+        or first in _SCRIPTED
+        or first in {"source", ".", "git"}
     )
     return known or is_interpreter(first)
 
@@ -65,7 +70,7 @@ def record_code(step: Step, changes: Changes) -> bool:
     if step.by_runner and len(changes.code) == before:
         manager = step.through[-1] if step.through else ""
         # `yarn run NAME` is a script of package.json, or a program of a package.
-        if manager in {"yarn", "bun", "pnpm"} and _scripts_named(step, changes, manager, step.name or "", "."):
+        if entry_of(manager).runs_scripts and _scripts_named(step, changes, manager, step.name or "", "."):
             return True
         add_code(changes, {"name": _named(step, (*step.through, step.name))}, PACKAGE_CODE)
         return True
@@ -74,7 +79,7 @@ def record_code(step: Step, changes: Changes) -> bool:
 
 def _with_fed_words(step: Step) -> Step:
     """The command with the words that find and xargs put into it, which are only known when it runs."""
-    if not step.through or step.through[-1] not in {"xargs", "parallel", "find", "gfind", "fd", "fdfind"}:
+    if not step.through or not entry_of(step.through[-1]).feeds:
         return step
     words = tuple(None if word is not None and "{}" in word else word for word in step.words)
     return replace(step, words=words if None in words else (*words, None))
@@ -91,7 +96,7 @@ def _record_known(step: Step, changes: Changes) -> bool:
         for path in args.all("f", "file"):
             record_file(step, changes, path, f"{name} -f {path or '…'}", _SCRIPTED[name])
         return args.has("f", "file")
-    if name in TOOLS and _tool(step, changes):
+    if entry_of(name).brings_code and _tool(step, changes):
         return True
     if is_interpreter(name):
         return _interpreted(step, changes)
@@ -111,17 +116,17 @@ _SCRIPTED = {**dict.fromkeys(("awk", "gawk", "mawk", "nawk"), "awk"), **dict.fro
 
 def _tool(step: Step, changes: Changes) -> bool:
     """A tool that runs code which is not in a file that it names."""
-    verbs, why = TOOLS[step.name or ""]
+    entry = entry_of(step.name)
     if _TELLS_ABOUT_ITSELF.intersection(step.words[1:2]):
         return False
     words = [word for word in step.words[1:] if word is None or not word.startswith(("-", "+"))]
     # An option's value may stand before the subcommand, so each of the first words may be it.
     pairs = {f"{one}-{other}" for one, other in itertools.pairwise(words[:3])}
     given = {word for word in words[:3] if word} | pairs
-    verb = next((each for each in verbs.split() if each in given), "")
-    if verbs and not verb and None not in words[:1]:
+    verb = next((each for each in entry.brings_code_when if each in given), "")
+    if entry.brings_code_when and not verb and None not in words[:1]:
         return False
-    add_code(changes, {"name": _named(step, (step.name, *verb.split("-")))}, why)
+    add_code(changes, {"name": _named(step, (step.name, *verb.split("-")))}, CODE_OF[entry.brings_code])
     return True
 
 
@@ -214,7 +219,7 @@ def _package_script(step: Step, changes: Changes) -> bool:
         script = operands[1] if len(operands) > 1 else ""
     elif verb in {"test", "start", "stop", "restart", "t", "tst"}:
         script = "test" if verb in {"t", "tst"} else verb
-    elif step.name in {"yarn", "pnpm", "bun"} and verb and verb not in _VERBS:
+    elif entry_of(step.name).runs_scripts and verb and verb not in _VERBS:
         script = verb
     else:
         installs = verb in _INSTALLS or (step.name == "yarn" and not operands and not args.has("version", "help", "v"))

@@ -13,6 +13,7 @@ from whisper_tui.effects.transfer_programs import is_remote, transfer_words
 from whisper_tui.model.effects import HostEffect
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.risks.host_access import uses_network
+from whisper_tui.programs.entries import entry_of
 from whisper_tui.system import host_files
 
 LARGEST_CONFIGURATION = 1 << 20
@@ -23,7 +24,7 @@ Lister = Callable[[Step, Changes], None]
 def record_hosts(step: Step, changes: Changes) -> bool:
     """Record the machines that a command talks to. Returns False if it is not known to talk to any."""
     name = step.name or ""
-    lister = _LISTERS.get(name)
+    lister = _LISTERS.get(name) or (_one_host if entry_of(name).host_first else None)
     if lister is not None:
         lister(step, changes)
         return True
@@ -277,7 +278,6 @@ def _one_host(step: Step, changes: Changes) -> None:
         _add(changes, host_of_url(host) or host, step.name or "")
 
 
-_HOST_FIRST = ("ping", "ping6", "nc", "ncat", "telnet", "ftp", "traceroute", "whois", "nmap", "mtr")
 _REGISTRIES: Sequence[tuple[frozenset[str], frozenset[str], str]] = (
     (frozenset({"npm", "pnpm", "yarn", "bun"}),
      frozenset("install i add ci publish update upgrade outdated view".split()),
@@ -305,5 +305,4 @@ _LISTERS: Mapping[str, Lister] = {
     "k9s": _kubernetes,
     "docker": _docker,
     "docker-compose": _docker,
-    **dict.fromkeys(_HOST_FIRST, _one_host),
 }

@@ -39,50 +39,8 @@ GIT_HOOKS = {
 
 
 PACKAGE_CODE = "packages contain code of their own"
-PROJECT_CODE = "it runs code of the project"
-IMAGE_CODE = "it is in a container image"
-
-TOOLS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("pip", "pip3"), ("install download wheel", PACKAGE_CODE)),
-    "uv": ("sync add build lock pip-install pip-sync tool-install venv", PACKAGE_CODE),
-    "pipx": ("install upgrade inject reinstall upgrade-all", PACKAGE_CODE),
-    "poetry": ("install add update build sync", PACKAGE_CODE),
-    "pdm": ("install add update build sync", PACKAGE_CODE),
-    "pipenv": ("install sync update", PACKAGE_CODE),
-    **dict.fromkeys(("conda", "mamba", "micromamba"), ("install create update env-create env-update", PACKAGE_CODE)),
-    "gem": ("install update build", PACKAGE_CODE),
-    **dict.fromkeys(("bundle", "bundler"), ("install update", PACKAGE_CODE)),
-    "composer": ("install update require run-script run create-project", PACKAGE_CODE),
-    **dict.fromkeys(("apt", "apt-get", "dnf", "yum", "apk", "brew"), ("install upgrade add", PACKAGE_CODE)),
-    "cargo": ("run r test t build b check c bench install clippy doc nextest fix rustc publish package", PROJECT_CODE),
-    "go": ("run test generate install tool", PROJECT_CODE),
-    "deno": ("run task test bench serve compile install x", PROJECT_CODE),
-    "dotnet": ("run test build publish restore watch pack msbuild tool-install", PROJECT_CODE),
-    "swift": ("run test build package", PROJECT_CODE),
-    "zig": ("run test build", PROJECT_CODE),
-    "stack": ("run test build exec bench install runghc", PROJECT_CODE),
-    "cabal": ("run test build bench install", PROJECT_CODE),
-    "flutter": ("run test build pub-get", PROJECT_CODE),
-    "dart": ("run test compile pub-get", PROJECT_CODE),
-    "mise": ("run r tasks-run", PROJECT_CODE),
-    "hatch": ("build test fmt", PROJECT_CODE),
-    "meson": ("setup compile test install", PROJECT_CODE),
-    **dict.fromkeys(("docker", "podman", "nerdctl"), (
-        "run build create start compose-up compose-run compose-build compose-start compose-restart compose-create "
-        "compose-exec buildx-build buildx-bake image-build container-run container-create container-start load pull",
-        IMAGE_CODE,
-    )),
-    **dict.fromkeys(("docker-compose", "podman-compose"), ("up run build start restart create exec", IMAGE_CODE)),
-    **dict.fromkeys(
-        "pytest py.test tox nox rake rspec gradle mvn ant sbt lein mix ninja cmake ctest bazel bazelisk buck scons waf "
-        "jest vitest mocha ava karma cypress playwright webpack vite rollup gulp grunt turbo nx lerna parcel esbuild "
-        "eslint prettier ts-node tsx invoke fab pre-commit ansible-playbook phpunit pest artisan behave molecule "
-        "task mage earthly dagger java javaw scala kotlin clojure clj runghc runhaskell celery gunicorn uvicorn flask "
-        "streamlit jupyter snakemake nextflow vagrant alembic django-admin husky lefthook".split(),
-        ("", PROJECT_CODE),
-    ),
-}  # fmt: skip
-"""Tools that run code of the project, of packages or of images: their subcommands that do, or empty for all."""
+CODE_OF = {"packages": PACKAGE_CODE, "project": "it runs code of the project", "image": "it is in a container image"}
+"""Where code comes from that a program runs without naming its file."""
 
 
 def record_file(step: Step, changes: Changes, path: str | None, name: str, language: str = "") -> None:

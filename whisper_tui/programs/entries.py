@@ -188,6 +188,64 @@ class ProgramEntry:
     """A wrapper writes more files than these options name."""
     elsewhere: tuple[str, ...] = ()
     """Options with which the command runs in another directory; `*`: it always does."""
+    says_little: bool = False
+    """Its name alone says nothing about what it does."""
+    everyday: bool = False
+    """An everyday program, which does what the settings of a project say, so that a rule may name it alone."""
+    plain_words: bool = False
+    """Its first words are names, texts or files, and never subcommands."""
+    installs: bool = False
+    """What its subcommands remove can be installed again."""
+    downloads: bool = False
+    """It shows or saves what another machine sends."""
+    decodes: bool = False
+    """It makes text readable that was not, or the other way round."""
+    code_options: tuple[str, ...] | None = None
+    """The options of an interpreter that take code. None: it is none."""
+    shell: Literal["", "posix", "own"] = ""
+    """It is a shell, whose text is read as that of bash, or has a syntax of its own."""
+    changes_nothing: bool = False
+    """It changes no file, whatever its words are."""
+    writes_by_words: bool = False
+    """It only reads, but a word that is not known may be an option or an operand with which it writes."""
+    feeds: bool = False
+    """It adds words to the command that it runs."""
+    signals: bool = False
+    """It sends signals to processes."""
+    database: bool = False
+    """Its words may hold statements for a database."""
+    runs_scripts: bool = False
+    """It runs a script of the project by its name alone: `yarn deploy` is a `yarn run deploy`."""
+    executes_files: bool = False
+    """It executes a file in a language of its own."""
+    grouped: bool = False
+    """Its first words are groups of subcommands."""
+    user_first: bool = False
+    """Its first operand is a user."""
+    host_first: bool = False
+    """Its first operand is a machine."""
+    makes_files: bool = False
+    """It makes files with a content that comes from elsewhere."""
+    copies: bool = False
+    """It copies files, and its last operand is the target."""
+    writes_trees: bool = False
+    """An operand may be a directory, below which it writes or takes away files."""
+    searches_trees: bool = False
+    """It searches everything below its directories."""
+    repeats: bool = False
+    """It runs its command many times."""
+    run_words: frozenset[str] = frozenset()
+    """First words behind which others may make it run anything."""
+    brings_code: Literal["", "packages", "project", "image"] = ""
+    """It runs code of packages, of the project or of an image, which is in no file that it names."""
+    brings_code_when: tuple[str, ...] = ()
+    """The subcommands with which it does, two words joined by a dash. Empty: it always does."""
+    by_default: tuple[str, ...] = ()
+    """What it does without any subcommand."""
+    place: str = ""
+    """Where it runs a command: in a container or on another machine."""
+    privilege: bool = False
+    """It runs a command as another user."""
     text: frozenset[str] = frozenset()
     """Options whose value is text, such as a delimiter or a pattern, and no file."""
     text_operands: int = 0
@@ -269,8 +327,11 @@ class _Table:
         }
         if twice := others.keys() & (described.keys() | (reads or {}).keys()):
             raise ValueError(f"{', '.join(sorted(twice))} of {name} stands in another list as well")
+        tags = row.get("is", "").split()
+        if unknown := set(tags) - _TAGS:
+            raise ValueError(f"{name} has unknown tags: {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {each: _READ_AS.get(each, _as_it_is)(row[each]) for each in row.keys() - _MADE}
-        values |= {
+        values |= dict.fromkeys(tags, True) | {
             "name": name,
             "options": {**others, **(reads or {}), **described},
             "commands": self._commands(name, row.get("commands", "")),
@@ -342,8 +403,9 @@ def _wrapping(row: Mapping[str, Any]) -> Wrapping:
 
 
 _READ_AS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts", "elsewhere"), _words),
-    **dict.fromkeys(("text", "text_instead", "own_files"), _word_set),
+    **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts"), _words),
+    **dict.fromkeys(("elsewhere", "code_options", "by_default", "brings_code_when"), _words),
+    **dict.fromkeys(("text", "text_instead", "own_files", "run_words"), _word_set),
     **dict.fromkeys(("deletes", "interrupts", "prints_secrets", "connects"), _calls),
     "same": _same,
     "same_options": _same_options,
@@ -351,9 +413,13 @@ _READ_AS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("runs_text", "setting"), re.compile),
     "version_options": tuple,
 }
-_MADE = frozenset({"name", "options", "flags", "takes", "commands", "reads", "shows", "also", "like"})
+_EXAMPLES = frozenset({"only_reads", "asks"})
+"""Calls that tests judge."""
+_MADE = frozenset({"name", "options", "flags", "takes", "commands", "reads", "shows", "also", "like", "is"}) | _EXAMPLES
 """Fields of a row that need more than themselves to be read."""
-_FIELDS = _MADE | {each.name for each in fields(ProgramEntry)}
+_TAGS = {each.name for each in fields(ProgramEntry) if each.type is bool}
+"""Fields that are only true or not: a row names those that hold."""
+_FIELDS = _MADE | {each.name for each in fields(ProgramEntry)} - _TAGS
 
 
 def read_programs(rows: _Rows) -> dict[str, ProgramEntry]:

@@ -375,7 +375,7 @@ FORMS_OF_AGENTS = (
     Mutation(
         "prefixes of interpreters",
         "whisper_tui.policy.rules.grants._prefix",
-        "is_interpreter(argv[0]) or argv[0] in SHELLS | BUILTINS",
+        'is_interpreter(argv[0]) or entry_of(argv[0]).shell == "posix" or argv[0] in BUILTINS',
         "False",
         (REPORTED + "test_a_prefix_is_offered_for_what_is_not_allowed_yet",),
     ),

@@ -20,7 +20,7 @@ def unwrap_container(argv: tuple[str | None, ...]) -> Unwrapped | None:
         return None
     verb = argv[at]
     # for these two, `run NAME` takes an image and its command stands behind `--`
-    cluster = program_name(argv[0] or "") in {"kubectl", "oc"}
+    cluster = entry_of(program_name(argv[0] or "")).place == "a pod of the cluster"
     if cluster:
         return _pod(argv, at)
     inner = _inside(argv, at + 1, entry_of("docker", verb or ""))

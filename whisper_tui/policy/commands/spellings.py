@@ -35,12 +35,6 @@ _VERSIONED = re.compile(r"(pip|python|pypy|ruby|php|perl|lua|node|gcc|g\+\+|clan
 _PLUGGED = re.compile(r"(git|cargo)-([a-z][\w-]*)")
 """Programs that are subcommands of another one: `git-push`."""
 
-_RUN_SCRIPTS = frozenset({"yarn", "pnpm", "bun"})
-"""Programs that run a script of the project by its name alone: `yarn deploy` is a `yarn run deploy`."""
-
-_BY_DEFAULT = {"yarn": ("install",), "bundle": ("install",)}
-"""Programs that do this if no subcommand is given."""
-
 _PASS_ON = {
     **dict.fromkeys((("yarn", "workspace"), ("pnpm", "workspace")), 1),
     **dict.fromkeys((("pnpm", "recursive"), ("pnpm", "multi"), ("pnpm", "m")), 0),
@@ -72,8 +66,8 @@ def other_forms(argv: Words) -> Iterator[tuple[str | None, ...]]:
         yield (name, "-" + words[0], *words[1:])
     elif name == "python":
         yield from _module(words)
-    elif name in _BY_DEFAULT and not any(word and not word.startswith("-") for word in words):
-        yield (name, *_BY_DEFAULT[name], *words)
+    elif (default := entry_of(name).by_default) and not any(word and not word.startswith("-") for word in words):
+        yield (name, *default, *words)
     for at, word in enumerate(words):
         own = _PASS_ON.get((name or "", word or ""))
         if own is not None and len(words) > at + 1 + own:
@@ -105,7 +99,7 @@ def _module(words: Words) -> Iterator[tuple[str | None, ...]]:
 def spellings(name: str, words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the words behind a program and the other subcommands that they may be written as."""
     found = dict.fromkeys([words])
-    if name in _RUN_SCRIPTS and words:
+    if entry_of(name).runs_scripts and words:
         found |= dict.fromkeys([words[1:] if words[0] == "run" else ("run", *words)])
     for group in entry_of(name).same:
         for spelling in group:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from whisper_tui.policy.commands.argv import Argv, ParsedOptions, Unwrapped, parse_options, program_name
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
 from whisper_tui.policy.commands.wrappers import (
-    FOREIGN_SHELLS,
-    SHELLS,
     Runner,
     StandardInput,
     Wrapper,
@@ -19,6 +17,7 @@ from whisper_tui.policy.commands.wrappers import (
 )
 from whisper_tui.policy.shell.bash_reader import read_script
 from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand
+from whisper_tui.programs.entries import entry_of
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PLAIN_TEXT = re.compile(r"[\w./:=@%+, -]+")
@@ -31,12 +30,12 @@ def unwrap(argv: Argv, given: StandardInput) -> Unwrapped | None:
     if first is None:
         return None
     name = program_name(first)
-    if name in SHELLS:
+    if entry_of(name).shell == "posix":
         return _shell(argv, given)
     # `/lib64/ld-linux-x86-64.so.2 PROGRAM` starts any program, also one without the executable bit
     if _LOADER.fullmatch(first):
         return _loader(argv)
-    if name in FOREIGN_SHELLS:
+    if entry_of(name).shell == "own":
         return _foreign_shell(name, argv)
     special = SPECIAL.get(name)
     if special is not None:

@@ -35,26 +35,24 @@ _CERTAIN = frozenset(
 )
 """Options of xargs that ask nothing at a terminal, read no file, and whose value may not be missing."""
 _FD_PLACES = re.compile(r"\{(?:/|//|\.|/\.)?\}")
-_FINDS = frozenset({"find", "gfind"})
-_FDS = frozenset({"fd", "fdfind"})
 
 
 def starter(argv: Sequence[str]) -> Starter | None:
     """Take a command of such a program apart. None: it runs nothing, or nobody knows exactly what."""
-    name = program_name(argv[0])
+    name = entry_of(program_name(argv[0])).name
     if name == "xargs":
         return _xargs(tuple(argv))
-    if name in _FINDS:
+    if name == "find":
         return _find(tuple(argv))
-    return _fd(tuple(argv)) if name in _FDS else None
+    return _fd(tuple(argv)) if name == "fd" else None
 
 
 def looks_into_files(argv: Sequence[str | None]) -> bool:
     """True if a `find` or `fd` runs a program for the files below its directories."""
-    name = program_name(argv[0]) if argv and argv[0] else ""
-    if name in _FINDS:
+    name = entry_of(program_name(argv[0])).name if argv and argv[0] else ""
+    if name == "find":
         return any(word in {"-exec", "-execdir", "-ok", "-okdir"} for word in argv[1:])
-    return name in _FDS and any(word is not None and re.match(r"--exec|-[A-Za-z0-9]*[xX]", word) for word in argv[1:])
+    return name == "fd" and any(word is not None and re.match(r"--exec|-[A-Za-z0-9]*[xX]", word) for word in argv[1:])
 
 
 def _xargs(argv: tuple[str, ...]) -> Starter | None:

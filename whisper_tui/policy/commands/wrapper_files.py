@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from whisper_tui.policy.commands.argv import Argv, ParsedOptions, parse_options, program_name
-from whisper_tui.policy.commands.wrappers import SHELLS, shell_options, wrapper_of
+from whisper_tui.policy.commands.wrappers import shell_options, wrapper_of
 from whisper_tui.programs.entries import entry_of
 
 
@@ -24,7 +24,7 @@ _START_UP = ("-i", "-l", "--login", "--interactive", "--rcfile", "--init-file")
 def own_files(argv: Argv) -> OwnFiles:
     """Return the files that the words of a wrapper make it write itself."""
     name = program_name(argv[0]) if argv and argv[0] is not None else ""
-    if name in SHELLS:
+    if entry_of(name).shell == "posix":
         parsed = shell_options(argv)
         return OwnFiles(is_complete=parsed is not None and not parsed.has(*_START_UP))
     entry = entry_of(name)

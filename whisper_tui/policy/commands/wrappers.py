@@ -44,12 +44,6 @@ def runner_of(name: str) -> Runner | None:
     return Runner(verbs, entry) if verbs else None
 
 
-FOREIGN_SHELLS = frozenset("nu xonsh elvish pwsh powershell ion osh ysh oil murex".split())
-"""Shells with a syntax of their own. Their text is searched as bash text for commands to deny."""
-
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash yash csh tcsh pdksh oksh posh".split())
-
-
 BUILTINS = frozenset(
     ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo "
     "enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf "

@@ -17,43 +17,26 @@ from whisper_tui.policy.commands.argv import (
 from whisper_tui.policy.commands.awk_sed_jq import awk_has_effects, sed_has_effects
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import RUNS_INPUT, SHELLS, changes_what_runs
+from whisper_tui.policy.commands.wrappers import RUNS_INPUT, changes_what_runs
 from whisper_tui.policy.shell.syntax import Script, Word
+from whisper_tui.programs.entries import entry_of
 
-CODE_OPTIONS = {
-    "python": ("c", ()),
-    "perl": ("eE", ()),
-    "ruby": ("e", ()),
-    "php": ("rBER", ("run",)),
-    "lua": ("e", ()),
-    "node": ("ep", ("eval", "print")),
-    "nodejs": ("ep", ("eval", "print")),
-    "bun": ("ep", ("eval", "print")),
-    "deno": ("", ()),
-    "tsx": ("ep", ("eval", "print")),
-    "ts-node": ("ep", ("eval", "print")),
-    "ipython": ("c", ()),
-    "expect": ("c", ()),
-    "osascript": ("e", ()),
-    "tclsh": ("c", ()),
-    "Rscript": ("e", ()),
-    "julia": ("eE", ("eval", "print")),
-    "elixir": ("e", ("eval",)),
-    "groovy": ("e", ()),
-    "pwsh": ("cC", ("command",)),
-    "powershell": ("cC", ("command",)),
-    "jshell": ("", ()),
-    "ghc": ("e", ()),
-}
-"""Interpreters and their options that take code: letters and long names."""
+_VERSIONED = re.compile(r"(python|perl|ruby|php|lua|node|pypy|luajit|tclsh)[\d.]*w?\Z")
 
-_INTERPRETER = re.compile(r"(python|perl|ruby|php|lua|node|pypy|luajit|tclsh)[\d.]*w?\Z")
+
+def _code_options(name: str) -> tuple[str, ...] | None:
+    """The options of an interpreter that take code. None: it is no interpreter."""
+    known = entry_of(name).code_options
+    if known is not None or (match := _VERSIONED.match(name)) is None:
+        return known
+    return entry_of(match[1]).code_options or ("-c", "-e")
 
 
 def interpreter(argv: Words, name: str) -> list[Danger]:
     """Code among the arguments of an interpreter."""
-    match = _INTERPRETER.match(name)
-    short, long = CODE_OPTIONS.get(name) or CODE_OPTIONS.get(match[1] if match else "", ("ce", ()))
+    known = _code_options(name) or ()
+    short = {option[1] for option in known if not option.startswith("--")}
+    long = [option[2:] for option in known if option.startswith("--")]
     for index, word in enumerate(argv[1:], start=1):
         if word is None:
             continue
@@ -69,7 +52,7 @@ def interpreter(argv: Words, name: str) -> list[Danger]:
 
 def is_interpreter(name: str) -> bool:
     """True if a program is an interpreter."""
-    return name in CODE_OPTIONS or _INTERPRETER.match(name) is not None
+    return _code_options(name) is not None
 
 
 def programs_of(argv: Words, name: str) -> list[tuple[int, str]]:
@@ -166,7 +149,7 @@ def unseen_code(commands: Sequence[InnerCommand], scripts: Sequence[Script]) -> 
     downloads = set[str]()
     for command in commands:
         name = command.name or "a shell"
-        if command.name in _DOWNLOADERS:
+        if entry_of(command.name).downloads:
             downloads |= _saved_as(command)
             continue
         run = next((word for word in _scripts_of(command) if posixpath.normpath(word) in downloads), None)
@@ -176,10 +159,10 @@ def unseen_code(commands: Sequence[InnerCommand], scripts: Sequence[Script]) -> 
             sentence = "Runs text through `eval` that only exists once it runs"
         elif not runs_unseen_code(command, scripts):
             continue
-        elif any(other.name in _DOWNLOADERS for other in commands):
+        elif any(entry_of(other.name).downloads for other in commands):
             how = "Runs a download with" if None in command.argv else "Pipes a download into"
             sentence = f"{how} `{name}`: runs remote code"
-        elif any(other.name in _DECODERS for other in commands):
+        elif any(entry_of(other.name).decodes for other in commands):
             sentence = f"Runs decoded text with `{name}`, which nobody can read beforehand"
         elif source := _piped_from(command, scripts):
             sentence = f"Runs the output of `{source}` with `{name}`"
@@ -208,13 +191,9 @@ def _saved_as(command: InnerCommand) -> set[str]:
 
 def _scripts_of(command: InnerCommand) -> tuple[str, ...]:
     """Return the words of a command that may be a script which it runs."""
-    if command.name in SHELLS or command.name in {"source", "."} or is_interpreter(command.name or ""):
+    if entry_of(command.name).shell == "posix" or command.name in {"source", "."} or is_interpreter(command.name or ""):
         return tuple(word for word in command.argv[1:] if word is not None)
     return tuple(word for word in command.argv[:1] if word is not None and "/" in word)
-
-
-_DOWNLOADERS = frozenset("curl wget http https httpie xh aria2c fetch nc ncat netcat socat lynx w3m".split())
-_DECODERS = frozenset("base64 base32 xxd openssl uudecode gunzip zcat rev tr".split())
 
 
 def runs_unseen_code(command: InnerCommand, scripts: Sequence[Script]) -> bool:
@@ -223,7 +202,7 @@ def runs_unseen_code(command: InnerCommand, scripts: Sequence[Script]) -> bool:
         # `bash < file` names its script; only a pipe brings text that nobody has seen
         return not any(each.operator == "<" and each.target.value is not None for each in command.redirections)
     substituted = any(piece.kind == "substitution" for word in _words_of(command, scripts) for piece in word.pieces)
-    if command.name in SHELLS or command.name in {"source", "."}:
+    if entry_of(command.name).shell == "posix" or command.name in {"source", "."}:
         return substituted and None in command.argv[1:3]
     if command.name is None or not is_interpreter(command.name):
         return False

@@ -8,7 +8,7 @@ from whisper_tui.policy.commands.read_only_list import only_reads
 from whisper_tui.policy.commands.unwrap import InnerCommand, unwrap
 from whisper_tui.policy.commands.words_of_input import starter
 from whisper_tui.policy.commands.wrapper_files import own_files
-from whisper_tui.policy.commands.wrappers import RUNS_FILE, SHELLS, StandardInput
+from whisper_tui.policy.commands.wrappers import RUNS_FILE, StandardInput
 from whisper_tui.policy.risks import code_execution, destructive, git_dangers, host_access
 from whisper_tui.policy.risks.dangerous_options import (
     dangerous_options,
@@ -138,10 +138,7 @@ def words_are_data(name: str | None) -> bool:
 def _operands_are_data(name: str) -> bool:
     """True if the first words of a program are never subcommands."""
     entry = entry_of(name)
-    return name in SHELLS or (entry.words_are_data and not entry.has_subcommands)
-
-
-_STARTERS = SHELLS | {"sudo", "doas", "su", "pkexec"}
+    return entry.shell == "posix" or (entry.words_are_data and not entry.has_subcommands)
 
 
 def may_run_words(argv: Words, name: str) -> list[Danger]:
@@ -153,8 +150,9 @@ def may_run_words(argv: Words, name: str) -> list[Danger]:
         if word is None or word.startswith("-") or "=" in word:
             continue
         inner = program_name(word)
+        starts_others = entry_of(inner).privilege or entry_of(inner).shell == "posix"
         # unknown programs often run their words: `mytool rm -rf x` counts as rm
-        if (inner in _STARTERS and at + 1 < len(argv)) or (len(argv) - at > 1 and dangers_of_program(argv[at:], inner)):
+        if (starts_others and at + 1 < len(argv)) or (len(argv) - at > 1 and dangers_of_program(argv[at:], inner)):
             sentence = f"`{name}` is not known, and may run `{inner}` with the words behind it"
             return [Danger("runs-other-code", sentence, at)]
     return []
@@ -164,9 +162,6 @@ EVALUATING = frozenset(
     "test [ printf read let declare typeset local readonly unset mapfile readarray getopts wait".split()
 )
 """Builtins that evaluate a part of their arguments as code."""
-
-ELSEWHERE = frozenset("docker podman nerdctl kubectl oc lxc ssh mosh".split())
-"""Wrappers that run their command in a container or on another machine."""
 
 _CODE = re.compile(r"\$\(|`")
 
@@ -210,7 +205,7 @@ def _dangers_of(command: InnerCommand) -> list[Danger]:
     # a wrapper is judged by what it runs; xargs also turns input into arguments
     found = [] if command.runs_others and name != "xargs" else dangers_of_program(command.argv, name)
     found += _files_of_wrapper(command, name)
-    if name in {"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"}:
+    if entry_of(name).privilege:
         found.append(Danger("privilege", f"Runs as {host_access.other_user(command.argv, name)} (`{name}`)", 0))
     found += _host_dangers(command.argv, name)
     if command.runner is not None:
@@ -218,12 +213,12 @@ def _dangers_of(command: InnerCommand) -> list[Danger]:
         found.append(Danger("runs-other-code", sentence, command.runner))
     if name == "xargs" and command.runs_others:
         found.append(Danger("runs-other-code", "Appends words of its input to a command (`xargs`)", 0))
-    if name in {"parallel", "entr", "watch"}:
+    if entry_of(name).repeats:
         found.append(Danger("runs-other-code", f"Runs a command repeatedly (`{name}`)", 0))
     if command.opaque is not None:
         said = command.opaque.removeprefix("it ")
         found.append(Danger("opaque", said[:1].upper() + said[1:], _script(command)))
-    if command.runs_others and name in ELSEWHERE:
+    if command.runs_others and entry_of(name).place:
         place = host_access.other_place(command.argv, name)
         found.append(Danger("runs-other-code", f"Runs {place}", len(command.argv) - 1))
     if evaluates(command):

@@ -106,9 +106,6 @@ _SQL = re.compile(
     r"alter\s+table\s+\S+\s+drop|dropDatabase|deleteMany|\.drop\(|flushall|flushdb)",
     re.IGNORECASE,
 )
-_DATABASES = frozenset(
-    "psql mysql mariadb sqlite3 mongosh mongo cqlsh clickhouse-client sqlcmd duckdb redis-cli".split()
-)
 
 
 def deletes(argv: Words, name: str) -> list[Danger]:
@@ -125,7 +122,7 @@ def deletes(argv: Words, name: str) -> list[Danger]:
 
 def database(argv: Words, name: str) -> list[Danger]:
     """Return the deleting statements in arguments of a database client."""
-    if name not in _DATABASES:
+    if not entry_of(name).database:
         return []
     return [
         Danger("destructive", f"Deletes data (`{' '.join(statement[0].split()[:2])}`)", index)

@@ -121,7 +121,7 @@ def other_user(argv: Words, name: str) -> str:
     for at, word in enumerate(argv[1:], start=1):
         if word is None or not word.startswith("-"):
             # the first operand of su and its like is the user
-            return word or "another user" if name in {"su", "gosu", "su-exec"} else "root"
+            return word or "another user" if entry_of(name).user_first else "root"
         if name != "su" and word in {"-u", "--user"}:
             return (argv[at + 1] if at + 1 < len(argv) else None) or "another user"
         if name == "su" and word in {"-c", "--command", "-s", "--shell"}:
@@ -133,9 +133,9 @@ def other_user(argv: Words, name: str) -> str:
 
 def other_place(argv: Words, name: str) -> str:
     """Return the place in which ssh, docker and their like run a command, as the end of a sentence."""
-    if name not in {"ssh", "mosh"}:
-        noun = "a pod of the cluster" if name in {"kubectl", "oc"} else "a container"
-        return f"in {noun} (`{name} {argv[1]}`)" if len(argv) > 1 and argv[1] else f"in {noun} (`{name}`)"
+    place = entry_of(name).place
+    if place != "another machine":
+        return f"in {place} (`{name} {argv[1]}`)" if len(argv) > 1 and argv[1] else f"in {place} (`{name}`)"
     skip, valued = False, valued_letters(entry_of(name))
     for word in argv[1:]:
         if skip or word is None or word.startswith("-"):
@@ -143,7 +143,7 @@ def other_place(argv: Words, name: str) -> str:
             continue
         user, _, host = word.rpartition("@")
         return f"on {host}" + (f" as {user}" if user else "")
-    return f"on another machine (`{name}`)"
+    return f"on {place} (`{name}`)"
 
 
 CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose"})

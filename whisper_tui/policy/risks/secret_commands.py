@@ -3,6 +3,7 @@
 from whisper_tui.policy.commands.argv import Danger, Words
 from whisper_tui.policy.commands.readings import read_words
 from whisper_tui.policy.risks.command_table import find_calls
+from whisper_tui.programs.entries import entry_of
 
 _SAYS_ALREADY = ("name", "wide", "-oname", "-owide", "--output=name", "--output=wide")
 
@@ -12,7 +13,7 @@ def prints_secrets(argv: Words, name: str) -> list[Danger]:
     found = next(find_calls("prints_secrets", argv, name), None)
     if found is not None:
         return [Danger("reads-secrets", f"May show keys, passwords or tokens (`{found.shown}`)", found.at)]
-    if name in {"kubectl", "oc"}:
+    if entry_of(name).place == "a pod of the cluster":
         return _of_cluster(argv, name)
     if name == "aws":
         return _user_data(argv)

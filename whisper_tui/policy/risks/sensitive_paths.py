@@ -13,7 +13,7 @@ from whisper_tui.policy.commands.read_only_programs import awk
 from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.words_of_input import looks_into_files
 from whisper_tui.policy.commands.wrapper_files import own_files
-from whisper_tui.policy.commands.wrappers import SHELLS, StandardInput, shell_text
+from whisper_tui.policy.commands.wrappers import StandardInput, shell_text
 from whisper_tui.programs.entries import entry_of
 
 _CONFIDENTIAL_FILES = (
@@ -123,9 +123,9 @@ def _written_by(words: Argv) -> list[tuple[str, bool]]:
     if entry_of(name).reads_paths and not writes:
         return []
     # the text of `sh -c` is judged by the commands in it
-    if name in SHELLS and shell_text(words, StandardInput())[0] is not None:
+    if entry_of(name).shell == "posix" and shell_text(words, StandardInput())[0] is not None:
         return []
-    if name in {"awk", "gawk", "mawk", "nawk"} and len(rest) == len(words) - 1 and awk(rest):
+    if entry_of(name).name == "awk" and len(rest) == len(words) - 1 and awk(rest):
         return []
     # git writes files of the work tree in these subcommands only
     if name == "git" and not _GIT_WRITES & set(rest):
@@ -137,9 +137,9 @@ def _written_by(words: Argv) -> list[tuple[str, bool]]:
         rest = [word for word in rest if re.search(r"[;{'\"(]|\bw ", word)]
     if name in {"find", "fd"} and not any(word in {"-delete", "-exec", "-execdir", "-fprint", "-fls"} for word in rest):
         return []
-    if name in {"cp", "install", "rsync", "scp"}:
+    if entry_of(name).copies:
         return _copied(name, rest)
-    trees = name in {"tar", "unzip", "bsdtar", "cpio", "7z", "ln", "mv", "patch"} or (name == "git" and "clone" in rest)
+    trees = entry_of(name).writes_trees or (name == "git" and "clone" in rest)
     if name in {"tar", "bsdtar"} and ("--create" in rest or re.match(r"-?[A-Za-z]*c", next(iter(rest), ""))):
         trees = False  # it only reads the trees that it packs
     found = [(part, trees) for word in rest for part in (word, *_parts(word))]
@@ -184,8 +184,6 @@ _SHOWS_NAMES_ALONE = frozenset(
     "[ basename cd command dirname echo false ls printf pwd readlink realpath stat test true".split()
 )
 """Programs of these that need no sandbox, because no option of theirs does anything else."""
-
-_LOOKS_THROUGH_TREES = frozenset({"rg", "ag", "tokei"})
 
 _HOME_DIRECTORY = re.compile(r"/(?:home|Users|export/home)/[^/]+|/root|/var/root")
 _PRIVATE = re.compile(
@@ -280,7 +278,7 @@ def possible_paths(word: str) -> tuple[str, ...]:
 def searches_trees(argv: Argv) -> bool:
     """True if a program searches everything below its directories."""
     name = program_name(argv[0]) if argv and argv[0] else ""
-    if name in _LOOKS_THROUGH_TREES or looks_into_files(argv):
+    if entry_of(name).searches_trees or looks_into_files(argv):
         return True
     words = [word for word in argv[1:] if word is not None]
     if name in {"grep", "egrep", "fgrep", "diff"}:

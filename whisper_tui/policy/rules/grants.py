@@ -12,10 +12,9 @@ from whisper_tui.model.shown_rules import SAVED_WITH
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.unwrap import unwrap
-from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS, StandardInput, adds_variables, wrapper_of
+from whisper_tui.policy.commands.wrappers import BUILTINS, StandardInput, adds_variables, wrapper_of
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv, dangers_of_program
-from whisper_tui.policy.rules.known_programs import RUNNERS
 from whisper_tui.policy.rules.matching import DEEPEST, commands_inside
 from whisper_tui.policy.rules.rule import (
     WEB,
@@ -29,53 +28,7 @@ from whisper_tui.policy.rules.rule import (
 )
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import view
-
-_RUN_WORDS: dict[str, frozenset[str]] = {
-    program: frozenset(words.split())
-    for program, words in {
-        "npm": "run exec x run-script start test-script",
-        "pnpm": "run exec dlx",
-        "yarn": "run exec dlx",
-        "bun": "run x exec",
-        "deno": "run task eval",
-        "docker": "run exec compose container",
-        "podman": "run exec container",
-        "nerdctl": "run exec",
-        "docker-compose": "run exec",
-        "kubectl": "exec run",
-        "oc": "exec run rsh",
-        "uv": "run tool x",
-        "uvx": "",
-        "poetry": "run shell",
-        "pipenv": "run shell",
-        "hatch": "run",
-        "rye": "run",
-        "pdm": "run",
-        "conda": "run",
-        "mamba": "run",
-        "direnv": "exec",
-        "mise": "exec x run",
-        "asdf": "exec",
-        "devbox": "run shell",
-        "nix": "run shell develop",
-        "cargo": "run",
-        "go": "run generate tool",
-        "dotnet": "run script",
-        "dart": "run",
-        "flutter": "run",
-        "swift": "run",
-        "bundle": "exec",
-        "composer": "exec run",
-        "pipx": "run",
-        "git": "config",
-        "gh": "api alias extension",
-        "find": "-exec -execdir -ok -okdir -delete .",
-        "tmux": "new new-session send-keys run-shell",
-        "lxc": "exec",
-        "aws": "s3 ec2 iam ssm lambda",
-    }.items()
-}
-"""Subcommands that run the words after them."""
+from whisper_tui.programs.entries import entry_of
 
 _MODULE_SWITCHES = frozenset({"-", "-c", "-m", "-e", "-E", "-r", "-p", "-i", "-s", "-x", "-n"})
 
@@ -89,8 +42,8 @@ def is_too_broad(prefix: Sequence[str]) -> bool:
     if not words:
         return True
     name = program_name(words[0])
-    rest = words[1:]
-    if name in SHELLS or name in {"pwsh", "powershell", "cmd", "wsl"}:
+    entry, rest = entry_of(name), words[1:]
+    if entry.shell == "posix" or name in {"pwsh", "powershell", "cmd", "wsl"}:
         return all(word.startswith(("-", "/")) for word in rest) or "c" in rest[0]
     if name != "time" and wrapper_of(name) is not None:
         return True
@@ -100,14 +53,12 @@ def is_too_broad(prefix: Sequence[str]) -> bool:
     if behind is not None and behind.runner is not None and behind.commands:
         # `uv run pytest` is as narrow as `pytest` is
         return is_too_broad([word or "" for word in behind.commands[0]])
-    if name in RUNNERS and not [word for word in rest if not word.startswith("-")] and name not in {"sed"}:
+    if entry.says_little and not [word for word in rest if not word.startswith("-")] and entry.name != "sed":
         return not _names_harmless_option(rest)
     if name in {"source", ".", "eval", "exec", "npx", "bunx", "uvx", "pnpx"} and not rest:
         return True
-    if len(rest) <= 1 or (len(rest) == 2 and rest[1].startswith("-")):
-        run = _RUN_WORDS.get(name, frozenset())
-        if rest and rest[0] in run:
-            return True
+    if rest and rest[0] in entry.run_words and (len(rest) == 1 or (len(rest) == 2 and rest[1].startswith("-"))):
+        return True
     return _only_begins_danger(words, name)
 
 
@@ -338,9 +289,6 @@ _LONGER: dict[str, tuple[int, frozenset[str]]] = {
 }
 """Programs with nested subcommands: how many words name the action, and after which second words."""
 
-_GROUPED = frozenset("gh glab aws gcloud az doctl heroku fly flyctl firebase supabase".split())
-"""Programs of which every second word is a group of subcommands."""
-
 MOST = 4
 """Prefixes suggested for one call."""
 
@@ -372,12 +320,12 @@ def _prefix(argv: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the words that name the action of a command, or None."""
     length = 2
     known = _LONGER.get(argv[0])
-    if argv[0] in _GROUPED:
+    if entry_of(argv[0]).grouped:
         length = 3
     elif known is not None and argv[1:2] and argv[1] in known[1]:
         length = known[0]
     # the words behind a script are its own, and may be anything
-    if is_interpreter(argv[0]) or argv[0] in SHELLS | BUILTINS:
+    if is_interpreter(argv[0]) or entry_of(argv[0]).shell == "posix" or argv[0] in BUILTINS:
         return None
     if len(argv) < length or "/" in argv[0]:
         return None

@@ -14,25 +14,22 @@ from whisper_tui.model.effects import LONGEST_CODE
 from whisper_tui.model.text import one_line_beginning
 from whisper_tui.model.verdict import Meaning, OwnShell, Resolved, RunCode
 from whisper_tui.policy.commands.argv import Argv
-from whisper_tui.policy.commands.wrappers import BUILTINS, SHELLS
+from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.risks.later_files import holds_sensitive, sensitive_kind
 from whisper_tui.policy.risks.sensitive_paths import innermost, read_paths, written_paths
 from whisper_tui.policy.view import view
+from whisper_tui.programs.entries import entry_of
 from whisper_tui.supervisor.approvals.expand import Expander, find_program
 from whisper_tui.system import host_files
 from whisper_tui.system.file_owners import others_may_change
 from whisper_tui.system.host_files import read_regular
 from whisper_tui.system.run_files import stamp_of
 
-_SHELLS = frozenset({*SHELLS, "source", "."})
 _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "-p", "--eval", "--print"})
 """Options of interpreters that code or a module's name follows, so that no operand is a script."""
 _DATA_FOLLOWS = frozenset({"-c", "-m"})
 """Options of Python and of shells: after their value, every word is data."""
-_LANGUAGES = frozenset({"awk", "gawk", "mawk", "nawk", "sed", "gsed", "make", "gmake", "just"})
-"""Other programs that execute a file."""
-
 MOST_SCRIPTS = 1000
 """Limit of files that are watched for one call. A command with more names is longer than any that is judged."""
 
@@ -211,14 +208,18 @@ def _definition(text: str, word: str, *, anywhere: bool = False) -> str:
     return one_line_beginning(text[function.start() : function.start() + LARGEST_DEFINITION], LONGEST_DEFINITION)
 
 
+def _is_shell(name: str) -> bool:
+    return entry_of(name).shell == "posix" or name in {"source", "."}
+
+
 def _runs_code(words: Argv) -> bool:
     name = os.path.basename(words[0] or "") if words else ""  # noqa: PTH119
-    return name in _SHELLS or name in _LANGUAGES or is_interpreter(name)
+    return _is_shell(name) or entry_of(name).executes_files or is_interpreter(name)
 
 
 def _given_code(words: Argv) -> list[str | None]:
     """Return the words that may be scripts. Operands of awk, sed and make are data, so only `-f FILE` counts there."""
-    if os.path.basename(words[0] or "") not in _LANGUAGES:  # noqa: PTH119
+    if not entry_of(os.path.basename(words[0] or "")).executes_files:  # noqa: PTH119
         # `python -c CODE a b`: what follows is in sys.argv and is not executed.
         ends = next((at for at, word in enumerate(words) if word in _DATA_FOLLOWS), len(words))
         return list(words[1:ends]) if _is_python_or_shell(words) else list(words[1:])
@@ -231,12 +232,12 @@ def _given_code(words: Argv) -> list[str | None]:
 
 def _is_python_or_shell(words: Argv) -> bool:
     name = os.path.basename(words[0] or "")  # noqa: PTH119
-    return name in _SHELLS or name.startswith(("python", "pypy"))
+    return _is_shell(name) or name.startswith(("python", "pypy"))
 
 
 def _reads_code(words: Argv, cwd: str) -> bool:
     """True if an interpreter may read its code from its input: no word is code or a file."""
-    if os.path.basename(words[0] or "") in _LANGUAGES:  # noqa: PTH119
+    if entry_of(os.path.basename(words[0] or "")).executes_files:  # noqa: PTH119
         return False
     rest = words[1:]
     if "-" in rest or "-s" in rest or "/dev/stdin" in rest:

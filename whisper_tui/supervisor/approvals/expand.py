@@ -13,12 +13,12 @@ from whisper_tui.policy.commands.argv import Argv, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import BUILTINS, SETS_INSIDE, may_set_variables
 from whisper_tui.policy.risks.code_execution import is_interpreter
-from whisper_tui.policy.risks.command_dangers import ELSEWHERE
 from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of, compounds
 from whisper_tui.policy.shell.words import expanded, is_split, paths_matching, value_of
 from whisper_tui.policy.view import LONGEST_READ, CommandView, all_commands, view
+from whisper_tui.programs.entries import entry_of
 from whisper_tui.system import host_files
 
 
@@ -123,7 +123,7 @@ class Expander:
     def _started(self, first: str | None, command: InnerCommand, text: "_Text") -> tuple[str | None, bool]:
         """Return the program of a command, and True if no program has that name."""
         # In a container or on another host, a path of this machine would be wrong.
-        if not first or not ELSEWHERE.isdisjoint(command.via):
+        if not first or any(entry_of(each).place for each in command.via):
             return None, False
         if text.is_shell and first in BUILTINS and not command.via:
             return None, False
