@@ -453,108 +453,35 @@ def _split(step: Step, args: ParsedWords, changes: Changes) -> None:
         changes.fill(step, found, detail=f"with files named {prefix}…", may_lead_out=leads_out)
 
 
-_COPYING = Program(
-    _cp,
-    known="a f i l L n P p R r s S t T u v x b d H archive force interactive link dereference no-clobber "
-    "no-dereference preserve no-preserve parents recursive symbolic-link suffix target-directory "
-    "no-target-directory update verbose one-file-system backup remove-destination attributes-only reflink "
-    "sparse strip-trailing-slashes copy-contents debug",
-)
-_OWNERS = (
-    "c f v h R H P changes silent quiet dereference no-dereference preserve-root no-preserve-root recursive "
-    "reference from verbose"
-)
 _PROGRAMS: Mapping[str, Program] = {
-    "rm": Program(
-        _rm,
-        known="d f i I r R v dir force interactive preserve-root no-preserve-root one-file-system recursive verbose",
-    ),
-    "rmdir": Program(
-        _rmdir,
-        known="p v ignore-fail-on-non-empty parents verbose",
-    ),
-    "unlink": Program(
-        _unlink,
-        known="help version",
-    ),
-    "shred": Program(
-        _unlink,
-        known="f n s u v x z force iterations random-source size remove verbose exact zero",
-    ),
-    "mkdir": Program(
-        _mkdir,
-        known="m p v Z mode parents verbose context",
-    ),
-    "touch": Program(
-        _touch,
-        known="a c d f h m r t no-create date no-dereference reference time",
-    ),
-    "truncate": Program(
-        _truncate,
-        known="c o r s no-create io-blocks reference size",
-    ),
-    "cp": _COPYING,
-    "mv": Program(
-        _mv,
-        known="f n i u v t T b S force no-clobber interactive update verbose target-directory no-target-directory "
-        "backup suffix strip-trailing-slashes",
-    ),
-    "install": Program(
-        _install,
-        known="g m o t S D d v p C T s b c compare directory mode owner group target-directory no-target-directory "
-        "preserve-timestamps verbose strip backup suffix",
-    ),
-    "ln": Program(
-        _ln,
-        known="b f i L n P r s S t T v backup force interactive logical no-dereference physical relative symbolic "
-        "suffix target-directory no-target-directory verbose",
-    ),
-    "link": Program(
-        _ln,
-        known="help version",
-    ),
-    "dd": Program(
-        _dd,
-        known="help version",
-    ),
-    "tee": Program(
-        _tee,
-        known="a i p append ignore-interrupts output-error",
-    ),
-    "chmod": Program(
-        _mode_change,
-        known="c f v R r w x X s t u g o a , + = - 0 1 2 3 4 5 6 7 changes silent quiet verbose recursive reference "
-        "preserve-root no-preserve-root",
-    ),
-    "chown": Program(_owner_change, known=_OWNERS),
-    "chgrp": Program(_owner_change, known=_OWNERS),
-    "find": Program(_find),
-    "mkfifo": Program(
-        _make_nodes,
-        known="m Z mode context",
-    ),
-    "mknod": Program(
-        _make_nodes,
-        known="m Z mode context",
-    ),
-    "split": Program(
-        _split,
-        known="a b C l n t d x e u verbose numeric-suffixes hex-suffixes suffix-length bytes line-bytes lines number "
-        "separator additional-suffix elide-empty-files",
-    ),
+    "rm": Program(_rm),
+    "rmdir": Program(_rmdir),
+    "unlink": Program(_unlink),
+    "shred": Program(_unlink),
+    "mkdir": Program(_mkdir),
+    "touch": Program(_touch),
+    "truncate": Program(_truncate),
+    "cp": Program(_cp),
+    "mv": Program(_mv),
+    "install": Program(_install),
+    "ln": Program(_ln),
+    "link": Program(_ln),
+    "dd": Program(_dd),
+    "tee": Program(_tee),
+    "chmod": Program(_mode_change, modes="+,-01234567=Xagorstuwx"),
+    "chown": Program(_owner_change),
+    "chgrp": Program(_owner_change),
+    "find": Program(_find, any_option=True),
+    "mkfifo": Program(_make_nodes),
+    "mknod": Program(_make_nodes),
+    "split": Program(_split),
     **TRANSFERS,
     **EDITORS,
 }
 _IN_PLACE: Mapping[str, Program] = {
     "sed": SED,
     "gsed": SED,
-    "sort": Program(
-        _sort,
-        known="b d f g h i M n R r V c C m k o s S t T u z ignore-leading-blanks dictionary-order ignore-case "
-        "general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort "
-        "random-source reverse sort version-sort batch-size check compress-program debug files0-from key merge "
-        "output stable buffer-size field-separator temporary-directory parallel unique zero-terminated",
-    ),
+    "sort": Program(_sort),
 }
 """Programs that write only with certain options; without them the read-only list is asked."""
 

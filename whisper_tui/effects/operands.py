@@ -75,15 +75,20 @@ class Program(NamedTuple):
     """A program of which the changes can be stated."""
 
     handler: Handler
-    known: str = ""
-    """All options whose meaning for files is known, separated by blanks. Empty: no option matters to files."""
+    any_option: bool = False
+    """True if no option matters to what is stated."""
+    modes: str = ""
+    """Letters of words that only look like options, as the modes of chmod do."""
 
     def record(self, step: Step, changes: Changes) -> None:
         """Record what a command changes."""
-        known_names = frozenset(self.known.split())
-        args = parse_words(step.words, step.name or "")
-        for given, _ in args.options if known_names else ():
-            if given not in known_names and not is_beginning(given, known_names):
+        entry = entry_of(step.name)
+        # `zip -D9`: a number behind a letter
+        numbers = "0123456789" if "-NUMBER" in entry.options else ""
+        stated = {_without_dashes(name) for name in entry.options.keys() - entry.unstated}.union(self.modes, numbers)
+        args = ParsedWords(step.words, entry)
+        for given, _ in () if self.any_option else args.options:
+            if given not in stated and not is_beginning(given, stated):
                 changes.unknown(step, "files", f"what its option {given} changes is not known")
         unknowns = len(changes.unknowns)
         self.handler(step, args, changes)

@@ -472,17 +472,8 @@ def _patch_text(step: Step, args: ParsedWords, base: str | None, changes: Change
     return None if content is None else content.decode("utf-8", "replace")
 
 
-SED = Program(
-    _sed,
-    known="n e f E r i l s u z b quiet silent debug expression file follow-symlinks in-place line-length posix "
-    "regexp-extended separate sandbox unbuffered null-data binary",
-)
+SED = Program(_sed)
 EDITORS: Mapping[str, Program] = {
-    "perl": Program(_perl),
-    "patch": Program(
-        _patch,
-        known="p F l c n u N R i o r E Z T s f t b d z strip fuzz ignore-whitespace forward reverse input output "
-        "reject-file batch force quiet silent verbose backup directory suffix binary backup-if-mismatch "
-        "no-backup-if-mismatch remove-empty-files dry-run",
-    ),
+    "perl": Program(_perl, any_option=True),
+    "patch": Program(_patch),
 }

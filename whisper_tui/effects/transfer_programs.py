@@ -211,64 +211,18 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
 
 
 TRANSFERS: Mapping[str, Program] = {
-    "tar": Program(
-        _tar,
-        known="x c t r u A f v z j J Z a k p m o O h S P C T X I F b i W extract get create list append update "
-        "concatenate file verbose gzip bzip2 xz zstd auto-compress keep-old-files preserve-permissions touch "
-        "no-same-owner same-owner to-stdout dereference absolute-names directory exclude exclude-from "
-        "exclude-vcs strip-components overwrite skip-old-files wildcards owner group mode mtime sort "
-        "numeric-owner no-recursion files-from remove-files null same-permissions no-same-permissions "
-        "to-command use-compress-program checkpoint-action info-script",
-    ),
-    "unzip": Program(
-        _unzip,
-        known="o n q d x P j l t p v Z c z u f a C L X",
-    ),
-    "zip": Program(
-        _zip,
-        known="q r m u j x i v D X y P e NUMBER 0 1 2 3 4 5 6 7 8 9 move recurse-paths quiet",
-    ),
+    "tar": Program(_tar),
+    "unzip": Program(_unzip),
+    "zip": Program(_zip),
     **dict.fromkeys(
         _ENDINGS,
-        Program(
-            _compress,
-            known="c d f k l n N q r S F t v e z NUMBER 0 1 2 3 4 5 6 7 8 9 fast best stdout to-stdout decompress "
-            "uncompress compress force keep list no-name name quiet recursive suffix format test verbose extreme "
-            "rsyncable T threads",
-        ),
+        Program(_compress),
     ),
-    "mktemp": Program(
-        _mktemp,
-        known="d u q p t V directory dry-run quiet suffix tmpdir",
-    ),
-    "curl": Program(
-        _curl,
-        known="s S L f k v i o O # g 4 6 A H X d e u m b C r x F G I j n N q z R c D T w K J silent show-error "
-        "location fail insecure verbose include output remote-name remote-name-all remote-header-name "
-        "output-dir create-dirs head request data data-raw data-binary data-urlencode header json user "
-        "user-agent referer max-time connect-timeout retry compressed http1.1 http2 dump-header cookie-jar "
-        "cookie trace trace-ascii stderr form get fail-with-body no-buffer proxy cacert cert key resolve range "
-        "limit-rate connect-to interface config write-out progress-bar upload-file",
-    ),
-    "wget": Program(
-        _wget,
-        known="q v n c nc nv np N O o a P t T U r m p i x l A R S 4 6 quiet verbose no-verbose continue timestamping "
-        "output-document output-file append-output directory-prefix save-cookies load-cookies input-file tries "
-        "timeout header user-agent post-data post-file user password spider recursive mirror page-requisites "
-        "level accept reject domains no-check-certificate force-directories no-clobber show-progress",
-    ),
-    "rsync": Program(
-        _rsync,
-        known="a v r l p t g o D z P u n c q h H x e i S W A X archive verbose recursive links perms times group "
-        "owner compress progress update dry-run checksum quiet human-readable rsh exclude include filter "
-        "exclude-from include-from files-from delete delete-after delete-before delete-during delete-excluded "
-        "remove-source-files itemize-changes stats list-only port bwlimit max-size min-size existing "
-        "ignore-existing numeric-ids partial one-file-system",
-    ),
-    "scp": Program(
-        _scp,
-        known="3 4 6 A B C O p q R r s T v c D F i J l o P S X",
-    ),
+    "mktemp": Program(_mktemp),
+    "curl": Program(_curl),
+    "wget": Program(_wget),
+    "rsync": Program(_rsync),
+    "scp": Program(_scp),
 }
 
 

@@ -240,6 +240,8 @@ class ProgramEntry:
     """It runs code of packages, of the project or of an image, which is in no file that it names."""
     brings_code_when: tuple[str, ...] = ()
     """The subcommands with which it does, two words joined by a dash. Empty: it always does."""
+    unstated: frozenset[str] = frozenset()
+    """Options of which the effects do not state what they change."""
     by_default: tuple[str, ...] = ()
     """What it does without any subcommand."""
     place: str = ""
@@ -405,7 +407,7 @@ def _wrapping(row: Mapping[str, Any]) -> Wrapping:
 _READ_AS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("needs", "runs", "writes", "must_name", "starts"), _words),
     **dict.fromkeys(("elsewhere", "code_options", "by_default", "brings_code_when"), _words),
-    **dict.fromkeys(("text", "text_instead", "own_files", "run_words"), _word_set),
+    **dict.fromkeys(("text", "text_instead", "own_files", "run_words", "unstated"), _word_set),
     **dict.fromkeys(("deletes", "interrupts", "prints_secrets", "connects"), _calls),
     "same": _same,
     "same_options": _same_options,

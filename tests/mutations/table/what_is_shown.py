@@ -357,7 +357,7 @@ WHAT_IS_SHOWN = (
     Mutation(
         "effects: options that are not known",
         "whisper_tui.effects.operands.Program.record",
-        "self.known.split()",
+        "() if self.any_option else args.options",
         "()",
         (LEFT_OUT + "[rm *; cp a.txt new]",),
     ),
