@@ -173,7 +173,6 @@ def without_ensurepip(home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # it installs 40 packages
 def test_it_installs_by_uv_where_python_cannot_make_environments(near, wheels):
     uv = shutil.which("uv", path=f"{sys.prefix}/bin:{os.environ['PATH']}")
     if uv is None:
@@ -198,7 +197,6 @@ def test_it_installs_by_uv_where_python_cannot_make_environments(near, wheels):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # it installs 40 packages
 @needs_sshd
 def test_it_installs_upgrades_and_restarts_over_real_ssh_without_an_index(tmp_path, wheels):
     home = tmp_path / "there"

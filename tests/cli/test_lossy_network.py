@@ -14,7 +14,7 @@ from tests.interpreter import PYTHON
 from tests.outside import exhaustive_only, outside_only
 
 __all__ = ["pair"]
-pytestmark = [outside_only, exhaustive_only, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [outside_only, exhaustive_only, pytest.mark.slow]
 
 WIRE = Path(__file__).parents[2] / "benchmarks" / "_slow_wire.py"
 DELAY_MS, LOST_PERCENT = 100, 20

@@ -284,7 +284,6 @@ def test_other_words_name_no_machine(ids):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_subcommands_decide_over_real_ssh_on_the_machine_that_is_named(machines, desk):
     agents = [machine.asks(f"touch on-{machine.name}") for machine in machines]
@@ -298,7 +297,6 @@ def test_subcommands_decide_over_real_ssh_on_the_machine_that_is_named(machines,
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
     agents = [machines[0].asks("touch on-gpu1")]
@@ -336,7 +334,6 @@ def test_one_cockpit_shows_all_machines_and_decides_on_each(machines, desk):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @needs_sshd
 def test_an_agent_is_set_up_by_ssh_and_asks_the_supervisor_of_its_own_machine(tmp_path, agent_process):
     home = tmp_path / "there"
@@ -393,7 +390,6 @@ def test_a_machine_with_another_host_key_is_unreachable(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # each step is a program that starts, and each has its own limit
 @needs_sshd
 def test_a_machine_without_whisper_tui_says_what_to_do(tmp_path):
     with loopback_server(tmp_path / "sshd", "bare") as ssh:

@@ -38,7 +38,6 @@ def held_back(root: Path) -> Outcome:
 
 @outside_only
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("play", [crashed, previewed, held_back])
 def test_nothing_is_lost_and_nothing_happens_twice_or_in_part_whatever_is_killed(
     request: pytest.FixtureRequest, tmp_path: Path, play: Callable[[Path], Outcome]

@@ -41,7 +41,6 @@ async def board_problems(world: World) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 async def test_any_failed_write_is_eventually_done_exactly_once(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)
@@ -60,7 +59,6 @@ async def test_any_failed_write_is_eventually_done_exactly_once(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 async def test_after_any_failed_write_the_next_supervisor_completes_the_work(tmp_path: Path) -> None:
     undisturbed, _ = await after(tmp_path / "undisturbed", None)
     written = facts(undisturbed.journal)

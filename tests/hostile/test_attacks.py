@@ -19,7 +19,7 @@ from tests.cli.conftest import Instance
 from tests.outside import needs_sandbox, outside_only
 from tests.rows import each_row
 
-pytestmark = [outside_only, needs_sandbox, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [outside_only, needs_sandbox, pytest.mark.slow]
 
 ATTACKS = [json.loads(line) for line in (Path(__file__).parent / "data" / "attacks.jsonl").read_text().splitlines()]
 SECRETS = ("TOPSECRET-HOME", "TOPSECRET-KEY", "TOPSECRET-VARIABLE")

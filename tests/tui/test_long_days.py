@@ -49,7 +49,6 @@ def records_alive() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_closed_parts_of_the_screen_are_garbage_collected():
     async with open_cockpit(Scenario.begin()) as cockpit:
         await some_calls(cockpit, 8)
@@ -60,7 +59,6 @@ async def test_closed_parts_of_the_screen_are_garbage_collected():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_dropped_calls_are_garbage_collected():
     scenario = Scenario.begin()
     before = records_alive()

@@ -114,7 +114,7 @@ def random_command(chance: random.Random, call: str) -> tuple[str, bytes, int | 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(max(240, 3 * CRASH_SECONDS))
+@pytest.mark.timeout(max(400, 3 * CRASH_SECONDS))
 async def test_every_command_runs_once_however_often_the_supervisor_is_killed(restarted: Restarted):
     chance = random.Random(CRASH_SEED)
     cases = {str(n): random_command(chance, str(n)) for n in range(1, CRASH_COMMANDS + 1)}

@@ -24,7 +24,6 @@ pytestmark = [
     needs_overlays,
     pytest.mark.skipif(sys.platform != "linux", reason="previews need Linux"),
     pytest.mark.slow,
-    pytest.mark.timeout(300),
 ]
 
 FILES = """
