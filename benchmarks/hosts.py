@@ -4,7 +4,9 @@ The machines are supervisors of this one, each with a journal of its own; a prog
 and delays what passes. Against one supervisor with as many calls, so that the columns differ by the machines alone.
 """
 
+import json
 import os
+import shlex
 import statistics
 import sys
 import tempfile
@@ -37,14 +39,16 @@ class Desk:
     def __init__(self, folder: Path, queues: dict[str, Queue], delay_ms: int, lost: int) -> None:
         self.folder, self.queues = folder, queues
         (folder / "config").mkdir(parents=True, mode=0o700)
-        run = f"env PYTHONPATH={os.getcwd()} {sys.executable} -m whisper_tui --home"
-        lines = [f'[hosts.{name}]\ncommand = "{run} {queue.place}"\n' for name, queue in queues.items()]
+        run = ("env", f"PYTHONPATH={os.getcwd()}", sys.executable, "-m", "whisper_tui", "--home")
+        commands = {name: json.dumps(shlex.join([*run, str(queue.place)])) for name, queue in queues.items()}
+        lines = [f"[hosts.{name}]\ncommand = {command}\n" for name, command in commands.items()]
         (folder / "config" / "config.toml").write_text("".join(lines))
         (folder / "config" / "config.toml").chmod(0o600)
         programs = folder / "bin"
         programs.mkdir()
         wire = Path(__file__).with_name("_slow_wire.py")
-        text = SSH.format(python=sys.executable, wire=wire, delay=delay_ms, lost=lost, folder=folder)
+        names = {"python": sys.executable, "wire": str(wire), "folder": str(folder)}
+        text = SSH.format(**{key: shlex.quote(name) for key, name in names.items()}, delay=delay_ms, lost=lost)
         (programs / "ssh").write_text(text)
         (programs / "ssh").chmod(0o755)
         environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import pwd
+import shlex
 import stat
 import subprocess
 import sys
@@ -128,7 +129,7 @@ class LoginEnvironment:
 
     def _ask(self) -> None:
         shell = os.environ.get("SHELL") or _login_shell()
-        command = f'exec "{sys.executable}" -I -S -c "{_DUMP}"'
+        command = "exec " + shlex.join([sys.executable, "-I", "-S", "-c", _DUMP])
         found = dict(os.environ)
         with suppress(OSError, subprocess.SubprocessError, ValueError, TypeError):
             told = subprocess.run(
