@@ -156,9 +156,11 @@ async def test_a_call_is_approved_in_the_page_and_runs_on_without_it(instance: I
     async with page(served) as browser:
         await browser.sees("Waiting for you")
         await browser.sees("through the page")
-        await asyncio.sleep(0.5)  # the guard of a selection that has just moved by itself
-        await browser.types("a")
-        await asyncio.to_thread(call.wait, BOUND_S)
+        # A key decides nothing while the call has not been on the screen for a moment.
+        async with asyncio.timeout(BOUND_S):
+            while call.poll() is None:
+                await browser.types("a")
+                await asyncio.sleep(0.1)
         assert instance.rows("show", "1")["exit_code"] == 0
         assert len(served.cockpits()) == 1
         await browser.socket.send_json(["resize", {"width": 80, "height": 24}])

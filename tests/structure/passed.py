@@ -25,7 +25,7 @@ from whisper_tui.system.state_directory import Directories
 ROOT = Path(__file__).parent.parent.parent
 RECORDER = Path(__file__).with_name("recorder.py")
 LONGEST_S = 60.0
-GOAL_OF_KEY, RECORDINGS = 9, 3
+GOAL_OF_KEY, RECORDINGS = 9, 10
 _CLIENT = {"name": "structure", "version": "1"}
 _CALL = {"name": "execute_command", "arguments": {"command": "touch", "args": ["here"]}}
 
@@ -46,7 +46,7 @@ def figures_of_call() -> list[Figure]:
 def figures_of_key() -> list[Figure]:
     """Return how many files are passed from the key `a` in a cockpit to the supervisor's `decide`."""
     found: list[Functions] = []
-    # Background tasks can only add files to a recording, so the smallest of a few is the closest to the truth.
+    # Background tasks can only add files to a recording, so the smallest of some is the closest to the truth.
     while len(found) < RECORDINGS and not any(len({file for file, _ in each}) <= GOAL_OF_KEY for each in found):
         with _directory() as made:
             found.append(asyncio.run(_passed_by_key(Path(made))))
@@ -113,10 +113,13 @@ async def _passed_by_key(place: Path) -> Functions:
 
 
 async def _show_call(cockpit: Live) -> None:
-    """Wait until a call is shown, and long enough for a key to decide about it."""
+    """Wait until a call is shown with all that its card asks for, and a key can decide about it."""
     call_id = await cockpit.supervisor.submit(_request(cockpit.session_id, cockpit.workspace))
-    await cockpit.until(lambda: cockpit.screen.shown is not None and cockpit.screen.shown.id == call_id)
-    await asyncio.sleep(1)
+    screen = cockpit.screen
+    await cockpit.until(
+        lambda: screen.shown is not None and screen.shown.id == call_id and not screen.card.facts.asking
+    )
+    await cockpit.until(lambda: not screen.decisions.guard.holds_at(time.monotonic()))
 
 
 def passed_by_mcp_call() -> Functions:
