@@ -69,6 +69,9 @@ WAYS = {
 }
 """How a client's calls come to whisper_tui. Through MCP, those are commands only."""
 
+PATIENT = "[supervisor]\nheld_back_s = 3600\n"
+"""A busy machine needs more than the usual time for a command, and a human would be asked about that."""
+
 ELSEWHERE = {
     'rg -n "TODO|FIXME" src': "Claude Code makes it a function of the shell's profile, which only an approval opens",
 }
@@ -119,7 +122,7 @@ def test_a_human_is_asked_about_what_matters_and_all_else_can_be_undone(program,
 
     def set_up(stage: Stage) -> None:
         (stage.home / "config" / "rules.toml").unlink()
-        (stage.home / "config" / "config.toml").write_text(f'[rules]\nunasked = "{level}"\n')
+        (stage.home / "config" / "config.toml").write_text(f'[rules]\nunasked = "{level}"\n{PATIENT}')
         install(stage)
         subprocess.run(["bash", "-ec", WORKSPACE], cwd=stage.workspace, check=True)
         before.update(tree(tmp_path))

@@ -86,7 +86,9 @@ def test_on_a_terminal_it_asks_first(machine: Machine, line: str, code: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("answer", "level"), [("3", "workspace"), ("1", "nothing"), ("", None), ("what?", None)])
+@pytest.mark.parametrize(
+    ("answer", "level"), [("3", "workspace"), ("workspace", "workspace"), ("", None), ("what?\n1", "nothing")]
+)
 @pytest.mark.few(1)
 def test_on_a_terminal_it_asks_once_what_may_run_without_asking(
     machine: Machine, answer: str, level: str | None

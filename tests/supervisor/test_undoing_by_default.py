@@ -93,7 +93,7 @@ async def test_an_undo_names_what_changed_since_and_does_nothing(live: LiveBench
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("rm -rf build; make", "make may change files that its words do not name"),
+        ("rm -rf build; make", "nobody knows beforehand what make changes"),
         ("sudo rm -rf build", "sudo runs with the rights of another user"),
         ("docker system prune --force", "docker acts on more than files"),
         ("rm -rf build & true", "a part of it goes on in the background"),
@@ -108,7 +108,7 @@ async def test_the_card_says_before_the_approval_what_cannot_be_taken_back(
     assert verdict is not None and verdict.undo == UndoPlan(how="none", why=why)
 
 
-@pytest.mark.parametrize("text", ["ls", "echo one > notes.txt", "cat ~/.ssh/id_rsa"])
+@pytest.mark.parametrize("text", ["ls", "echo one > notes.txt", "cat ~/.ssh/id_rsa", "cat .env"])
 async def test_nothing_is_kept_of_commands_without_a_severe_risk_or_without_changes(live: LiveBench, text: str) -> None:
     verdict = (await live.record(await live.asked(text))).verdict
     assert verdict is not None and verdict.undo is None

@@ -11,6 +11,7 @@ from whisper_tui.model.ending import Denied
 from whisper_tui.model.event import Judged
 from whisper_tui.model.state import Ended, Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
+from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.dialogs.decision_dialogs import NO_REASON
 
 
@@ -140,7 +141,7 @@ async def test_d_denies_with_the_reason_word_for_word() -> None:
 async def test_denying_without_a_reason_needs_a_second_enter() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.select("1")
-        await cockpit.press("d", "enter")
+        await cockpit.press("d", *"no", "enter")
         await cockpit.sees(NO_REASON)
         assert isinstance(cockpit.record("1").state, Waiting)
         await cockpit.press("enter")
@@ -297,3 +298,34 @@ async def test_a_terminal_that_is_too_small_says_so() -> None:
         await cockpit.pilot.resize_terminal(40, 12)
         await cockpit.sees("site builder", "Approve")
         assert "too small" not in cockpit.text() and isinstance(cockpit.record("1").state, Waiting)
+
+
+async def test_the_next_question_comes_up_by_itself_after_the_last_one_was_answered() -> None:
+    scenario = Scenario.begin()
+    first = scenario.ask("build")
+    async with open_cockpit(scenario) as cockpit:
+        await cockpit.can_be_seen()
+        scenario.clock.advance(1)
+        await cockpit.press("d", *"no", "enter")
+        await cockpit.until(lambda: isinstance(cockpit.record(first).state, Ended))
+        await cockpit.until(lambda: cockpit.screen.query_one(CallList).is_left_over)
+        second = scenario.ask("fix")
+        await cockpit.until(lambda: cockpit.selected == second)
+        await cockpit.press("a")
+        await cockpit.sees("the selection had just changed")
+        assert isinstance(cockpit.record(second).state, Waiting)
+
+
+async def test_the_next_question_takes_no_call_away_that_the_person_went_to() -> None:
+    scenario = Scenario.begin()
+    first, second = scenario.ask("build"), scenario.ask("test")
+    async with open_cockpit(scenario) as cockpit:
+        for call_id in (first, second):
+            await cockpit.select(call_id)
+            await cockpit.press("d", *"no", "enter")
+            await cockpit.until(lambda id_=call_id: isinstance(cockpit.record(id_).state, Ended))
+        await cockpit.until(lambda: cockpit.screen.query_one(CallList).is_left_over)
+        await cockpit.select(first)
+        scenario.ask("fix")
+        await cockpit.sees("1 waiting")
+        assert cockpit.selected == first

@@ -104,6 +104,30 @@ async def test_a_run_that_needs_input_stays_in_view_over_ended_calls(size: tuple
         await cockpit.until(lambda: cockpit.selected == "1")
 
 
+@pytest.mark.parametrize("size", [(100, 30), *SIZES])
+async def test_a_call_that_begins_to_wait_is_in_view_over_ended_calls(size: tuple[int, int]) -> None:
+    scenario = waits_for_input_above_ended_calls()
+    async with open_cockpit(scenario, size=size) as cockpit:
+        calls = cockpit.screen.query_one(CallList)
+        calls.need_input = lambda: ["1"]
+        await cockpit.press("end")
+        selected = cockpit.selected
+        asked = scenario.ask("test")
+        await cockpit.sees("1 waiting")
+        await cockpit.still()
+        width = cockpit.screen.query_one("#left").region.right
+        rows = [line[:width] for line in cockpit.text().splitlines()]
+        assert any("Waiting for you" in line for line in rows)
+        assert cockpit.selected == selected
+        assert any(line.startswith("▌") for line in rows), "the selected row is in view"
+        there = [calls.on_screen(y) for y in range(calls.size.height)]
+        named = [at.place.section for at in there if at is not None and at.place is not None]
+        assert list(dict.fromkeys(named))[:2] == ["waiting", "running"]
+        row = next(y for y, at in enumerate(there) if at is not None and at.place is not None)
+        await cockpit.pilot.click(CallList, offset=(5, row))
+        await cockpit.until(lambda: cockpit.selected == asked)
+
+
 async def test_details_that_are_below_the_card_come_into_view_with_their_key() -> None:
     async with open_cockpit(workday(), size=(80, 20)) as cockpit:
         await cockpit.select("7")

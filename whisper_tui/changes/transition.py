@@ -60,6 +60,10 @@ class TransitionFailed(Exception):
     """A step failed or is not possible. The text says which, and what became of the others."""
 
 
+class DependentChanges(TransitionFailed):
+    """The chosen changes cannot be moved without others, or are none. Nothing was tried."""
+
+
 def conflicts(store: str, plan: Plan) -> list[str]:
     """Return the paths that are not as they were when the changes were read: each prevents `apply`."""
     found = _conflicts(plan)
@@ -379,7 +383,7 @@ def _take_back(store: str, plan: Plan, results: dict[int, Result], work: SharedW
 
 
 def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[int]:
-    """Return the numbers of the changes of these paths. Raises `TransitionFailed` if others depend on them."""
+    """Return the numbers of the changes of these paths. Raises `DependentChanges` if others depend on them."""
     found: set[int] = set()
     for path in paths:
         below = [
@@ -388,7 +392,7 @@ def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[in
             if any(each == path or _is_below(each, path) for each in change.paths)
         ]
         if not below:
-            raise TransitionFailed(_not_alone(plan, path))
+            raise DependentChanges(_not_alone(plan, path))
         found.update(below)
     chosen = [number for number in sorted(found) if number not in plan.undone]
     restored = [number for number in chosen if plan.changes[number].op in (WRITE, ATTRIBUTES)]
@@ -396,7 +400,7 @@ def _chosen(plan: Plan, results: dict[int, Result], paths: list[str]) -> list[in
     for number, change in enumerate(plan.changes):
         shared = results[number].shared() & names.keys()
         if number not in found and number not in plan.undone and shared:
-            raise TransitionFailed(
+            raise DependentChanges(
                 f"{names[min(shared)]} cannot be undone alone: {change.path} is a further name of the same file. "
                 "Undo both, or neither."
             )

@@ -592,19 +592,22 @@ def _way(command: InnerCommand, *, by_rule: bool) -> tuple[str, str] | None:
             return "none", f"git {subcommand or ''} may change more than the files of its work tree".replace("  ", " ")
         return "view", ""
     words = tuple("x" if word is None else word for word in command.argv)
-    if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True):
+    # What it shows may be secret, and is no change.
+    if command.runs_others or name in BUILTINS or only_reads(words, git_is_neutral=True, shows_names=True):
         return ("copies", "") if writes else None
     if entry_of(name).names_files:
         return "copies", ""
-    return ("view", "") if by_rule else ("none", f"{name} may change files that its words do not name")
+    return ("view", "") if by_rule else ("none", f"nobody knows beforehand what {name} changes")
 
 
 def _in_view(question: Question, verdict: Verdict, *, confined: bool) -> UndoPlan:
     """Return the plan of a command that has to run in a view of the files."""
     if question.spec.tty or question.spec.accepts_input:
         return UndoPlan(how="none", why="it waits for input")
-    if question.resolved.own_shell is not None:
-        return UndoPlan(how="none", why="it runs in the agent's own shell, with its functions")
+    own = question.resolved.own_shell
+    if own is not None and (own.program or own.defines):
+        what = f"its profile defines {visible(next(iter(own.defines)))}" if own.defines else "that is not bash"
+        return UndoPlan(how="none", why=f"it runs in the agent's own shell, and {what}")
     if confined:
         return UndoPlan(how="none", why="it runs in a sandbox")
     if verdict.preview == "never":

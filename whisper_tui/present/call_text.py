@@ -15,7 +15,13 @@ from whisper_tui.present.command_text import (
     head_and_tail_line,
     meaning_paragraphs,
 )
-from whisper_tui.present.ending_text import ending_sentence, ending_word, recent_paragraphs, went_well
+from whisper_tui.present.ending_text import (
+    ending_sentence,
+    ending_word,
+    recent_paragraphs,
+    undone_words,
+    went_well,
+)
 from whisper_tui.present.explained_words import explained_paragraphs
 from whisper_tui.present.quantities import age, clock_time, count, duration, limit, size
 from whisper_tui.present.security_text import (
@@ -251,7 +257,8 @@ def _runs_for(state: Running, now: float) -> float:
 def standing(record: CallRecord, now: float) -> Line:
     """Return the state of a call as a symbol and words, after its alarm."""
     alarm = (Span(f"! {record.alarm.word()}", "bad"), Span("  ")) if record.alarm is not None else ()
-    return (*alarm, *_state(record, now))
+    undone = undone_words(record) if isinstance(record.state, Ended) else ()
+    return (*alarm, *_state(record, now), *(Span(f", {word}", "edited") for word in undone))
 
 
 def _state(record: CallRecord, now: float) -> Line:

@@ -55,6 +55,16 @@ def ending_word(ending: Ending, command: Command | None = None) -> str:
             return "lost"
 
 
+def undone_words(record: CallRecord) -> tuple[str, ...]:
+    """Return how far the changes of a call are undone. Empty: they are not."""
+    if record.reverted_by is not None:
+        return ("undone",)
+    undo = record.undo
+    if undo is None or not undo.done or undo.direction != "undo":
+        return ()
+    return ("partly undone" if undo.paths else "undone",)
+
+
 def ending_sentence(ending: Ending, command: Command | None = None, *, by_agent: bool = False) -> str:
     """Return an ending as a sentence without its full stop.
 

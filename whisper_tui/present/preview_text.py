@@ -19,7 +19,7 @@ from whisper_tui.model.preview import (
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import command_paragraphs
-from whisper_tui.present.ending_text import ending_word, went_well
+from whisper_tui.present.ending_text import ending_word, undone_words, went_well
 from whisper_tui.present.quantities import clock_time, count, duration, size
 from whisper_tui.present.spans import BLANK, HunkPlace, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.tool_text import short_path
@@ -59,10 +59,7 @@ def preview_mark(record: CallRecord) -> Line:
     """Return the words of a row of the list about a preview, or about an undo. Empty: there is nothing to say."""
     preview = record.preview
     if isinstance(record.state, Ended):
-        undo = record.undo
-        if undo is None or not undo.done or undo.direction != "undo":
-            return ()
-        return (Span("partly undone " if undo.paths else "undone ", "edited"),)
+        return tuple(Span(f"{word} ", "edited") for word in undone_words(record))
     if preview is None or preview.dropped or record.decision is not None:
         return ()
     if preview.report is None:

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.keys import Keys, format_key
 
 from whisper_tui.model.call import FileEdits
+from whisper_tui.model.decision import Approve
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Waiting
 from whisper_tui.model.text import visible
 
@@ -208,6 +209,8 @@ def may_be_previewed(record: CallRecord) -> bool:
 def _why_not_undone(record: CallRecord) -> str:
     if not isinstance(record.state, Ended):
         return "has not ended"
+    if record.decision is not None and not isinstance(record.decision, Approve):
+        return "did not run, so there is nothing to undo"
     if record.function is not None:
         return "was carried out by its agent, so nothing of it can be undone here"
     return f"changed what was not kept: {record.not_kept_because}" if record.not_kept_because else "has kept no changes"

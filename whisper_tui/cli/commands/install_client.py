@@ -20,6 +20,7 @@ from whisper_tui.wire.rendezvous import home_options
 if TYPE_CHECKING:
     from whisper_tui.agents.client_files import Change, InstallRequest, Launch
     from whisper_tui.agents.findings import Check, DoctorContext, Report
+    from whisper_tui.model.call import Unasked
 
 
 def add_install(verbs: Subcommands) -> None:
@@ -112,10 +113,9 @@ def _ask_level(options: Options) -> None:
         if options.yes or not sys.stdin.isatty():
             sys.stdout.write("2 holds; whisper-tui unasked changes it.\n")
         else:
-            sys.stdout.write("What reaches further waits for you in any case. 1, 2 or 3 [2]: ")
-            sys.stdout.flush()
-            chosen = {str(at): level for at, level in enumerate(UNASKED, 1)}.get(sys.stdin.readline().strip())
-            if chosen is not None:
+            sys.stdout.write("The workspace is the project in which the agent works. ")
+            sys.stdout.write("What reaches further waits for you in any case.\n")
+            if (chosen := _chosen_level()) is not None:
                 try:
                     with changing_rules("unasked", options) as rules:
                         rules.ask("set_unasked", level=chosen, by=decider())
@@ -123,6 +123,20 @@ def _ask_level(options: Options) -> None:
                     complain(error.sentence())
             sys.stdout.write("whisper-tui unasked, or ( in the cockpit, changes it.\n")
     sys.stdout.write("Next: whisper-tui opens the cockpit, in which the calls of your agents appear.\n")
+
+
+def _chosen_level() -> "Unasked | None":
+    """Return the level that a human types, by its number or its name. None: none, so that the default holds."""
+    from whisper_tui.policy.rules.rule import UNASKED
+
+    named = {name: level for at, level in enumerate(UNASKED, 1) for name in (str(at), level)}
+    while True:
+        sys.stdout.write("1, 2 or 3 [2]: ")
+        sys.stdout.flush()
+        typed = sys.stdin.readline().strip().lower()
+        if not typed or typed in named:
+            return named.get(typed)
+        sys.stdout.write(f"{visible(typed)} is none of them. ")
 
 
 def _uninstall(options: Options) -> int:

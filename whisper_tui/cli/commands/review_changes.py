@@ -21,7 +21,7 @@ def add_review(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     review = verbs.add(
         "review",
-        "show what was changed unasked since you have looked last",
+        "show what was changed unasked since you last looked",
         _review,
         details="These are calls that rules, standing approvals or their effects allowed, and that changed files. "
         "--done marks them as seen; --undo undoes them, the newest first. undo undoes one of them, or single "

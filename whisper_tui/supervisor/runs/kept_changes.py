@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from whisper_tui.changes.real_paths import Conflict
-from whisper_tui.changes.transition import TransitionFailed
+from whisper_tui.changes.transition import DependentChanges, TransitionFailed
 from whisper_tui.model.call import FileVersions
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import Refused
@@ -202,6 +202,9 @@ class KeptChanges:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
             problem = f"{named_paths(conflict.paths)} changed since"
+        except DependentChanges as error:
+            problem = str(error).rstrip(".")
+            hint = "Nothing was changed"
         except (OSError, ValueError, TransitionFailed) as error:
             problem = str(error).rstrip(".")
             command = f"whisper-tui undo {record.id}{'' if direction == 'undo' else ' --redo'}"

@@ -69,7 +69,7 @@ _QUIET = {
 }
 """Variables that keep programs from what they do beside their work: a human would be asked about it.
 
-A command that is held back gets them, and npm where it only reads.
+A command that is held back gets them, and npm and pip where they only read.
 """
 _OFFLINE_NPM = {"npm_config_logs_max": "0", "npm_config_offline": "true", "npm_config_cache": "/dev/null"}
 """Settings that beat those of a project: npm asks no server, and writes no log."""
@@ -369,6 +369,8 @@ def read_only_environment(spec: CommandSpec, resolved: Resolved | None, *, alone
     names = view(spec.command).names
     if "npm" in names:
         return NEUTRAL | _QUIET | _OFFLINE_NPM
+    if names & {"pip", "pip3"}:
+        return NEUTRAL | _QUIET
     if "git" not in names:
         return NEUTRAL
     cwd = resolved.cwd if resolved and resolved.cwd else spec.cwd

@@ -197,7 +197,8 @@ WIDE_ROW = 64
 """Least width of the list for waiting calls with one line each, which they get where two lines each do not fit."""
 MOST_PINNED = 3
 """Runs that need input and stay on the topmost lines while their rows are scrolled away."""
-
+MOST_TOPMOST = 1 + MOST_PINNED
+"""Rows that stay on the topmost lines: the first waiting call comes before those runs."""
 
 BELOW_RUNNING: frozenset[Section] = frozenset({"behind", "ended"})
 """The sections for which one scrolls runs away."""
@@ -237,12 +238,16 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         """The places where commands run besides those machines, by their names."""
         self._layout_now = ListLayout(self.roster)
         self._line: int | None = None
+        self._pins = 0
+        """The number of rows that may stay on the topmost lines."""
         self._search: Timer | None = None
         """The timer of the next slice of a search."""
         self.room_lent = 0
         """Lines that the list does without for now, and has again in a moment."""
         self._untouched = True
         """True until a call was selected by hand; until then, the topmost call is selected."""
+        self.is_left_over = False
+        """True if nothing else waited when the person decided the selected call, and no other was selected since."""
         self._awaited: str | None = None
         """The call to select as soon as it is listed, unless another one is selected by hand before."""
 
@@ -297,11 +302,24 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         return ListLayout(self.roster, waiting_lines=1, folded=self._folds)
 
     def _pinned(self, above: Section) -> list[RowPlace]:
-        """Return the rows of runs that need input, as far as they stand above a section."""
-        if above not in BELOW_RUNNING:
+        """Return the rows above a section that need a human: the first waiting call, and runs that need input."""
+        if above == "waiting":
             return []
+        waiting = [RowPlace("waiting", 0)] if self.roster.count("waiting") else []
+        if above not in BELOW_RUNNING:
+            return waiting
         places = (self.roster.place_of(id_) for id_ in self.need_input())
-        return [place for place in places if place is not None and place.section == "running"][:MOST_PINNED]
+        runs = [place for place in places if place is not None and place.section == "running"]
+        return waiting + runs[:MOST_PINNED]
+
+    def _pinned_away(self, top: int) -> list[RowPlace]:
+        """Return those of them that are scrolled away if line `top` is the topmost one."""
+        # A heading covers the topmost line, and between two sections is an empty one.
+        below = (self._layout_now.at(line) for line in (top + 1, top + 2))
+        first = next((line for line in below if line is not None), None)
+        if first is None:
+            return []
+        return [place for place in self._pinned(first.section) if self._layout_now.line_of(place) <= top]
 
     @property
     def _folds(self) -> bool:
@@ -317,7 +335,7 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def select(self, call_id: str | None, *, by_hand: bool) -> None:
         """Select a call and bring it into view."""
-        self._untouched = False
+        self._untouched = self.is_left_over = False
         if by_hand:
             self._awaited = None
         if call_id == self.selected and not by_hand:
@@ -382,7 +400,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
     def _keep_in_place(self) -> None:
         """Scroll so that rows added or removed above the selected one do not move it on the screen."""
         before, self._line = self._line, self._line_of_selected()
-        if before is None or self._line is None or before == self._line:
+        pins, self._pins = self._pins, len(self._pinned("ended"))
+        if before is None or self._line is None or (before == self._line and self._pins <= pins):
             return
         # A person who has scrolled away from the selection reads something else, which must not move.
         if not 0 <= before - self.scroll_offset.y < self.size.height:
@@ -439,13 +458,14 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._row(found.place, found.part, width)
 
     def on_screen(self, y: int) -> ListLine | None:
-        """Return the content of a line of the screen. Below the topmost line are the runs above it that need input."""
-        layout, top = self._layout_now, self.scroll_offset.y
-        if 1 <= y <= MOST_PINNED and (first := layout.at(top)) is not None:
-            away = [place for place in self._pinned(first.section) if layout.line_of(place) < top]
-            if y <= len(away):
-                return ListLine("running", away[y - 1])
-        return layout.on_screen(y, top)
+        """Return the content of a line of the screen. On the topmost lines are the rows above that need a human."""
+        top = self.scroll_offset.y
+        away = self._pinned_away(top) if y <= MOST_TOPMOST else []
+        if y == 0 and away and away[0].section == "waiting":
+            return ListLine("waiting", heading=True)
+        if 1 <= y <= len(away):
+            return ListLine(away[y - 1].section, away[y - 1])
+        return self._layout_now.on_screen(y, top)
 
     def _heading(self, section: Section, width: int) -> Line:
         roster = self.roster
@@ -542,12 +562,21 @@ def select_next(calls: CallList, roster: CallRoster, call_id: str) -> None:
         following = roster.next_waiting(place)
     if following is not None and following != call_id:
         calls.select(following, by_hand=False)
+    else:
+        calls.is_left_over = True
 
 
-def select_next_waiting(calls: CallList, roster: CallRoster, before: RowPlace | None) -> None:
-    """Select the next waiting call if the selected one, which was at `before`, was decided elsewhere."""
-    if calls.selected is None or before is None or before.section != "waiting" or not roster.count("waiting"):
+def select_next_waiting(calls: CallList, roster: CallRoster, before: RowPlace | None, *, first: bool) -> None:
+    """Select a waiting call if the selected one, which was at `before`, no longer needs the person.
+
+    It was decided elsewhere, or the person decided it and has selected nothing since; then `first` counts: True if
+    nothing has waited until now. A run, and output that has the focus, are not taken away.
+    """
+    if calls.selected is None or before is None or not roster.count("waiting"):
         return
     place = roster.place_of(calls.selected)
-    if place is not None and place.section != "waiting":
+    if place is None or place.section == "waiting":
+        return
+    over = first and calls.is_left_over and calls.has_focus and place.section in {"ended", "aside"}
+    if before.section == "waiting" or over:
         calls.select(roster.next_waiting(before), by_hand=False)

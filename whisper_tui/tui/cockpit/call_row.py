@@ -259,6 +259,8 @@ def _right(record: CallRecord, now: float) -> Line:
             return (Span(f"blocked, {ending_word(ending, record.spec.command)}", "risk"), _ended_at(at, now))
         case Ended(ending=Exited(code=0), at=at):
             return (_ended_at(at, now),)  # its mark has said the rest
+        case Ended(at=at) if record.reverted_by is not None:
+            return (_ended_at(at, now),)
         case Ended(ending=ending, at=at):
             return (
                 Span(ending_word(ending, record.spec.command), "muted" if went_well(ending) else "bad"),

@@ -326,10 +326,11 @@ class CockpitScreen(KeyedScreen):
         changed = self._follower.take_changes()
         calls = self.query_one(CallList)
         before = self._roster.place_of(calls.selected) if calls.selected is not None else None
+        first = not self._roster.count("waiting")
         self._roster.update(changed)
         # Under a dialog the selection stays: the dialog is about the selected call.
         if self.is_active:
-            select_next_waiting(calls, self._roster, before)
+            select_next_waiting(calls, self._roster, before, first=first)
         calls.loading_calls = not self._follower.complete
         calls.changed()
         # Under a flood, most changes are about calls that the panel does not show.

@@ -59,7 +59,7 @@ class ReviewScreen(ViewedChoiceScreen[ReviewAnswer]):
     def compose(self) -> ComposeResult:
         """Build the list of calls beside the differences of the highlighted one."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content("Changed unasked since you have looked")
+            dialog.border_title = Content("Changed unasked since you last looked")
             yield Static("", id="take-back-note", classes="dialog-note")
             yield from self.body()
             yield from self.buttons()
