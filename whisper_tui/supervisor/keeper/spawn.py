@@ -231,6 +231,13 @@ def spawn(
         raise StartFailed("other", program, message) from None
 
 
+def load_previews() -> None:
+    """Load all that starts a preview, which takes ten milliseconds."""
+    from whisper_tui.supervisor.preview import preview_ways
+
+    preview_ways.make_filters()
+
+
 def _start_preview(
     order: dict[str, Any],
     program: str,
@@ -241,7 +248,7 @@ def _start_preview(
     target: int,
 ) -> int:
     """Start the command in a view of the files. Returns the pid of the process that ends as the command does."""
-    # Loaded for previews alone: keepers of other runs stay small.
+    # At places there are no previews, nor these modules.
     from whisper_tui.supervisor.preview import overlay_mounts, preview_process, preview_ways
 
     terminal = next((action[2] for action in files if action[0] == os.POSIX_SPAWN_OPEN), None)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from whisper_tui.supervisor.keeper import spawn
 from whisper_tui.supervisor.keeper.channels import LIFELINE, JobQueue, WakeupSender, is_waiting, pack, take
 from whisper_tui.supervisor.keeper.keeper import Keeper, KeeperSetup
 from whisper_tui.supervisor.keeper.sandbox import Sandboxes
@@ -169,7 +170,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _SIGNALS_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-def main(jobs_fd: int, runs: str) -> None:
+def main(jobs_fd: int, runs: str, *, previews: bool) -> None:
     """Fork keepers until the supervisor is gone. `jobs_fd`: the socket that jobs arrive on."""
     os.set_inheritable(jobs_fd, False)
     jobs = socket.socket(fileno=jobs_fd)
@@ -178,6 +179,9 @@ def main(jobs_fd: int, runs: str) -> None:
     # The keepers outlive the supervisor, and must not prevent a directory from being unmounted.
     os.chdir("/")
     processes.mark_supervised()
+    if previews:
+        # A keeper that loads it takes as long as the rest of a preview; pages of the zygote are shared by all of them.
+        spawn.load_previews()
     Zygote(jobs, runs, boot_id(), _adoption()).run()
 
 

@@ -14,24 +14,26 @@ _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
 from whisper_tui.supervisor.keeper.zygote import main
-main(int(sys.argv[2]), sys.argv[3])
+main(int(sys.argv[2]), sys.argv[3], previews=sys.argv[4:] == ["previews"])
 """
 
 
-def start_zygote(runs: str, package: str) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+def start_zygote(runs: str, package: str, *, previews: bool = False) -> tuple["subprocess.Popen[bytes]", socket.socket]:
     """Start the zygote of a runs directory, and return it and the socket for jobs. Raises `OSError`.
 
-    `package`: the directory or the archive in which `whisper_tui` is found. Its standard output carries no data: it
+    `package`: the directory or the archive in which `whisper_tui` is found. `previews`: it has what previews need, and
+    the zygote loads that for all its keepers. Its standard output carries no data: it
     ends once neither the zygote nor a keeper without a job still writes below `runs`.
     """
     run_files.remove_tree(os.path.join(runs, run_files.WARM_UP))
     ours, theirs = socket.socketpair(socket.AF_UNIX, SOCKET)
+    loads = ["previews"] if previews else []
     try:
         with theirs, os.fdopen(_open_log(os.path.join(runs, LOG)), "ab") as log:
             zygote = subprocess.Popen(
                 # Isolated and without site-packages: the keepers only need the standard library, and neither the
                 # environment nor a file of the user may add code to them.
-                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, package, str(theirs.fileno()), runs],
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, package, str(theirs.fileno()), runs, *loads],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -34,7 +34,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     time_of_file_system,
 )
 from whisper_tui.supervisor.preview.preview_process import Host, Init, PreviewStart, fork_host
-from whisper_tui.supervisor.preview.watched_calls import NameServer
+from whisper_tui.supervisor.preview.watched_calls import NameServer, watching_filter
 from whisper_tui.system import syscalls
 
 OVERLAY, BUBBLEWRAP, COPY, READ_ONLY = "overlay", "bubblewrap", "copy", "read-only"
@@ -51,6 +51,12 @@ _MODULE = "whisper_tui.supervisor.preview.preview_ways"
 _INSIDE = f"import sys; sys.path.insert(0, {_PACKAGE!r}); from {_MODULE} import be_init; be_init()"
 _NOTHING = "/bin/true"
 _MOST_PROBED = 1 << 20
+
+
+def make_filters() -> None:
+    """Make the filters of system calls that every preview uses, before the keepers are forked."""
+    for closed in (True, False):
+        watching_filter(closed=closed)
 
 
 def start(order: PreviewStart, sandboxes: Sandboxes) -> int:

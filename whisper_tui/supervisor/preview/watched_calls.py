@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 
 from whisper_tui.changes.file_trees import copy_tree, remove_tree
 from whisper_tui.supervisor.keeper.sandbox import PASSING
@@ -80,6 +81,7 @@ NAME_CACHE = b"/var/run/nscd/socket"
 """The cache of names, which the C library asks before every look-up whether it runs or not."""
 
 
+@cache
 def watching_filter(*, closed: bool) -> Filter:
     """Return the filter that tells about the watched calls. io_uring does not exist, since it could not be watched.
 

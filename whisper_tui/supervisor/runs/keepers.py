@@ -18,7 +18,7 @@ from whisper_tui.supervisor.keeper.channels import pack
 from whisper_tui.supervisor.keeper.zygote_start import start_zygote
 from whisper_tui.supervisor.runs.monitor import RunMonitor
 from whisper_tui.system import run_files
-from whisper_tui.system.processes import is_stopped
+from whisper_tui.system.processes import LINUX, is_stopped
 
 _NO_READER = frozenset({errno.ENXIO, errno.ENOENT, errno.EPIPE, errno.ENOTDIR})
 
@@ -133,7 +133,7 @@ class Keepers:
     def open(self) -> None:
         """Start the zygote. Raises `Unavailable`."""
         try:
-            self._zygote, ours = start_zygote(str(self._runs.resolve()), _parent_of_package())
+            self._zygote, ours = start_zygote(str(self._runs.resolve()), _parent_of_package(), previews=LINUX)
         except OSError as error:
             message = f"the process that starts commands cannot be started: {error.strerror}"
             raise Unavailable(message, hint="Check free memory, free disk and the limit of open files.") from None
