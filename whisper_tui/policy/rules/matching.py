@@ -533,6 +533,7 @@ class Permissions:
         return (READ_ONLY,) if found and all(rule.name == READ_ONLY.name for rule in found) else None
 
 
+@lru_cache(maxsize=256)
 def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
     """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known."""
     program = command.argv[0]
@@ -554,7 +555,7 @@ def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
         if plain is None:
             return ()
         inside.extend(replace(each, background=each.background or command.background) for each in plain)
-    return inside
+    return tuple(inside)
 
 
 _UNSETS = frozenset({"-u", "--unset"})

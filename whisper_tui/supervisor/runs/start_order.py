@@ -8,6 +8,7 @@ import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import isinf
 from pathlib import PurePath
 
@@ -208,6 +209,7 @@ class StartOrders:
         )
 
 
+@lru_cache(maxsize=512)
 def _is_secret(name: str, value: str) -> bool:
     """True if a variable has a telling name, or a value in the shape of a key."""
     return is_secret_name(name) or any(True for _ in secret_spans(value))
