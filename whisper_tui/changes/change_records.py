@@ -13,6 +13,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from whisper_tui.changes.file_trees import Stamp, differs, stamp, stamp_from, stamps_inside
@@ -148,6 +149,7 @@ _COLUMNS = ("op", "path", "content", "unmarked", "moved_to", "old_attributes", "
 _STAMPS = ("before", "after")
 _RARE = {name: each for name, each in FileChange._field_defaults.items() if name not in (*_COLUMNS, *_STAMPS)}
 """The fields that few changes have, with their defaults."""
+_rare_of, _USUAL = attrgetter(*_RARE), tuple(_RARE.values())
 _INSIDE = ("old_inside", "new_inside", "targets")
 _change_from: Callable[[tuple[Any, ...]], FileChange] = partial(tuple.__new__, FileChange)
 _result_from: Callable[[tuple[Stamp | None, Inside | None]], Result] = partial(tuple.__new__, Result)
@@ -188,7 +190,7 @@ def save_plan(store: str, plan: Plan) -> None:
     """Write the plan, durably unless it is empty and the first. Its state is not part of it."""
     path = os.path.join(store, PLAN)
     found = {
-        "columns": {name: [getattr(change, name) for change in plan.changes] for name in _COLUMNS},
+        "columns": {name: list(map(attrgetter(name), plan.changes)) for name in _COLUMNS},
         "others": [(number, fields) for number, change in enumerate(plan.changes) if (fields := _rare(change))],
         **{name: packed_stamps(_stamps(plan.changes, name)) for name in _STAMPS},
         "directories": plan.directories,
@@ -197,12 +199,11 @@ def save_plan(store: str, plan: Plan) -> None:
     run_files.write_whole(path, _json(found), durable=not plan.is_empty or os.path.exists(path))
 
 
-def drop_changes(store: str, is_dropped: Callable[[str], bool]) -> Plan | None:
-    """Take the changes out of a plan all of whose paths are such: they are never made real.
+def drop_changes(store: str, plan: Plan, is_dropped: Callable[[str], bool]) -> Plan | None:
+    """Take the changes out of the plan of a store all of whose paths are such: they are never made real.
 
     Returns the plan that is left. None: it is as it was.
     """
-    plan = load_plan(store)
     kept = tuple(change for change in plan.changes if not all(map(is_dropped, change.paths)))
     if len(kept) == len(plan.changes):
         return None
@@ -215,12 +216,16 @@ def drop_changes(store: str, is_dropped: Callable[[str], bool]) -> Plan | None:
 
 
 def _stamps(changes: Iterable[FileChange], name: str) -> dict[int, Stamp]:
-    return {number: each for number, change in enumerate(changes) if (each := getattr(change, name)) is not None}
+    found = enumerate(map(attrgetter(name), changes))
+    return {number: each for number, each in found if each is not None}
 
 
 def _rare(change: FileChange) -> dict[str, Any]:
     """Return the fields of a change that most do not have."""
-    return _json_values({name: each for name, old in _RARE.items() if (each := getattr(change, name)) != old})
+    found = _rare_of(change)
+    if found == _USUAL:
+        return {}
+    return _json_values({name: each for (name, old), each in zip(_RARE.items(), found, strict=True) if each != old})
 
 
 def _from_columns(found: dict[str, Any], befores: dict[int, Stamp]) -> list[FileChange]:

@@ -27,7 +27,7 @@ from whisper_tui.changes.change_records import (
     Result,
     text_of,
 )
-from whisper_tui.changes.file_trees import Stamp, attributes, stamp, stamps_inside
+from whisper_tui.changes.file_trees import FACTS, Stamp, attributes, stamp, stamps_inside
 from whisper_tui.system import run_files
 from whisper_tui.system.syscalls import open_directory
 
@@ -35,6 +35,8 @@ MEANINGS = "meanings.json"
 """The digests: of files before the changes, and after them, by the number of the change and the path below it."""
 MOST_FILES, MOST_BYTES = 500, 32 << 20
 """Files of one plan of which digests are made, and bytes of all of them."""
+_AT_ONCE = 1 << 16
+"""Bytes of a file that is read in one call."""
 
 _CACHED = (b"TREE", b"UNTR", b"FSMN", b"EOIE", b"IEOT")
 """Extensions of an index that git derives from its entries or from the work tree."""
@@ -53,10 +55,8 @@ def save_meanings(store: str, plan: Plan, *, is_real: bool = False) -> None:
         if files < 0 or left < 0:
             break
         change = plan.changes[number]
-        digest = _digest(path, os.path.join(change.new_path, name) if name else change.new_path, change.op)
-        found = stamp(path)
-        # Somebody may have changed it since the plan was read.
-        if digest and found is not None and found[:5] == wanted[:5]:
+        named = os.path.join(change.new_path, name) if name else change.new_path
+        if digest := _digest(path, named, change.op, wanted):
             (old if side == "old" else new)[f"{number}/{name}"] = digest
     run_files.write_json(os.path.join(store, MEANINGS), {"old": old, "new": new})
 
@@ -85,23 +85,36 @@ def _load(store: str, side: str) -> Digests:
     return {(int(number), name): digest for key, digest in found.items() for number, _, name in [key.partition("/")]}
 
 
-def _digest(path: str, named: str, op: str) -> str:
-    """Return what the content of a file means. Empty: it cannot be read. `named`: its real path."""
+def _digest(path: str, named: str, op: str, wanted: Stamp) -> str:
+    """Return what the content of a file means. Empty: it cannot be read, or is not as `wanted`. `named`: its real path.
+
+    It is looked at after it was read: somebody may have changed it since.
+    """
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
-            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
+        if not wanted.is_file:
+            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest() if _is_as(os.lstat(path), wanted) else ""
         # Not by granting that to itself: a look changes nothing.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return ""
+        try:
             # What is written in place has to have exactly the bytes that are written again.
-            if op != WRITE and os.path.basename(named) == "index" and os.fstat(fd).st_size <= MOST_BYTES:
-                content = file.read()
-                return hashlib.sha256(index_without_cache(content) or content).hexdigest()
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            is_index = op != WRITE and os.path.basename(named) == "index"
+            if wanted.size <= (MOST_BYTES if is_index else _AT_ONCE):
+                content = os.read(fd, wanted.size + 1)
+                meant = index_without_cache(content) if is_index else None
+                digest = hashlib.sha256(meant or content).hexdigest()
+            else:
+                with open(fd, "rb", closefd=False) as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return digest if _is_as(os.fstat(fd), wanted) else ""
+        finally:
+            os.close(fd)
     except OSError:
         return ""
+
+
+def _is_as(found: os.stat_result, wanted: Stamp) -> bool:
+    """True if a file is as it was, but for its names and its own times."""
+    return FACTS(found)[:5] == wanted[:5]
 
 
 def index_without_cache(content: bytes) -> bytes | None:
@@ -154,7 +167,7 @@ class _Same:
         if not name and extended is not None and text_of(attributes(path)) != extended:
             return None
         if (digest := self._digests.get((number, name))) is not None and found.is_file:
-            return found if _digest(path, path, change.op) == digest else None
+            return found if _digest(path, path, change.op, found) == digest else None
         return found if found[3:5] == wanted[3:5] else None
 
     def tree(self, number: int, change: FileChange, wanted: Inside | None) -> Inside | None:

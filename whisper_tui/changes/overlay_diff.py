@@ -120,7 +120,7 @@ class ChangeReader:
                 self._delete_if_there(os.path.join(below, name))
             for entry in entries_of(above):
                 names.add(entry.name)
-                new, real, name = entry.path, os.path.join(below, entry.name), _joined(inside, entry.name)
+                new, real, name = entry.path, f"{below}/{entry.name}", _joined(inside, entry.name)
                 after, before = present_stamp(new), stamp(real)
                 if stat.S_ISCHR(after.mode) and os.lstat(new).st_rdev == 0:
                     self._delete_if_there(real)

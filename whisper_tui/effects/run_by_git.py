@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from whisper_tui.system import host_files
 
@@ -13,18 +13,18 @@ _LARGEST = 1024 * 1024
 """Bytes of a configuration of git that are read."""
 
 
-def kind_for_git(path: str, hooks: Iterable[str]) -> str:
+def kind_for_git(path: str, hooks: Sequence[str]) -> str:
     """Return what a file is for git, outside of any `.git`. Empty: nothing that it runs or obeys.
 
     `hooks`: the directories of hooks elsewhere (`directories_of_hooks`).
     """
-    directory, name = os.path.split(path)
+    directory, _, name = path.rpartition("/")
     if "/.git/" not in path:
         top = directory.partition("/hooks")[0] if "/hooks" in directory else directory
         is_of_it = (name in _SETTINGS or top != directory) and host_files.lexists(f"{top}/HEAD")
         if name == "HEAD" or is_of_it:
             return "a part of a repository of git"
-    return "a hook of git" if any(path == each or path.startswith(f"{each}/") for each in hooks) else ""
+    return "a hook of git" if hooks and f"{path}/".startswith(tuple([f"{each}/" for each in hooks])) else ""
 
 
 def directories_of_hooks(roots: Iterable[str]) -> tuple[str, ...]:

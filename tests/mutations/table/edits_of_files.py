@@ -49,7 +49,7 @@ EDITS_OF_FILES = (
     Mutation(
         "files that run later in previews",
         "whisper_tui.policy.risks.later_files.flagged_kind",
-        "later_kind(path)",
+        "_later(path)",
         '""',
         ("tests/policy/test_tool_calls.py::test_a_preview_flags_the_same_files",),
     ),

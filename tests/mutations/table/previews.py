@@ -682,14 +682,14 @@ PREVIEWS = (
     Mutation(
         "what git only caches in its index is no change of it",
         "whisper_tui.changes.meanings._digest",
-        "index_without_cache(content) or content",
-        "content",
+        "hashlib.sha256(meant or content)",
+        "hashlib.sha256(content)",
         ("tests/supervisor/test_undoing_by_default.py::test_a_look_at_the_repository_does_not_prevent_an_undo",),
     ),
     Mutation(
         "a file of the same size and time with another content is a conflict",
         "whisper_tui.changes.meanings._Same.file",
-        "_digest(path, path, change.op) == digest",
+        "_digest(path, path, change.op, found) == digest",
         "True",
         (
             MEANINGS + "test_what_has_another_content_or_mode_is_not_taken_back",

@@ -35,19 +35,26 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"/(?:\.whisper-tui(?:/.*)?|\.config/whisper_tui(?:/.*)?|\.local/(?:state|share)/whisper_tui(?:/.*)?)\Z",
                 re.DOTALL), "the configuration or the state of whisper_tui"),
 )  # fmt: skip
+_ANY_OF_THEM = re.compile("|".join(pattern.pattern for pattern, _ in _ANYWHERE), re.DOTALL)
 _OWN_KIND = "the configuration or the state of whisper_tui"
 
 
 def sensitive_kind(path: str, home: str, own: Sequence[str]) -> str | None:
     """Return the kind of a path that controls what runs later or who may approve, or None."""
-    path = posixpath.normpath(path)
-    if any(path == each or path.startswith(each.rstrip("/") + "/") for each in own):
+    return _sensitive(posixpath.normpath(path), home.rstrip("/"), own)
+
+
+def _sensitive(path: str, home: str, own: Sequence[str]) -> str | None:
+    if f"{path}/".startswith(tuple([each.rstrip("/") + "/" for each in own])):
         return _OWN_KIND
     # the pattern knows homes by their usual places; this home may be anywhere
-    as_if = "/root" + path[len(home.rstrip("/")) :] if home and path.startswith(home.rstrip("/") + "/") else path
+    as_if = "/root" + path[len(home) :] if home and path.startswith(f"{home}/") else path
     if _STARTUP.match(path) or (as_if is not path and _STARTUP.match(as_if)):
         return "a system file" if _OF_THE_SYSTEM.match(path) else "a start-up file"
-    return next((said for pattern, said in _ANYWHERE if pattern.search(path)), None)
+    # one search for nearly all paths: a preview may have a hundred thousand files
+    if _ANY_OF_THEM.search(path) is None:
+        return None
+    return next(said for pattern, said in _ANYWHERE if pattern.search(path))
 
 
 PACKAGE_SCRIPTS = "the scripts of package.json"
@@ -125,8 +132,11 @@ _PATTERNS = re.compile(
 
 def later_kind(path: str) -> str:
     """Return the kind of a file that an ordinary command of the project runs, or that agents follow. Empty: neither."""
-    path = posixpath.normpath(path)
-    name = posixpath.basename(path)
+    return _later(posixpath.normpath(path))
+
+
+def _later(path: str) -> str:
+    name = path.rpartition("/")[2]
     if kind := _NAMES.get(name.casefold()) or _NAMES.get(f"={name}"):
         return kind
     found = _PATTERNS.search(path)
@@ -135,7 +145,9 @@ def later_kind(path: str) -> str:
 
 def flagged_kind(path: str, home: str, own: Sequence[str]) -> str:
     """Return the kind of a file whose content acts later in any way. Empty: it is an ordinary file."""
-    return sensitive_kind(path, home, own) or later_kind(path)
+    if "/." in path or "//" in path or path[:1] != "/" or path[-1:] == "/":  # most need no such look
+        path = posixpath.normpath(path)
+    return _sensitive(path, home.rstrip("/"), own) or _later(path)
 
 
 def holds_sensitive(path: str, home: str, own: Sequence[str]) -> bool:

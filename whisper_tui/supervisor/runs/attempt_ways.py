@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from whisper_tui.changes import pre_images, transition
+from whisper_tui.changes.change_records import PLAN
 from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.changes.overlay_diff import read_changes
 from whisper_tui.changes.pre_images import NotKept, Root
@@ -284,7 +285,8 @@ class AttemptWays:
 def make_real(directory: str) -> None:
     """Make the changes of a view real. One that never was, or was taken away, has none."""
     if Path(directory).exists():
-        read_changes(directory)
+        if not Path(directory, PLAN).exists():
+            read_changes(directory)
         transition.apply(directory)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from whisper_tui.changes.change_records import PLAN, drop_changes
+from whisper_tui.changes.change_records import Plan, drop_changes
 from whisper_tui.changes.meanings import save_meanings
 from whisper_tui.effects.file_view import Deadline
 from whisper_tui.effects.git_reader import GitReader
@@ -47,10 +47,8 @@ _WITHOUT_SECRETS = frozenset({".git", "node_modules", "__pycache__", ".venv", "v
 """Directories in which they are not looked for."""
 
 
-def drop_caches(store: str, homes: Iterable[str], workspace: str) -> None:
+def drop_caches(store: str, plan: Plan, homes: Iterable[str], workspace: str) -> None:
     """Take the changes of caches outside of the workspace out of what a run has changed."""
-    if not Path(store, PLAN).exists():
-        return
     inside = tuple(f"{home}/{name}" for home in homes for name in _CACHES_IN_HOME)
 
     def is_cache(path: str) -> bool:
@@ -58,7 +56,7 @@ def drop_caches(store: str, homes: Iterable[str], workspace: str) -> None:
             return False
         return bool(_CACHES_IN_TMP.match(path)) or any(path == each or path.startswith(f"{each}/") for each in inside)
 
-    if (left := drop_changes(store, is_cache)) is not None:
+    if (left := drop_changes(store, plan, is_cache)) is not None:
         save_meanings(store, left)  # They go by the numbers of the changes.
 
 

@@ -103,8 +103,14 @@ class PreviewStore:
     @cached_property
     def rows(self) -> list[ChangedPath]:
         """Every changed file, in the order of their paths. A directory comes before what is in it."""
-        rows = [row for index, change in enumerate(self.plan.changes) for row in _rows_of(index, change)]
-        return sorted(rows, key=lambda row: row.path.split("/"))
+        rows: list[ChangedPath] = []
+        for index, change in enumerate(self.plan.changes):
+            if change.op == change_records.MOVE or change.old_inside or change.new_inside:
+                rows += _rows_of(index, change)
+            else:
+                rows.append(_row_of(index, change))
+        # As their components sort: no path has the lowest character in it.
+        return sorted(rows, key=lambda row: row.path.replace("/", "\0"))
 
     @cached_property
     def _renames(self) -> dict[int, Rename]:
@@ -207,13 +213,14 @@ class PreviewStore:
 
     def _counted(self, workspace: str) -> ChangeCounts:
         numbers = dict.fromkeys(("creates", "changes", "deletes", "renames", "attributes"), 0)
+        below = workspace.rstrip("/") + "/"
         outside = flagged = 0
         for number, (row, flags) in enumerate(zip(self.rows, self.flags, strict=True)):
             if number in self._renames:
                 numbers["renames"] += 1
             elif number not in self._renamed_to:
                 numbers[_COUNTED.get(row.action, row.action)] += 1
-            outside += is_outside(row.path, workspace)
+            outside += not row.path.startswith(below) and row.path != workspace
             flagged += bool(flags)
         return ChangeCounts(
             created=numbers["creates"],
@@ -296,13 +303,13 @@ class PreviewStore:
         change, after = self.plan.changes[row.change], row.after
         if kind := flagged_kind(row.path, self.home, self.own):
             yield f"it is {kind}"
-        if after is not None and after.is_file:
+        if after is not None and stat.S_ISREG(after.mode):
             before = row.before.mode if row.before is not None else 0
             if after.mode & 0o6000 & ~before:
                 yield "it runs with the rights of its owner or group"
             elif after.mode & 0o111 and not before & 0o111:
                 yield EXECUTABLE
-        if after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode)):
+        elif after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode)):
             yield "other programs can wait for it, or answer through it"
         if not row.below and change.links > 1:
             yield f"the file has {change.links} names, and only this one changes"
@@ -418,13 +425,16 @@ def _rows_of(index: int, change: FileChange) -> Iterator[ChangedPath]:
         yield ChangedPath(index, "", "deletes", change.path, change.before, None)
         yield ChangedPath(index, "", "creates", change.moved_to, None, change.after)
         return
-    action = _ACTIONS[change.op]
-    yield ChangedPath(index, "", action, change.path, change.before, change.after)
+    yield _row_of(index, change)
     for names, below_action in ((change.old_inside, "deletes"), (change.new_inside, "creates")):
         for name, found in sorted((names or {}).items()):
             gone: ChangeAction = "deletes" if below_action == "deletes" else "creates"
             before, after = (found, None) if gone == "deletes" else (None, found)
             yield ChangedPath(index, name, gone, os.path.join(change.path, name), before, after)
+
+
+def _row_of(index: int, change: FileChange) -> ChangedPath:
+    return ChangedPath(index, "", _ACTIONS[change.op], change.path, change.before, change.after)
 
 
 def _above(path: str, directories: Container[str]) -> Iterator[str]:

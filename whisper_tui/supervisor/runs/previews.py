@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from whisper_tui.changes.change_records import Plan
 from whisper_tui.changes.file_trees import PreviewTooLarge, remove_tree
 from whisper_tui.changes.overlay_diff import LAYERS, read_changes
 from whisper_tui.model.call import CarriedOut, CommandSpec
@@ -269,12 +270,12 @@ class Previews:
         preview, conditions = record.preview, record.verdict.allow_if_preview if record.verdict is not None else ()
         is_ours = preview is not None and preview.by == _HELD_BACK
         try:
-            _read_changes(directory)
+            plan = _read_changes(directory)
             store, workspace = self.changes.store_in(directory), self.changes.workspace(record)
-            if is_ours:
+            if is_ours and plan is not None:
                 # The agent's home need not be the one that the user database names.
                 own_home = self._orders.environment_of(record).get("HOME") or home_of_user()
-                drop_caches(directory, {os.path.realpath(own_home), home_of_user()}, workspace)
+                drop_caches(directory, plan, {os.path.realpath(own_home), home_of_user()}, workspace)
             report = report_of(store, ended, workspace)
             beyond = [
                 why for condition in conditions for why in RuleOnEffects(condition, store, workspace).beyond(report)
@@ -308,12 +309,11 @@ class Previews:
         self._store.retry_until_journaled(lambda: self._decide(record.id, decision, by, seen))
 
 
-def _read_changes(directory: str) -> None:
-    """Find out what a command has changed, if it could write at all."""
+def _read_changes(directory: str) -> Plan | None:
+    """Find out what a command has changed. None: it could not write at all."""
     if is_copy(directory):
-        read_copy(directory)
-    elif Path(directory, LAYERS).exists():
-        read_changes(directory)
+        return read_copy(directory)
+    return read_changes(directory) if Path(directory, LAYERS).exists() else None
 
 
 def _not_supported(spec: CommandSpec, support: PreviewSupport) -> PreviewReport:

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from whisper_tui.changes import change_records
 from whisper_tui.effects.file_view import Deadline
@@ -14,7 +15,7 @@ from whisper_tui.model.call import LARGEST_EDITED
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.preview import EXACT_WAYS, WAY_NAMES, PreviewReport
 from whisper_tui.model.verdict import PreviewCondition
-from whisper_tui.policy.rules.rule import FilePlace, file_matches
+from whisper_tui.policy.rules.rule import EVERYTHING, FilePlace, file_matches
 from whisper_tui.supervisor.runs.preview_changes import (
     EXECUTABLE,
     MOST_NAMED,
@@ -68,7 +69,7 @@ class RuleOnEffects:
             more = len(elsewhere) - MOST_NAMED
             first = ", ".join(map(named, elsewhere[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
             yield f"it changes {first}, where the rule permits no writes"
-        for row in self.store.rows:
+        for row in self.store.rows if self.condition.no_writes else ():
             if any(self._matches(pattern, row.path) for pattern in self.condition.no_writes):
                 yield f"it changes {named(row.path)}, and a rule asks about edits of it, or denies them"
                 break
@@ -151,12 +152,26 @@ class RuleOnEffects:
 
     def _is_permitted(self, row: ChangedPath) -> bool:
         """True if a changed file is where the rule permits writes."""
+        if self._permits(row.path):
+            return True
         # `build/**` names all that is in `build`, and the directory itself has to be made first.
         is_made = row.action == "creates" and row.after is not None and row.after.is_directory
-        return self._permits(row.path) or (is_made and self._permits(f"{row.path}/x"))
+        return is_made and self._permits(f"{row.path}/x")
 
     def _permits(self, path: str) -> bool:
+        # Nearly all paths of most commands, without a look at a pattern.
+        if self._permits_workspace and path.startswith(self._below) and path != self._below:
+            return True
         return any(self._matches(pattern, path) for pattern in self.condition.writes_within)
+
+    @cached_property
+    def _permits_workspace(self) -> bool:
+        return EVERYTHING in self.condition.writes_within
+
+    @cached_property
+    def _below(self) -> str:
+        """How all paths in the workspace begin."""
+        return self.workspace.rstrip("/") + "/"
 
     def _matches(self, pattern: str, path: str) -> bool:
         inside = "" if is_outside(path, self.workspace) else path[len(self.workspace.rstrip("/")) + 1 :]
