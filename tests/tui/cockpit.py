@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
 from textual._compositor import Compositor, LayoutUpdate
+from textual.app import ScreenStackError
 from textual.events import Key
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets._toast import Toast
@@ -24,6 +26,8 @@ from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane
 
+TURNS = 10
+"""Turns of the loop in which what is ready runs, before a pilot looks at the widgets."""
 PATIENCE = 1000
 """Looks at a condition before a test gives up; there are 20 ms between them."""
 
@@ -134,7 +138,12 @@ class Cockpit:
 
     async def sees(self, *words: str) -> None:
         """Wait until all of these words are on the terminal."""
-        await self.until(lambda: all(word in f"{self.text()}\n{toast_text(self.app)}" for word in words))
+
+        def are_there() -> bool:
+            shown = f"{self.text()}\n{toast_text(self.app)}"  # drawn once for all words
+            return all(word in shown for word in words)
+
+        await self.until(are_there)
 
     async def select(self, call_id: str) -> None:
         self.screen.query_one(CallList).select(call_id, by_hand=True)
@@ -178,6 +187,28 @@ def _longer(notify: Callable[..., None]) -> Callable[..., None]:
     return longer
 
 
+def _is_idle(pump: MessagePump) -> bool:
+    """Return whether a widget has handled all its messages and waits for the next one."""
+    queue = pump._message_queue
+    return queue.empty() and bool(queue.ready_event._waiters)
+
+
+class IdlePilot(Pilot[None]):
+    """Asks the widgets whether they have handled their messages only while one of them has any.
+
+    Textual's own pilot sends a message to each widget of a screen, at each key and each pause.
+    """
+
+    async def _wait_for_screen(self, timeout: float = 30.0) -> bool:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        with suppress(ScreenStackError):  # the cockpit has ended
+            widgets = self.app.screen.walk_children(with_self=True)
+            if all(map(_is_idle, [self.app, *widgets])):
+                return True
+        return await super()._wait_for_screen(timeout)
+
+
 @contextmanager
 def frames_left_out() -> Iterator[None]:
     """Draw the whole screen when a test looks at it, and no frames in between: they took a fifth of the time."""
@@ -208,6 +239,7 @@ async def open_cockpit(
     app.notify = _longer(app.notify)  # type: ignore[method-assign]
     with nullcontext() if frames else frames_left_out():
         async with app.run_test(size=size, notifications=True) as pilot:
+            pilot.__class__ = IdlePilot
             found = Cockpit(app, pilot, scenario)
             await found.settled()
             yield found

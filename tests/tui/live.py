@@ -73,7 +73,11 @@ class Live:
         raise AssertionError(f"the condition was not met; on the screen:\n{self.text()}")
 
     async def sees(self, *words: str) -> None:
-        await self.until(lambda: all(word in f"{self.text()}\n{toast_text(self.app)}" for word in words))
+        def are_there() -> bool:
+            shown = f"{self.text()}\n{toast_text(self.app)}"  # drawn once for all words
+            return all(word in shown for word in words)
+
+        await self.until(are_there)
 
 
 @asynccontextmanager
