@@ -18,6 +18,7 @@ import pytest
 import tests.interpreter  # noqa: F401  # before there are workers: all take the name that it finds here
 from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
+from tests.rewriting import rewrite_assertions
 from tests.syntax import without_garbage
 from whisper_tui.supervisor.runs.preview_probe import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
@@ -40,6 +41,21 @@ mock.patch.object(ast, "parse", without_garbage(ast.parse)).start()
 
 # An agent that runs the tests, and says so to its hooks, is not the agent that they play.
 os.environ.pop("CLAUDE_PID", None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None):  # of the process that starts the workers, not of a worker
+        rewrite_assertions(config)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without the garbage collector: almost all that is made stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
