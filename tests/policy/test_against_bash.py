@@ -25,6 +25,7 @@ from whisper_tui.supervisor.approvals.expand import PossibleFiles
 BASH = shutil.which("bash") or "/bin/bash"
 EXAMPLES = int(os.environ.get("WHISPER_TUI_FUZZ", "400"))
 RULES = Rules(allow=(Rule(name="safe", prefix=("SAFE",)), Rule(name="echo", prefix=("echo",))))
+NAMES_VARIABLE = Rules(allow=(Rule(name="safe", prefix=("X=1", "SAFE"), sandbox=False),), read_only=True)
 
 FRAGMENTS = [
     "SAFE", "EVIL", "SAFE a", "EVIL b", "SAFE ", "EVIL ", " ", "\n", "\t", ";", "&", "|", "&&", "||", "|&", "(", ")",
@@ -48,18 +49,22 @@ class Bash:
         programs = directory / "bin"
         programs.mkdir()
         for name in ("SAFE", "EVIL"):
-            text = f'#!{BASH}\nprintf "%s\\0" {name} "$@" >> "$LOG"\nprintf "\\n\\0" >> "$LOG"\n'
+            called = f'{{ printf "%s\\0" {name} "$@"; }}'
+            text = f'#!{BASH}\n{{ if [ -n "$SHOWN" ]; then printf "%s\\0" "${{!SHOWN}}"; else {called}; fi'
+            text += '; printf "\\n\\0"; } >> "$LOG"\n'
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.work = directory / "work"
         self.work.mkdir()
 
-    def calls(self, text: str) -> list[tuple[str, ...]]:
-        """How the two programs were called."""
+    def calls(self, text: str, *, variable: str = "") -> list[tuple[str, ...]]:
+        """How the two programs were called; with `variable`, its value for each of them."""
         self._runs += 1
         log = self._directory / f"log{self._runs}"
         log.touch()
         environment = {"PATH": str(self._directory / "bin"), "LOG": str(log), "HOME": str(self._directory / "work")}
+        if variable:
+            environment |= {"PATH": f"{environment['PATH']}:{os.environ['PATH']}", "SHOWN": variable}
         try:
             subprocess.run(
                 [BASH, "--norc", "--noprofile", "-c", "--", text],
@@ -114,10 +119,10 @@ def test_programs_that_bash_ran_were_found_and_never_allowed_without_being_named
         assert all(call in expected for call in ran), "a plain text was read differently"
 
 
-def judged(text: str) -> str:
+def judged(text: str, rules: Rules = RULES) -> str:
     resolved = Resolved(program="/bin/bash", cwd=ROOT, shell="bash")
     spec = CommandSpec(command=Shell(text=text), cwd=ROOT)
-    return evaluate(Question("s", ROOT, spec, "", resolved), RULES, ()).kind
+    return evaluate(Question("s", ROOT, spec, "", resolved), rules, ()).kind
 
 
 WORD_PIECES = [
@@ -189,3 +194,50 @@ def is_made_of(call: tuple[str, ...], command: tuple[ExpandedWord, ...]) -> bool
         taken = {at + 1 for at in passed if at < len(call) and call[at] == word.text}
         passed = taken | (passed if word.beginning is not None else set())
     return len(call) in passed
+
+
+SETTERS = [
+    "export X=1", "X=1", "export X", "X=1; export X", "export X=2", "X=2", "readonly X=2", "export X=1 Y=2", "unset X",
+    "export -x X=1", "declare -x X=1", "export X=1 | SAFE", "false && export X=1", "cd work", "cd no/such", "true",
+    "false", "set -e", "set -u", "eval X=2", "export X=1 > no/such/file", "[[ -f a ]]", "[[ -e nothing ]]", "read X",
+]  # fmt: skip
+RUNNING = [
+    "SAFE", "X=1 SAFE", "X=2 SAFE", "env X=1 SAFE", "timeout 5 SAFE", "bash -c SAFE", "bash -c 'X=1; SAFE'",
+    "bash -c 'export X=1; SAFE'", "env SAFE", "env -u X SAFE", "env -i X=1 SAFE", "SAFE | cat",
+]  # fmt: skip
+JOINED = st.lists(
+    st.tuples(
+        st.sampled_from([*SETTERS, *RUNNING, "SAFE", "export X=1"]),
+        st.sampled_from(["; ", " && ", " && ", "\n", " || ", " & ", " | "]),
+    ),
+    min_size=1,
+    max_size=6,
+).map(lambda made: "".join(part + sign for part, sign in made)[: -len(made[-1][1])])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="WHISPER_TUI_FUZZ" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(text=JOINED)
+def test_a_rule_that_names_a_variable_allows_only_what_bash_runs_with_it(bash: Bash, text: str) -> None:
+    if judged(text, NAMES_VARIABLE) == "allow":
+        assert {variable for variable, *_ in bash.calls(text, variable="X")} <= {"1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "X=1 SAFE", "export X=1; SAFE", "export X=1 && SAFE", "X=1; export X; SAFE", "env X=1 SAFE",
+        "set -e; export X=1\nSAFE", "cd . && export X=1 && SAFE", "export X=2; X=1 timeout 5 SAFE",
+        "export X=1; bash -c SAFE",
+    ],
+)  # fmt: skip
+def test_a_rule_that_names_a_variable_allows_each_way_to_set_it(bash: Bash, text: str) -> None:
+    assert judged(text, NAMES_VARIABLE) == "allow"
+    assert bash.calls(text, variable="X") == [("1",)]

@@ -66,6 +66,59 @@ async def test_a_prefix_covers_what_begins_like_it_with_the_same_options(program
     assert await kind(programs, await programs.submit(await programs.session("other"), text="npm test")) == "ask"
 
 
+@pytest.mark.parametrize("text", ["CI=1 npm test", "export CI=1; npm test", "set -e; CI=1; export CI; npm test"])
+async def test_the_offered_prefix_names_the_variables_that_a_line_sets(programs: Bench, text: str) -> None:
+    await programs.restart(Rules(read_only=True))
+    session = await programs.session()
+    first = await programs.submit(session, text=text)
+    (offered,) = (await programs.record(first)).verdict.prefixes
+    assert offered == ("CI=1", "npm", "test")
+    await programs.approve(first, remember=PrefixScope(words=offered))
+    for again in ("CI=1 npm test a", "export CI=1 && npm test b", "cd . && env CI=1 timeout 9 npm test"):
+        assert await kind(programs, await programs.submit(session, text=again)) == "allow"
+    for other in ("npm test", "CI=2 npm test", "false && export CI=1; npm test", "CI=1 PATH=. npm test"):
+        assert await kind(programs, await programs.submit(session, text=other)) == "ask"
+
+
+@pytest.mark.parametrize("text", ["NO_COLOR=1 npm test", "export LC_ALL=C; npm test", "TZ=UTC; npm test"])
+async def test_variables_that_change_only_looks_need_not_be_named(programs: Bench, text: str) -> None:
+    await programs.restart(Rules(read_only=True, allow=(Rule(name="tests", prefix=("npm", "test"), sandbox=False),)))
+    session = await programs.session()
+    assert await kind(programs, await programs.submit(session, text=text)) == "allow"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "PATH=.",
+        "LD_PRELOAD=./x.so",
+        "GIT_SSH=./x",
+        "NODE_OPTIONS=-r./x",
+        "PYTHONPATH=.",
+        "IFS=a",
+        "TOKEN=abc123",
+        "BASH_ENV=x",
+    ],
+)
+async def test_no_prefix_is_offered_with_a_variable_that_changes_what_runs_or_is_secret(
+    programs: Bench, setting: str
+) -> None:
+    await programs.restart(Rules(read_only=True, allow=(Rule(name="tests", prefix=("npm", "test"), sandbox=False),)))
+    session = await programs.session()
+    for text in (
+        f"{setting} npm test",
+        f"export {setting}; npm test",
+        f"{setting}; npm test",
+        f"env {setting} npm test",
+    ):
+        call = await programs.submit(session, text=text)
+        verdict = (await programs.record(call)).verdict
+        assert (verdict.kind, verdict.prefixes) == ("ask", ())
+        scope = PrefixScope(words=(setting, "npm", "test"))
+        with pytest.raises(Refused):
+            await programs.approve(call, remember=scope)
+
+
 async def test_what_a_scope_would_cover_is_counted_beside_what_only_reads(programs: Bench) -> None:
     await programs.restart(Rules(read_only=True))
     session = await programs.session()

@@ -61,6 +61,7 @@ from whisper_tui.policy.rules.matching import (
     reaches,
 )
 from whisper_tui.policy.rules.rule import EVERYTHING, MOST_DELETED, Effect, Rule, Rules, UndoneBy
+from whisper_tui.policy.rules.set_variables import to_be_named
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import DECLARING
 from whisper_tui.policy.view import CommandView, Question, all_commands, view
@@ -445,8 +446,9 @@ def _sandbox(found: tuple[Rule, ...], rules: Rules, question: Question) -> Sandb
     command that needs no sandbox counts for nothing beside another rule: `npm test | tail` runs as `npm test` does.
     """
     default = "read-only" if rules.sandbox is None else rules.sandbox
-    if all(rule is READ_ONLY_WITHOUT_SANDBOX for rule in found):
-        return None if question.sandbox_problem or _looks_at_names_outside(question) else Sandbox()
+    if all(rule.name == READ_ONLY.name for rule in found):
+        free = all(rule is READ_ONLY_WITHOUT_SANDBOX for rule in found)
+        return None if free and (question.sandbox_problem or _looks_at_names_outside(question)) else Sandbox()
     said = [rule.model_copy(update={"sandbox": default}) if rule.sandbox is None else rule for rule in found]
     kinds = {rule.sandbox for rule in said}
     kind: SandboxKind = "read-only" if "read-only" in kinds else "workspace"
@@ -525,7 +527,7 @@ def _nothing_known(seen: CommandView) -> str:
         return f"no rule can match: {seen.doubt}"
     for command in seen.plain or ():
         exported = command.argv[1:] if command.argv[0] in DECLARING else ()
-        for name, sign, _ in (word.partition("=") for word in (*command.assignments, *exported)):
+        for name, sign, _ in (word.partition("=") for word in to_be_named((*command.assignments, *exported))):
             if sign:
                 return f"it sets {visible(name)} first, which no rule names"
     return NO_RULE_MATCHES

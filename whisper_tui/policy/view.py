@@ -227,10 +227,12 @@ def agreed(text: str, script: Script) -> tuple[tuple[PlainCommand, ...] | None, 
         plain = read_plain(text)
     except NotPlain as reason:
         return None, str(reason)
-    words = tuple(command.argv for command in plain)
     # an allow rule needs certainty: one parser can be wrong, three written independently hardly alike
+    words = tuple(() if command.sets else command.argv for command in plain)
     if tuple(command.argv for command in script.commands) != words:
         return None, _doubt(script)
+    if any(command.sets for command in plain):
+        return (plain, "") if agreed_steps(text, script) else (None, "it only sets variables")
     # without the extra package, two of our own readers still have to agree
     if not is_available():
         return plain, ""

@@ -367,10 +367,10 @@ FORMS_OF_AGENTS = (
     ),
     Mutation(
         "variables before a command of a rule",
-        "whisper_tui.policy.rules.matching.Permissions.allows",
-        "used.count(_SETS_VARIABLES)",
+        "whisper_tui.policy.rules.set_variables.with_variables",
+        "any(held.all())",
         "False",
-        (REPORTED + "test_a_rule_holds_for_nothing_that_only_looks_like_it",),
+        ("tests/supervisor/test_remembering.py::test_the_offered_prefix_names_the_variables_that_a_line_sets",),
     ),
     Mutation(
         "prefixes of interpreters",
@@ -651,7 +651,7 @@ EXPANDED = (
     Mutation(
         "what only reads has no danger",
         "whisper_tui.policy.rules.matching.Permissions._one",
-        "not dangers",
+        "not _dangers(command)",
         "True",
         (ONLY_READS + "test_nothing_with_a_danger_runs_unasked_even_if_the_list_were_wrong",),
     ),

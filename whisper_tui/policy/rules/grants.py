@@ -26,6 +26,13 @@ from whisper_tui.policy.rules.rule import (
     server_pattern,
     tool_names,
 )
+from whisper_tui.policy.rules.set_variables import (
+    behind_env,
+    may_be_offered,
+    rest_of,
+    to_be_named,
+    with_variables,
+)
 from whisper_tui.policy.shell.strict_reader import PlainCommand
 from whisper_tui.policy.view import view
 from whisper_tui.programs.entries import entry_of
@@ -37,8 +44,7 @@ def is_too_broad(prefix: Sequence[str]) -> bool:
     """True if an allow rule with this prefix would allow nearly anything."""
     words = [word for word in prefix if word]
     # variables before the command do not make a prefix narrower
-    while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
-        words = words[1:]
+    words = list(rest_of(words))
     if not words:
         return True
     name = program_name(words[0])
@@ -142,24 +148,29 @@ def saved_rule(
 def options_behind(spec: CommandSpec, words: Sequence[str]) -> tuple[str, ...]:
     """Return the options of an approved command after a prefix."""
     found: list[str] = []
-    for command in _named(view(spec.command).plain or ()):
+    for command in _named(with_variables(view(spec.command).plain or ())):
         if begins(command, words):
             # the human saw these options and no others
-            found += [word for word in command.argv[len(words) :] if word.startswith("-")]
+            found += [word for word in command.argv[len(rest_of(words)) :] if word.startswith("-")]
     return tuple(dict.fromkeys(found))
 
 
 def begins(command: PlainCommand, words: Sequence[str]) -> bool:
-    """True if a command begins with these words."""
-    return command.argv[: len(words)] == tuple(words)
+    """True if a command begins with these words, variables first that a rule has to name."""
+    return (*to_be_named(command.assignments), *command.argv)[: len(words)] == tuple(words)
 
 
 def _named(commands: Iterable[PlainCommand], depth: int = 0) -> Iterator[PlainCommand]:
     """Yield commands as the words of a rule name them: those inside of a wrapper instead of the wrapper."""
     for command in commands:
-        is_plain = not command.assignments and not any(each.opens_file for each in command.redirections)
-        inside = commands_inside(command) if is_plain and depth < DEEPEST else ()
+        is_plain = not any(each.opens_file for each in command.redirections)
+        inside = _inside(command) if is_plain and depth < DEEPEST else ()
         yield from _named(inside, depth + 1) if inside else (command,)
+
+
+def _inside(command: PlainCommand) -> Sequence[PlainCommand]:
+    named = behind_env(command)
+    return commands_inside(command) if named is None else (named,)
 
 
 def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
@@ -173,19 +184,22 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
         return "a command with environment variables can only be remembered exactly"
     if seen.plain is None:
         return f"it can only be remembered exactly: {seen.doubt}"
-    shown = " ".join(scope.words)
-    meant = [command for command in (*seen.plain, *_named(seen.plain)) if begins(command, scope.words)]
+    shown, words = " ".join(scope.words), rest_of(scope.words)
+    commands = with_variables(seen.plain)
+    meant = [command for command in (*commands, *_named(commands)) if begins(command, scope.words)]
     if not meant:
         return f"no command of this call begins with {shown!r}"
     # a program alone says nothing about what it does
-    if len(scope.words) < 2:
+    if len(words) < 2:
         return f"{shown!r} is too short: add the subcommand or the first argument"
     if is_too_broad(scope.words):
         return f"{shown!r} could run nearly anything"
-    if any(command.assignments or any(each.opens_file for each in command.redirections) for command in meant):
-        return "a command with variables, < or > can only be remembered exactly"
+    if any(each.opens_file for command in meant for each in command.redirections):
+        return "a command with < or > can only be remembered exactly"
+    if hard := next((each for each in scope.words[: -len(words)] if not may_be_offered(each)), None):
+        return f"a command with the variable {hard.partition('=')[0]} can only be remembered exactly"
     if any(
-        danger.word >= len(scope.words)
+        danger.word >= len(words)
         for command in meant
         for danger in dangers_of_argv(command.argv, has_input=command.piped)
     ):
@@ -195,9 +209,10 @@ def scope_problem(scope: Scope, spec: CommandSpec) -> str | None:
 
 def _options_problem(scope: RuleScope) -> str | None:
     """Why a rule may not list the further options of a scope: it would excuse what they run or write."""
+    words = rest_of(scope.words)
     for option in scope.options:
-        dangers = dangers_of_argv((*scope.words, option, "x"), has_input=False)
-        if not option.startswith("-") or any(danger.word >= len(scope.words) for danger in dangers):
+        dangers = dangers_of_argv((*words, option, "x"), has_input=False)
+        if not option.startswith("-") or any(danger.word >= len(words) for danger in dangers):
             return f"{option!r} is dangerous, or no option"
     return None
 
@@ -304,12 +319,15 @@ def suggested_prefixes(
     if plain is None:
         return ()
     found: list[tuple[str, ...]] = []
-    for command in _named(each for each in plain if not is_allowed(each)):
+    for command in _named(each for each in with_variables(plain) if not is_allowed(each)):
         if is_allowed(command):
             continue
-        prefix = _prefix(command.argv)
+        words = _prefix(command.argv)
         # one command that would be asked anyway makes the others useless
-        if prefix is None or scope_problem(PrefixScope(words=prefix), spec) is not None:
+        if words is None:
+            return ()
+        prefix = (*to_be_named(command.assignments), *words)
+        if scope_problem(PrefixScope(words=prefix), spec) is not None:
             return ()
         if prefix not in found:
             found.append(prefix)

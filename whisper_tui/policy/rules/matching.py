@@ -38,14 +38,20 @@ from whisper_tui.policy.risks.command_dangers import (
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.policy.rules.known_programs import says_too_little
 from whisper_tui.policy.rules.rule import Effect, Rule, Rules, by_effect, is_below
+from whisper_tui.policy.rules.set_variables import (
+    ASSIGNMENT,
+    behind_env,
+    only_exports,
+    rest_of,
+    to_be_named,
+    with_variables,
+)
 from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.static_expansion import is_harmless_setting, is_only_a_name
+from whisper_tui.policy.shell.static_expansion import is_harmless_setting
 from whisper_tui.policy.shell.strict_reader import PlainCommand
-from whisper_tui.policy.shell.syntax import DECLARING, ONLY_MARKS
 from whisper_tui.policy.view import CommandView, Question, agreed, view
 from whisper_tui.programs.entries import entry_of
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ELSEWHERE = ("git-dir", "work-tree", "prefix", "directory", "chdir", "cwd")
 """Long options, like `-C`, that make relative paths mean another directory."""
 _LETTERS = re.compile(r"\A-\w+")
@@ -139,7 +145,7 @@ def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
 
 def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
     """True if a command begins with these words in some reading and spelling, wherever it has further options."""
-    assigned = list(takewhile(_ASSIGNMENT.match, words))
+    assigned = list(takewhile(ASSIGNMENT.match, words))
     words = words[len(assigned) :]
     if not all(assignment in inner.assignments for assignment in assigned) or not words:
         return bool(assigned) and not words and all(assignment in inner.assignments for assignment in assigned)
@@ -245,9 +251,10 @@ def covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger]) -> bool
     if rule.prefix is not None:
         return _prefix_covers(rule, command, dangers)
     if rule.pattern is not None:
-        return fnmatch.fnmatchcase(" ".join((*command.assignments, *command.argv)), rule.pattern) and not dangers
+        texts = (" ".join((*each, *command.argv)) for each in (command.assignments, to_be_named(command.assignments)))
+        return any(fnmatch.fnmatchcase(text, rule.pattern) for text in texts) and not dangers
     if rule.program is not None:
-        named = not command.assignments and command.argv[0] == rule.program
+        named = not to_be_named(command.assignments) and command.argv[0] == rule.program
         return named and not dangers and not is_too_short(rule, command)
     return False
 
@@ -267,9 +274,11 @@ def _prefix_covers(rule: Rule, command: PlainCommand, dangers: Sequence[Danger])
     prefix = rule.prefix or ()
     if not command.assignments and prefix[:1] != command.argv[:1]:
         return False
-    assigned = tuple(takewhile(_ASSIGNMENT.match, prefix))
-    words = prefix[len(assigned) :]
-    if not words or command.assignments != assigned or command.argv[: len(words)] != words:
+    words = rest_of(prefix)
+    assigned = prefix[: len(prefix) - len(words)]
+    if not words or command.argv[: len(words)] != words:
+        return False
+    if assigned not in {command.assignments, to_be_named(command.assignments)}:
         return False
     if is_too_short(rule, command):
         return False
@@ -415,8 +424,10 @@ READ_ONLY_WITHOUT_SANDBOX = READ_ONLY.model_copy(update={"sandbox": False})
 """The same for programs that need no sandbox, because they cannot do anything else with any options."""
 
 
-_SETS_VARIABLES = READ_ONLY.model_copy(update={"justification": "it only reads, with variables that it sets"})
-"""The list for `export` and its like before commands that only read."""
+READ_ONLY_WITH_VARIABLES = READ_ONLY_WITHOUT_SANDBOX.model_copy(
+    update={"justification": "it only reads, with variables that it sets"}
+)
+"""The same for such a program with variables, and for `export`: beside a rule, which has to name the variables."""
 
 
 @dataclass(frozen=True)
@@ -441,13 +452,10 @@ class Permissions:
         """Return the rules that together allow all commands, or None if one command is not allowed."""
         if not self.git_stays and _changes_directory_before_git(commands):
             return None
-        found = [self._one(command, 0) for command in commands]
+        found = [self._one(command, 0) for command in self.with_variables(commands)]
         if any(rules is None for rules in found):
             return None
         used = tuple(dict.fromkeys(rule for rules in found for rule in rules or ()))
-        # a rule does not say with which variables its command may run
-        if used.count(_SETS_VARIABLES) and any(rule.name != READ_ONLY.name for rule in used):
-            return None
         if len({rule.name for rule in used} | {READ_ONLY.name}) > 1 and self._reads_with_git(commands, found):
             return None  # a git that only looks is held to one repository, which others in the same text would inherit
         return None if READ_ONLY in used and _names_secrets_for_others(commands) else used
@@ -458,19 +466,21 @@ class Permissions:
         return any(_runs_git((command,)) and READ_ONLY in (rules or ()) for command, rules in pairs)
 
     def _one(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
-        opens = any(redirection.opens_file for redirection in command.redirections)
-        dangers = dangers_of_argv(command.argv, has_input=command.piped or bool(command.redirections))
-        rule = self._rule(command, dangers, opens)
-        if rule is not None:
+        if (rule := self._by_rule(command)) is not None:
             return (rule,)
         # only a rule can cover these; the built-in list and wrappers never do
-        if opens or depth >= DEEPEST or not all(map(is_harmless_setting, command.assignments)):
+        if _opens(command) or depth >= DEEPEST or not all(map(is_harmless_setting, command.assignments)):
             return None
         # decision 8: a background command would outlive the limits of one that nobody was asked about
-        harmless = not dangers or gives_words_to_readers(command.argv)
+        harmless = not _dangers(command) or gives_words_to_readers(command.argv)
         if self.read_only and not command.background and harmless and (listed := self._listed(command)):
-            return (READ_ONLY if command.assignments else listed,)
-        return None if command.assignments else self._behind(command, depth)
+            free = listed is READ_ONLY_WITHOUT_SANDBOX
+            return (READ_ONLY_WITH_VARIABLES if command.assignments and free else listed,)
+        return self._behind(command, depth)
+
+    def with_variables(self, commands: Sequence[PlainCommand]) -> Sequence[PlainCommand]:
+        """Return commands with the variables that those before them set, but for what a rule allows to set any."""
+        return with_variables(commands, lambda each: self._by_rule(each) is not None)
 
     def allows_by_itself(self, command: PlainCommand) -> bool:
         """True if a rule or the read-only list allows one of the commands."""
@@ -478,8 +488,8 @@ class Permissions:
 
     def _listed(self, command: PlainCommand) -> Rule | None:
         """Return the read-only list as the rule that allows a command, or None."""
-        if _only_exports(command):
-            return _SETS_VARIABLES
+        if only_exports(command):
+            return READ_ONLY_WITH_VARIABLES
         started = starter(command.argv)
         programs = (command.argv[0], *(given.argv[0] for given in (started.commands if started else ())))
         if fails_in_sandbox(command.argv) or not self.unsure.isdisjoint(programs):
@@ -491,7 +501,9 @@ class Permissions:
         is_harmless = needs_no_sandbox(command.argv) and command.argv[0] not in self.elsewhere
         return READ_ONLY_WITHOUT_SANDBOX if is_harmless else READ_ONLY
 
-    def _rule(self, command: PlainCommand, dangers: Sequence[Danger], opens: bool) -> Rule | None:
+    def _by_rule(self, command: PlainCommand) -> Rule | None:
+        """Return the first rule that allows a command by its words."""
+        opens, dangers = _opens(command), _dangers(command)
         if any(danger.id == "opaque" and danger.word >= len(command.argv) for danger in dangers):
             return None
         for rule in self.rules:
@@ -508,7 +520,7 @@ class Permissions:
         """Return the rules that allow the commands inside a wrapper, if allow rules hold through it."""
         if command.argv[0] == "env":
             return self._with_variables(command, depth)
-        inside = () if command.argv[0] in self.unsure else commands_inside(command)
+        inside = () if command.argv[0] in self.unsure else commands_inside(command, self.with_variables)
         found = [self._one(each, depth + 1) for each in inside]
         moves = not self.git_stays and _changes_directory_before_git(inside)
         if not found or moves or any(rules is None for rules in found):
@@ -516,7 +528,10 @@ class Permissions:
         return tuple(rule for rules in found for rule in rules or ())
 
     def _with_variables(self, command: PlainCommand, depth: int) -> tuple[Rule, ...] | None:
-        """Return the read-only list if `env NAME=value … PROGRAM` only reads, whatever its variables."""
+        """Return the rules that allow the command of `env`: any for `env NAME=value …`, else the read-only list."""
+        named = behind_env(command)
+        if command.argv[0] not in self.unsure and named and (found := self._one(named, depth + 1)):
+            return found
         words = command.argv[1:]
         # an unasked git is held to its repository by its environment
         keeps = _runs_git((command,))
@@ -525,17 +540,29 @@ class Permissions:
             if one and keeps and not is_harmless_setting(words[1] + "="):
                 return None
             words = words[2:] if one else words[1:]
-        assignments = tuple(takewhile(_ASSIGNMENT.match, words))
+        assignments = tuple(takewhile(ASSIGNMENT.match, words))
         argv = words[len(assignments) :]
         if command.argv[0] in self.unsure or not argv or argv[0].startswith("-"):
             return None
-        found = self._one(replace(command, argv=argv, assignments=assignments, redirections=()), depth + 1)
+        given = (*command.assignments, *assignments)
+        found = self._one(replace(command, argv=argv, assignments=given, redirections=()), depth + 1)
         return (READ_ONLY,) if found and all(rule.name == READ_ONLY.name for rule in found) else None
 
 
+def commands_inside(
+    command: PlainCommand, variables: Callable[[Sequence[PlainCommand]], Sequence[PlainCommand]] = with_variables
+) -> Sequence[PlainCommand]:
+    """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known.
+
+    `variables`: adds to the commands of a text what those before them set.
+    """
+    inside = (each for group in _groups_inside(command) for each in variables(group))
+    return tuple(replace(each, assignments=(*command.assignments, *each.assignments)) for each in inside)
+
+
 @lru_cache(maxsize=256)
-def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
-    """Return the commands inside a wrapper through which allow rules hold. Empty: it is none, or not all are known."""
+def _groups_inside(command: PlainCommand) -> tuple[tuple[PlainCommand, ...], ...]:
+    """Return the commands inside a wrapper, those of each text together."""
     program = command.argv[0]
     if not (program in _SHELLS or entry_of(program).transparent):
         return ()
@@ -546,16 +573,16 @@ def commands_inside(command: PlainCommand) -> Sequence[PlainCommand]:
     unwrapped = unwrap(command.argv, StandardInput(has_input=True))
     if unwrapped is None or unwrapped.opaque is not None:
         return ()
-    inside: list[PlainCommand] = []
+    groups: list[tuple[PlainCommand, ...]] = []
     for argv in unwrapped.commands:
         words = tuple(word for word in argv if word is not None)
-        inside.append(PlainCommand(argv=words, start=command.start, end=command.end, background=command.background))
+        groups.append((PlainCommand(argv=words, start=command.start, end=command.end, background=command.background),))
     for text in unwrapped.texts:
         plain, _ = agreed(text, read_script(text))
         if plain is None:
             return ()
-        inside.extend(replace(each, background=each.background or command.background) for each in plain)
-    return tuple(inside)
+        groups.append(tuple(replace(each, background=each.background or command.background) for each in plain))
+    return tuple(groups)
 
 
 _UNSETS = frozenset({"-u", "--unset"})
@@ -568,15 +595,12 @@ def _may_change(command: PlainCommand, rule: Rule) -> bool:
     return rule.anything or (rule.prefix is not None and len(rule.prefix) > 1)
 
 
-def _only_exports(command: PlainCommand) -> bool:
-    """True if a command only sets variables that no reader is known to obey."""
-    words = [word.partition("=") for word in command.argv[1:] if not ONLY_MARKS.fullmatch(word)]
-    return (
-        command.argv[0] in DECLARING
-        and bool(words)
-        and all(sign and name.isidentifier() and name.isascii() for name, sign, _ in words)
-        and not any(changes_what_runs(name) or not is_only_a_name(name) for name, _, _ in words)
-    )
+def _opens(command: PlainCommand) -> bool:
+    return any(redirection.opens_file for redirection in command.redirections)
+
+
+def _dangers(command: PlainCommand) -> list[Danger]:
+    return dangers_of_argv(command.argv, has_input=command.piped or bool(command.redirections))
 
 
 def _names_secrets_for_others(commands: Sequence[PlainCommand]) -> bool:

@@ -303,10 +303,21 @@ def is_only_a_name(name: str) -> bool:
 def is_harmless_setting(assignment: str) -> bool:
     """True if a variable before a command that only reads changes nothing but what that prints."""
     name, _, value = assignment.partition("=")
-    known = next((values for names, values in _HARMLESS_VALUES.items() if re.fullmatch(names, name)), None)
+    known = _harmless_values(name)
     if known is not None:
         return re.fullmatch(known, value) is not None
     return is_only_a_name(name) and not changes_what_runs(name)
+
+
+def only_changes_looks(assignment: str) -> bool:
+    """True if a variable changes for any command nothing but how, or how soon, that prints something."""
+    name, _, value = assignment.partition("=")
+    known = _harmless_values(name)
+    return known is not None and re.fullmatch(known, value) is not None
+
+
+def _harmless_values(name: str) -> str | None:
+    return next((values for names, values in _HARMLESS_VALUES.items() if re.fullmatch(names, name)), None)
 
 
 _HARMLESS_VALUES = {
@@ -316,6 +327,9 @@ _HARMLESS_VALUES = {
     r"TERM": r"[a-z0-9-]+",
     r"PAGER|GIT_PAGER|MANPAGER": r"cat",
     r"GIT_OPTIONAL_LOCKS|GIT_TERMINAL_PROMPT": r"0",
+    r"PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE": r"1?",
+    r"RUST_BACKTRACE": r"[01]|full",
+    r"PY_COLORS|CARGO_TERM_COLOR": r"\w*",
 }
 """Variables that mean something to programs, with the values that do no harm."""
 

@@ -102,10 +102,18 @@ class PlainCommand:
     assignments: tuple[str, ...] = ()
     """`NAME=value` before the command, value included."""
     redirections: tuple[PlainRedirection, ...] = ()
-    piped: bool = False
+    after: str = ""
+    """The operator behind which it stands; `||` as well where a test of the shell stands between different ones."""
     background: bool = False
     timed: bool = False
     """True if the shell's own `time` measures it."""
+    sets: bool = False
+    """True if the text has nothing but its assignments, for which `declare` stands as its program."""
+
+    @property
+    def piped(self) -> bool:
+        """True if it reads what the command before it prints."""
+        return self.after in _PIPES
 
 
 @dataclass(slots=True)
@@ -144,17 +152,18 @@ class _PlainReader:
 
     def commands(self) -> tuple[PlainCommand, ...]:
         found: list[PlainCommand] = []
-        operator = ""
+        operator, before = "", ""
         while True:
             self._skip(lines=True)
             if self._at >= len(self._text):
                 break
-            if operator not in {"|", "|&"} and (match := TEST.match(self._text, self._at)) and ".." not in match[0]:
+            if operator not in _PIPES and (match := TEST.match(self._text, self._at)) and ".." not in match[0]:
                 self._at = match.end()
                 operator = self._operator()
+                before = operator if before in {"", operator} else "||"
                 continue
-            command = self._command(piped=operator in {"|", "|&"})
-            operator = self._operator()
+            command = replace(self._command(piped=operator in _PIPES), after=before)
+            operator = before = self._operator()
             if operator == "&":
                 command = _in_background(command)
             found.append(command)
@@ -302,18 +311,17 @@ class _PlainReader:
         if timed:
             self._at = timed.end()
         made = self._words()
-        if not made.words:
-            raise NotPlain(
-                "it only sets variables" if made.assignments else "it contains a redirection without a command"
-            )
+        if not made.words and (made.redirections or timed or not made.assignments):
+            raise NotPlain("it contains a redirection without a command")
+        assignments = tuple(map(_text_of, made.assignments))
         return PlainCommand(
-            argv=tuple(map(_text_of, made.words)),
+            argv=tuple(map(_text_of, made.words)) or ("declare", *assignments),
             start=made.start,
             end=made.end,
-            assignments=tuple(map(_text_of, made.assignments)),
+            assignments=assignments if made.words else (),
             redirections=tuple(made.redirections),
-            piped=piped,
             timed=timed is not None,
+            sets=not made.words,
         )
 
     def _words(self) -> _Unfinished:
@@ -461,6 +469,9 @@ class _PlainReader:
                 # bash expands the body of a here-document whose delimiter is not quoted
                 if not quoted and not _BODY.match(line):
                     raise NotPlain("a here-document contains a variable, a substitution or a control character")
+
+
+_PIPES = frozenset({"|", "|&"})
 
 
 def _in_background(command: PlainCommand) -> PlainCommand:
