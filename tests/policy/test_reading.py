@@ -40,7 +40,7 @@ def test_plain_text_has_certain_words(text: str, expected: list[tuple[str, ...]]
     "text",
     [
         "", " \n", "ls $x", 'ls "$x"', "ls `x`", "ls *", "ls [a]", "ls {a,b}", "ls ~", "ls a=~/x", "(ls)", "{ ls; }",
-        "if a; then b; fi", "! ls", "[[ a ]]", "f() { ls; }", "ls &&", "| ls", "ls ;; ls", "x=1", "> f", "ls <(a)",
+        "if a; then b; fi", "! ls", "[[ a ]]", "f() { ls; }", "ls &&", "| ls", "ls ;; ls", "x=1 > f", "> f", "ls <(a)",
         "ls 'a", 'ls "a', "ls \\", "ls\r", "ls\x0c", "ls \u00a0", "ls\x00", "cat <<E\n$x\nE", "cat <<E\nx",
         "ls <<-E\n\tx\n\tE", "ls <&-x", "ls $'a'", "cat <<< $x", "ls 'a\rb'",
         "ls\\\n-l", "[[ -f $x ]] && ls", "[[ -f x ]]",

@@ -271,6 +271,7 @@ ALLOWED_BY_RULES = (
     ("./gradlew test | tail -5", ("./gradlew test",)),
     ("cd sub && git add -A && git commit -m x", ("git add", "git commit")),
     ("export A=1; npm test", ("npm test", "export A=1")),
+    ("npm test && export A=1", ("npm test",)),
     ("cat 'hello()'", ("cat",)),
 )
 
@@ -299,7 +300,6 @@ ASKED_DESPITE_RULES = (
     ("cd inner && git commit -m x", ("git commit",)),
     ("git -C inner commit -m x", ("git commit",)),
     ("export A=1; npm test", ("npm test",)),
-    ("npm test && export A=1", ("npm test",)),
     ("FOO=1 npm test", ("npm test",)),
     ("cd . && python3 script.py", ("cd",)),
 )

@@ -198,5 +198,5 @@ async def test_every_command_of_the_rules_has_keys_a_place_in_the_palette_and_on
         ways = CommandAccess(cockpit, screen)
         await ways.by_key(RULES)
         await ways.in_the_palette(RULES)
-        assert await ways.by_mouse(RULES) == {"rules-help", "rules-starter"}
+        assert await ways.by_mouse(RULES) == {"rules-help", "rules-readers", "rules-starter"}
         await ways.in_the_palette_by_mouse(RULES, "Footer .-command-palette")

@@ -11,7 +11,7 @@ from textual.widgets._toast import Toast
 from tests.in_memory.world import InMemoryRules
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario, workday
-from tests.tui.test_rules_screen import Book, a_day, with_a_project
+from tests.tui.test_rules_screen import Book, a_day, with_a_project, with_readers
 from tests.tui.test_settings_screen import supervisor as with_settings
 from tests.tui.test_talking import talkative
 from tests.tui.test_typing_in import asking
@@ -105,6 +105,7 @@ async def test_every_dialog_about_a_call_has_whole_buttons() -> None:
         (a_day, Book(), "L", "x", {"remove"}),
         (a_day, Book(), "L", "a", {"save"}),
         (a_day, Book(), "L", "e", {"save", "save_new"}),
+        (a_day, with_readers(), "L", "b", {"switch"}),
         (a_day, Book(), "", "Y", set()),
         (a_day, Book(), "H", "Y", set()),
         (with_settings, None, "comma", "e", {"save"}),

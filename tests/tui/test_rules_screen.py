@@ -30,7 +30,9 @@ from whisper_tui.model.shown_rules import (
 )
 from whisper_tui.model.state import PlaceState
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+from whisper_tui.policy.commands.read_only_list import listed_commands
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.policy.rules.rules_toml import is_about
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import Guidance
@@ -40,7 +42,7 @@ from whisper_tui.tui.dialogs.dialog import ChoiceField
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
 from whisper_tui.tui.dialogs.starter_dialog import StarterScreen
 from whisper_tui.tui.screens.rule_dialogs import RuleForm, WhyScreen
-from whisper_tui.tui.screens.rule_list import ASKING, asking_rule, why_paragraphs
+from whisper_tui.tui.screens.rule_list import ASKING, asking_about, asking_rule, why_paragraphs
 from whisper_tui.tui.screens.rules_screen import RULES, RulesScreen
 
 STATUS = ShownRule(
@@ -384,6 +386,53 @@ async def test_the_built_in_list_of_read_only_commands_is_shown_completely() -> 
         book.now = RuleList(read_only=("ls",), read_only_runs=False)
         await cockpit.press("n", "home")
         await cockpit.sees("commands that only read: 1  inactive", "your rules switch it off")
+
+
+def with_readers() -> Book:
+    book = Book()
+    book.now = RuleList(rules=(FORCE,), read_only=("ls", "git log", "kubectl get *"), read_only_runs=True)
+    return book
+
+
+async def test_enter_lists_what_only_reads_with_a_switch_for_each_command() -> None:
+    book = with_readers()
+    async with rules(begin(), book) as cockpit:
+        await cockpit.sees("commands that only read: 3")
+        await cockpit.press("end", "up", "up", "up", "enter")
+        await cockpit.sees("Type to search", "✔ ls", "✔ git log", "✔ kubectl get", "3 commands, 0 off")
+        await cockpit.press(*"log")
+        await cockpit.until(lambda: "✔ ls" not in cockpit.text())
+        await cockpit.press("enter")
+        await cockpit.sees("○ git log  off", "3 commands, 1 off")
+        (asking,) = (rule for rule in book.now.rules if rule.effect == "ask")
+        assert asking.definition == {"name": "ask: git log", "prefix": ["git", "log"]}
+        await cockpit.press("enter")
+        await cockpit.sees("✔ git log", "3 commands, 0 off")
+        assert [rule.name for rule in book.now.rules] == [FORCE.name]
+        await cockpit.press("escape")
+        await cockpit.sees("commands that only read: 3")
+
+
+async def test_b_lists_what_only_reads_where_the_list_is_switched_off() -> None:
+    book = Book()
+    book.now = RuleList(read_only=("ls",), read_only_runs=False)
+    async with rules(begin(), book) as cockpit:
+        await cockpit.press("b")
+        await cockpit.sees("None of them runs unasked now", "✔ ls")
+
+
+async def test_without_a_list_b_says_so() -> None:
+    async with rules(begin(), Book()) as cockpit:
+        await cockpit.press("b")
+        await cockpit.sees("The read-only list cannot be read here.")
+
+
+def test_a_command_that_is_switched_off_is_asked_about() -> None:
+    for command in listed_commands():
+        rule = Rule.model_validate(asking_about(command))
+        text = command.removesuffix(" *")
+        assert rule.name == f"ask: {text}"
+        assert is_about("ask", rule, text) and is_about("ask", rule, f"cd x && {text} y"), command
 
 
 @pytest.mark.slow

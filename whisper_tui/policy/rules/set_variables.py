@@ -40,7 +40,10 @@ def may_be_offered(assignment: str) -> bool:
 def only_exports(command: PlainCommand) -> bool:
     """True if a command only sets variables that no reader is known to obey."""
     words = [word for word in command.argv[1:] if not ONLY_MARKS.fullmatch(word)]
-    return command.argv[0] in DECLARING and bool(words) and all(map(_is_harmless_export, words))
+    # without a value, the text has to have set the variable before
+    known = {each.partition("=")[0] for each in command.assignments}
+    certain = all("=" in word or word in known for word in words)
+    return command.argv[0] in DECLARING and bool(words) and certain and all(map(_is_harmless_export, words))
 
 
 def _is_harmless_export(word: str) -> bool:

@@ -92,6 +92,7 @@ RULES: tuple[Command, ...] = (
     Command("rules-revoke", "x,delete", "Revoke", "Revoke an approval, or remove a rule.", "Rules", in_footer=True),
     Command("rules-trust", "t", "Trust", "Trust the rules of a project, or withdraw trust.", "Rules", in_footer=True),
     Command("rules-starter", "s", "Starter set", "Offer rules for the project's tests, builds and checks.", "Rules"),
+    Command("rules-readers", "b", "Built-in list", "List commands that only read, with a switch each.", "Rules"),
     Command("rules-why", "w", "Why", "Show which rule decided about the selected call.", "Rules", in_footer=True),
     Command("rules-edit", "E", "File", "Open the rules file in your editor.", "Rules", in_footer=True),
     Command("rules-reload", "n", "Reload", "Read rules and approvals again.", "Rules", in_footer=True),

@@ -27,6 +27,7 @@ from whisper_tui.present.quantities import age, count, date_and_time
 from whisper_tui.present.security_text import risk_role, risk_sign, sandbox_line
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import LONGEST_NAME, decided_by_text, of_uses, scope_reach, until_text
+from whisper_tui.tui.dialogs.readers_dialog import ListedCommand
 
 Words = tuple[str, ...]
 
@@ -209,12 +210,36 @@ ASKING: dict[AllowanceKind, dict[str, Any]] = {
 
 def asking_rule(kind: AllowanceKind, rules: RuleList) -> ShownRule | None:
     """Return the user's rule that switches an allowance off."""
-    wanted = ASKING.get(kind, {})
+    return _rule_that_asks(ASKING[kind], rules) if kind in ASKING else None
+
+
+def _rule_that_asks(definition: dict[str, Any], rules: RuleList) -> ShownRule | None:
     for rule in rules.rules:
         said = {name: value for name, value in rule.definition.items() if value not in (None, False, "", [], ())}
-        if wanted and rule.effect == "ask" and not rule.disabled and said == wanted:
+        if rule.effect == "ask" and not rule.disabled and said == definition:
             return rule
     return None
+
+
+def asking_about(command: str) -> dict[str, Any]:
+    """Return the rule of the user that asks about a command of the read-only list."""
+    words = command.removesuffix(" *").split()
+    subject: dict[str, Any] = {"program": words[0]} if len(words) == 1 else {"prefix": words}
+    return {"name": f"ask: {' '.join(words)}", **subject}
+
+
+def reader_rule(command: str, rules: RuleList) -> ShownRule | None:
+    """Return the user's rule that switches a command of the read-only list off."""
+    return _rule_that_asks(asking_about(command), rules)
+
+
+def listed_readers(rules: RuleList) -> tuple[ListedCommand, ...]:
+    """Return the commands of the read-only list with the rules that switch them off, those first."""
+    rows = []
+    for command in dict.fromkeys(each.removesuffix(" *") for each in rules.read_only):
+        rule = reader_rule(command, rules)
+        rows.append(ListedCommand(command, rule.name if rule is not None else ""))
+    return tuple(sorted(rows, key=lambda each: not each.asked_by))
 
 
 def _allowances(rules: RuleList) -> Iterator[BuiltIn]:
@@ -375,7 +400,9 @@ def read_only_paragraphs(entry: ReadOnlyList, hits: Hits) -> tuple[Paragraph, ..
         BLANK,
         Paragraph(
             said(
-                "Built into whisper_tui. Space sets the level nothing, or reading: it holds for all sessions.", "muted"
+                "Built into whisper_tui. Enter or b lists them with a switch each. Space sets the level nothing, or "
+                "reading: it holds for all sessions.",
+                "muted",
             ),
             (Span(" "),),
         ),

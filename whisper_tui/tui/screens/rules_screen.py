@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import App, ComposeResult, SuspendNotSupported
@@ -47,18 +47,23 @@ from whisper_tui.tui.screens.rule_list import (
     Hits,
     ReadOnlyList,
     allowance_paragraphs,
+    asking_about,
     asking_rule,
     denial_paragraphs,
     entries,
     grant_paragraphs,
     judgement_paragraphs,
+    listed_readers,
     read_only_paragraphs,
+    reader_rule,
     row,
     rule_paragraphs,
     why_paragraphs,
 )
 
-ON_RULES = frozenset(f"rules-{name}" for name in ("test", "add", "change", "switch", "starter", "trust", "why", "edit"))
+ON_RULES = frozenset(
+    f"rules-{name}" for name in ("test", "add", "change", "switch", "starter", "readers", "trust", "why", "edit")
+)
 """The commands that are about the rules of one machine."""
 VARIABLES = ("VISUAL", "EDITOR")
 DEFAULT_EDITOR = "vi"
@@ -210,12 +215,37 @@ class RuleChanges:
         elif not entry.runs:
             self._cockpit.tell(f"Approval is not needed for {title} at the level 'workspace': switch that on below.")
         else:
-            try:
-                await self._cockpit.supervision.add_rule("ask", ASKING[entry.kind], self._cockpit.me)
-                self._cockpit.tell(f"A rule of yours asks about {title} from now on.")
-            except WhisperError as error:
-                self._cockpit.tell(error_text(error), severity="error")
-            await self._screen.reload()
+            await self._ask_about(ASKING[entry.kind], title)
+
+    def list_readers(self) -> None:
+        """Show the read-only list with a switch for each of its commands."""
+        if not self._screen.rules.read_only:
+            self._cockpit.tell("The read-only list cannot be read here.")
+            return
+        from whisper_tui.tui.dialogs.readers_dialog import ReadersScreen
+
+        runs = self._screen.rules.read_only_runs and self._screen.rules.broken is None
+        self._screen.app.push_screen(
+            ReadersScreen(lambda: listed_readers(self._screen.rules), self._switch_reader, runs=runs)
+        )
+
+    async def _switch_reader(self, command: str) -> None:
+        """Add the rule of the user that asks about a command of the read-only list, or remove it."""
+        asking = reader_rule(command, self._screen.rules)
+        if asking is None:
+            await self._ask_about(asking_about(command), command)
+        elif not asking.removable:
+            self._cockpit.tell(f"The rule {asking.name} is defined in {self._screen.where(asking)}: change it there.")
+        elif await self._replace(RuleDraft(effect="ask", definition=asking.definition), None):
+            self._cockpit.tell(f"No rule of yours asks about {command} any more.")
+
+    async def _ask_about(self, definition: dict[str, Any], title: str) -> None:
+        try:
+            await self._cockpit.supervision.add_rule("ask", definition, self._cockpit.me)
+            self._cockpit.tell(f"A rule of yours asks about {title} from now on.")
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="error")
+        await self._screen.reload()
 
     def ask_to_remove(self, rule: ShownRule) -> None:
         """Remove a rule once the person has confirmed it."""
@@ -275,6 +305,7 @@ class RulesScreen(CommandScreen):
             "rules-switch": changes.switch,
             "rules-revoke": self._revoke,
             "rules-starter": changes.offer_starters,
+            "rules-readers": changes.list_readers,
             "rules-trust": self._trust,
             "rules-why": self._why,
             "rules-edit": self._edit,
@@ -380,6 +411,11 @@ class RulesScreen(CommandScreen):
         """The entry that is highlighted."""
         at = self.query_one(OptionList).highlighted
         return self._entries[at] if at is not None and at < len(self._entries) else None
+
+    @on(OptionList.OptionSelected, "#remembered")
+    def _open_highlighted(self) -> None:
+        if isinstance(self.highlighted, ReadOnlyList):
+            self.changes.list_readers()
 
     @on(OptionList.OptionHighlighted)
     def _show_highlighted(self) -> None:
