@@ -20,10 +20,6 @@ LARGEST_COMPARED = 1 << 20
 """Bytes of a file of which the content is compared."""
 
 
-class _TooMany(Exception):
-    """A pattern selects from more names than are looked at."""
-
-
 class Deadline:
     """The moment until which everything has to be computed."""
 
@@ -264,18 +260,15 @@ class FileView:
     def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
         """The paths that match a pattern of the shell at that point. None: more than `most`, or unreadable."""
 
+        listed: list[list[str] | None] = []
+
         def names(prefix: str) -> list[str]:
-            found = self.names_in(os.path.join(directory, prefix), most * 10)
-            if found is None:
-                raise _TooMany
-            return found
+            listed.append(self.names_in(os.path.join(directory, prefix), most * 10))
+            return listed[-1] or []
 
         paths = paths_matching(pattern, names, lambda path: self.exists(os.path.join(directory, path)))
-        try:
-            found = list(islice(paths, most + 1))
-        except _TooMany:
-            return None
-        return found if len(found) <= most else None
+        found = list(islice(paths, most + 1))
+        return found if len(found) <= most and None not in listed else None
 
     def content(self, found: Found) -> tuple[bytes | None, str]:
         """The content of a file at that point, or None and the reason why it is not known."""

@@ -352,7 +352,7 @@ class TextWalk:
         if before == "&&":
             shell.assigned_in_chain |= named
         # Nothing behind an `exit` runs that stands at the top of its text.
-        ends = _ends_shell(made)
+        ends = made.name in {"exit", "return"} or (made.name == "exec" and len(made.words) > 1)
         at_top = certain and not alone and before in {";", "&"} and not shell.subshells
         shell.has_ended = ends and at_top and made.name != "return"
         shell.may_have_ended = shell.may_have_ended or (ends and not shell.has_ended)
@@ -515,10 +515,6 @@ def _outermost_loops(block: Block) -> Iterator[Compound]:
 def _changes_directory(command: SimpleCommand) -> bool:
     words = [word for word in command.argv if word not in {"builtin", "command"}]
     return words[:1] in (["cd"], ["pushd"], ["popd"], [None])
-
-
-def _ends_shell(step: Step) -> bool:
-    return step.name in {"exit", "return"} or (step.name == "exec" and len(step.words) > 1)
 
 
 def _assigned_inside(block: Block, *, inside: bool = False) -> Iterator[str]:

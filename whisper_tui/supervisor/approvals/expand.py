@@ -89,7 +89,8 @@ class Expander:
         """Return the meaning of each command, wrappers first, and the number of harmless commands left out."""
         simples = {} if seen.is_argv or not seen.scripts else {each.span: each for each in seen.scripts[0].commands}
         moves = any(command.name in {"cd", "pushd", "popd"} for command in seen.commands)
-        text = _Text(_assigned(seen), moves, _defined(seen), is_shell=not seen.is_argv)
+        defined = frozenset(name for script in seen.scripts for name in script.functions)
+        text = _Text(_assigned(seen), moves, defined, is_shell=not seen.is_argv)
         risks = _risks(seen)
         kept = _kept(seen.commands, risks)
         found = [
@@ -280,10 +281,6 @@ def _assigned(seen: CommandView) -> frozenset[str]:
     sets = sets or any(script.evaluations for script in seen.scripts[:1])
     loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
     return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
-
-
-def _defined(seen: CommandView) -> frozenset[str]:
-    return frozenset(name for script in seen.scripts for name in script.functions)
 
 
 def _risks(seen: CommandView) -> dict[int, tuple[str, ...]]:
