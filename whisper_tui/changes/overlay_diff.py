@@ -168,6 +168,9 @@ class ChangeReader:
             # The upper directory of somebody else's directory, such as /tmp, could not be made alike.
             self._directories[lower] = _unchanged(lower, before)
             return True
+        if is_top and after.gid != before.gid and os.geteuid() != 0:
+            # Nor can that of a directory whose group is none of this user's. A command in the view cannot change it.
+            after = after._replace(gid=before.gid)
         self._directories[lower] = DirectoryState(
             lower, before.inode, before.mode, before.mtime, after.mode, after.mtime
         )

@@ -1,5 +1,6 @@
 """The condition of a rule on effects, held against what a preview has found (decision 12)."""
 
+import grp
 import os
 import stat
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ class RuleOnEffects:
         """Yield why the changes are not made real by the rule, as clauses. Nothing: they are."""
         if report.way not in EXACT_WAYS:
             yield f"it was previewed with {WAY_NAMES[report.way]}, which shows less than a rule needs"
+        if (group := _foreign_group(self.workspace)) is not None:
+            yield f"{named(self.workspace)} belongs to {group}, and a view cannot change files of another group"
         if report.problem or report.stopped:
             yield "it was ended early" if report.stopped else report.problem
         elif not isinstance(report.ending, Exited):
@@ -177,3 +180,20 @@ class RuleOnEffects:
         inside = "" if is_outside(path, self.workspace) else path[len(self.workspace.rstrip("/")) + 1 :]
         place = FilePlace(path, path, inside)
         return file_matches(pattern, place, self.workspace, self.store.home, wide=False)
+
+
+def _foreign_group(workspace: str) -> str | None:
+    """Return the group of a workspace, if overlayfs cannot copy its files up for this user: their group has no number.
+
+    A command would fail in the view, although it works outside of it.
+    """
+    try:
+        group = os.stat(workspace).st_gid
+    except OSError:
+        return None
+    if os.geteuid() == 0 or group == os.getegid():
+        return None
+    try:
+        return f"the group {grp.getgrgid(group).gr_name}"
+    except KeyError:
+        return f"the group {group}"
