@@ -102,14 +102,12 @@ def _letters(made: ProgramEntry, *forms: str) -> list[str]:
 
 def listed(made: ProgramEntry) -> tuple[str, ...]:
     """Every option of a form once; an equals sign stands for a value behind it, two for one in the next word."""
+    # the table writes `-20` and its like as -NUMBER
+    options = {name: each.value for name, each in made.options.items() if name != "-NUMBER"}
     return (
-        *(name for name, each in made.options.items() if each.value != "needed"),
-        *(
-            f"{name}="
-            for name, each in made.options.items()
-            if each.value == "needed" or (each.value != "none" and len(name) > 2)
-        ),
-        *(f"{name}==" for name, each in made.options.items() if each.value == "needed"),
+        *(name for name, form in options.items() if form != "needed"),
+        *(f"{name}=" for name, form in options.items() if form == "needed" or (form != "none" and len(name) > 2)),
+        *(f"{name}==" for name, form in options.items() if form == "needed"),
     )
 
 

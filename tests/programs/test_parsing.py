@@ -73,7 +73,7 @@ def test_each_question_has_its_own_certainty() -> None:
     form = reading_form("head")
     assert form is not None
     assert parse_arguments(["--lines", "5"], form) is not None
-    for refused in (["--line", "5"], ["--lines", "-x"], ["--quiet=1"], ["--lines"], ["-Z"]):
+    for refused in (["--line", "5"], ["--lines", "-x"], ["--quiet=1"], ["--lines"], ["-Z"], ["-NUMBER"]):
         assert parse_arguments(refused, form) is None, refused
     timeout = entry_of("timeout")
     assert parse_options(("timeout", "--sig", "9", "5", "ls"), 1, timeout) == ((("--signal", "9"),), 3)

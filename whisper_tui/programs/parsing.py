@@ -136,7 +136,7 @@ def _options(
 
 def _name_of(given: str, entry: ProgramEntry, options: Mapping[str, Option]) -> str | None:
     """Return the name of the option that a word means: its own, or the only one that begins with it."""
-    if given in options:
+    if given in options and given != _NUMBER:
         return given
     if not given.startswith("--"):
         return None
