@@ -14,9 +14,10 @@ from whisper_tui.supervisor.journal import journal, store
 from whisper_tui.supervisor.places import far_agents, far_runs
 from whisper_tui.supervisor.preview import preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
+from whisper_tui.transports import json_lines
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
-from whisper_tui.transports.mcp import gateway_messages, http_site, mcp_session
+from whisper_tui.transports.mcp import http_site, mcp_session
 from whisper_tui.transports.mcp import http_site as http_protocol
 from whisper_tui.tui.cockpit import preview_card
 from whisper_tui.tui.dialogs import take_back_dialog
@@ -59,7 +60,7 @@ ROWS = {
     "commands | seconds for which one of them occupies a worker": int(scheduling.LONG_S),
     "commands | bytes of memory reserved for each that starts": scheduling.RESERVE,
     "MCP | bytes of a message": mcp_session.LONGEST_LINE,
-    "editors | bytes of a message": gateway_messages.LONGEST_LINE,
+    "editors | bytes of a message": json_lines.LONGEST_LINE,
     "editors | requests of an agent that are served at a time": acp_proxy.MOST_REQUESTS,
     "editors | terminals of an agent that it did not release": acp_terminals.MOST_TERMINALS,
     "editors | bytes of output in an answer": acp_terminals.MOST_OUTPUT,

@@ -22,7 +22,7 @@ from tests.outside import outside_only
 from tests.transports.test_end_to_end import PATIENCE_S, Place, answer, asked
 from whisper_tui.config import find_directories
 from whisper_tui.model.errors import Unavailable
-from whisper_tui.transports.mcp.gateway_messages import LineWriter
+from whisper_tui.transports.json_lines import LineWriter
 from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only

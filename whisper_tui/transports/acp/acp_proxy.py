@@ -33,15 +33,14 @@ from whisper_tui.transports.acp.acp_sessions import (
     why_unguarded,
 )
 from whisper_tui.transports.acp.acp_terminals import Terminals
-from whisper_tui.transports.mcp.gateway_messages import (
-    GRACE_S,
+from whisper_tui.transports.child_process import GRACE_S, end_process
+from whisper_tui.transports.json_lines import (
     INVALID_REQUEST,
     LONGEST_LINE,
     InvalidMessage,
     LineTooLong,
     LineWriter,
     as_one_line,
-    end_process,
     key_of_id,
     read_in_thread,
     read_strictly,
@@ -49,7 +48,7 @@ from whisper_tui.transports.mcp.gateway_messages import (
 )
 
 if TYPE_CHECKING:
-    from whisper_tui.transports.mcp.gateway_messages import Connect
+    from whisper_tui.transports.mcp.gateway_session import Connect
 
 UNKNOWN_METHOD, CANCELLED = -32601, -32800
 

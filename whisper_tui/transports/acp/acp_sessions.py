@@ -116,7 +116,7 @@ def why_unguarded(agent: KnownAgent, project: Path, environ: Mapping[str, str]) 
 
 
 if TYPE_CHECKING:
-    from whisper_tui.transports.mcp.gateway_messages import Connect, Connection
+    from whisper_tui.transports.mcp.gateway_session import Connect, Connection
 
 Message = dict[str, Any]
 

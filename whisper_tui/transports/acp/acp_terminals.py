@@ -51,7 +51,7 @@ from whisper_tui.transports.acp.acp_sessions import (
 )
 
 if TYPE_CHECKING:
-    from whisper_tui.transports.mcp.gateway_messages import Connection
+    from whisper_tui.transports.mcp.gateway_session import Connection
 
 MOST_TERMINALS = 500
 """Terminals of one agent that were not released."""

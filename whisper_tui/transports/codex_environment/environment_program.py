@@ -24,7 +24,7 @@ from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS, LONGEST_REQUEST
 from whisper_tui.model.text import sendable, visible
 from whisper_tui.transports.codex_environment.environment_files import METHODS, FailedRequest, FileService, uri_of
-from whisper_tui.transports.mcp.gateway_messages import (
+from whisper_tui.transports.json_lines import (
     INVALID_REQUEST,
     LONGEST_LINE,
     InvalidMessage,

@@ -18,31 +18,28 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import is_sendable, visible
-from whisper_tui.transports.mcp.gateway_messages import (
-    GRACE_S,
+from whisper_tui.transports.child_process import GRACE_S, end_process
+from whisper_tui.transports.json_lines import (
     INVALID_REQUEST,
     LONGEST_LINE,
-    ApprovalSession,
-    HeldCall,
     InvalidMessage,
     LineTooLong,
     LineWriter,
     Message,
     as_one_line,
     check_letters,
-    end_process,
     key_of_id,
     read_in_thread,
     read_strictly,
     refusal,
-    text_block,
 )
+from whisper_tui.transports.mcp.gateway_session import ApprovalSession, HeldCall, text_block
 
 # The server is started before the model is loaded, so that both take no longer than the server alone.
 if TYPE_CHECKING:
     from whisper_tui.model.call import CallRequest
     from whisper_tui.model.state import CallRecord
-    from whisper_tui.transports.mcp.gateway_messages import Connect, Connection
+    from whisper_tui.transports.mcp.gateway_session import Connect, Connection
 
 LONGEST_DESCRIPTION = 500
 """Characters of the server's own words about a tool that the human is shown."""

@@ -27,6 +27,7 @@ from whisper_tui.tools.agent_text import OutputBudget
 from whisper_tui.tools.ai_tool import check_arguments
 from whisper_tui.tools.registry import COMMAND_TOOLS
 from whisper_tui.tools.wait import WAIT
+from whisper_tui.transports.json_lines import LineCutter
 from whisper_tui.transports.mcp.mcp_calls import (
     Calls,
     FollowedCall,
@@ -148,20 +149,10 @@ async def _read(
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
     """Yield lines without their ends, and None for a line that was too long."""
-    held = bytearray()
-    too_long = False
+    cutter = LineCutter(LONGEST_LINE)
     while data := await reader.read(_PIECE):
-        searched = len(held)
-        held += data
-        while (end := held.find(b"\n", searched)) >= 0:
-            line, searched = bytes(held[:end]), 0
-            del held[: end + 1]
-            if too_long or line.strip():
-                yield None if too_long else line
-            too_long = False
-        if len(held) > LONGEST_LINE:
-            held.clear()
-            too_long = True
+        for line in cutter.cut(data):
+            yield line
 
 
 def _refusal(line: bytes | None) -> types.JSONRPCError:

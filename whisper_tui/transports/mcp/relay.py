@@ -20,19 +20,12 @@ from whisper_tui.agents.known_clients import INSTRUCTIONS, KNOWN, OWN_SHELL_INST
 from whisper_tui.model.errors import Unavailable, WhisperError, error_from
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import is_sendable, sendable, visible
+from whisper_tui.transports.json_lines import lines_in
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
     """Yield lines without their ends. Empty lines and an unfinished last line are omitted."""
-    held = bytearray()
-    while data := read():
-        searched = len(held)
-        held += data
-        while (end := held.find(b"\n", searched)) >= 0:
-            line, searched = bytes(held[:end]), 0
-            del held[: end + 1]
-            if line.strip():
-                yield line
+    return (line for line in lines_in(read, longest=None) if line is not None)
 
 
 GOODBYE_METHOD = "notifications/whisper-tui/goodbye"
