@@ -28,7 +28,7 @@ from whisper_tui.notify.delivery import waiting_text
 from whisper_tui.notify.desktop_buttons import call_notice
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only

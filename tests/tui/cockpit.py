@@ -20,8 +20,8 @@ from tests.tui.scenes import Scenario
 from whisper_tui.model.state import CallRecord
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.status_bars import DecisionBar
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.dialogs.dialog import Dialog
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_pane import OutputPane

@@ -20,7 +20,7 @@ from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 
 HUMAN = Decider(surface="library", who="tester")
 PATIENCE = 1000

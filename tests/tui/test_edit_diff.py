@@ -15,7 +15,7 @@ from whisper_tui.model.call import DeleteFile, EditedFile, FileVersions, Replace
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.cockpit.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
+from whisper_tui.tui.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.lines import width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -294,7 +294,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
         go_on.wait(20)
         return coloured_diffs(found, root, mask=mask)
 
-    monkeypatch.setattr("whisper_tui.tui.cockpit.edit_diff.coloured_diffs", slowly)
+    monkeypatch.setattr("whisper_tui.tui.edit_diff.coloured_diffs", slowly)
     app = CockpitApp(scenario.supervisor, user="me", clock=scenario.clock)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         cockpit = Cockpit(app, pilot, scenario)

@@ -22,7 +22,7 @@ from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided
 from whisper_tui.model.run import Blocked, BlockedAttempt
 from whisper_tui.tui.app import CockpitCommands
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.command_definition import Command, available
 from whisper_tui.tui.commands.all_commands import COMMANDS
 from whisper_tui.tui.screens.command_screen import CommandScreen

@@ -14,7 +14,7 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.event import SessionClosed
 from whisper_tui.model.state import Waiting
 from whisper_tui.present.ending_text import AgentAnswer, AnswerPart
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 from whisper_tui.tui.screens.history_screen import HISTORY, HistoryScreen
 from whisper_tui.tui.screens.past_calls import PastList

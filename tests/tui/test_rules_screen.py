@@ -36,8 +36,8 @@ from whisper_tui.policy.rules.rules_toml import is_about
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import Guidance
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.notices import FirstHints
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.dialogs.dialog import ChoiceField
 from whisper_tui.tui.dialogs.drafts import RuleFields, fields_of, kept_of
 from whisper_tui.tui.dialogs.starter_dialog import StarterScreen

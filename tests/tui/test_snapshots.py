@@ -44,7 +44,7 @@ from tests.tui.test_talking import talkative
 from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.app import CockpitApp
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 

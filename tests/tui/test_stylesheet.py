@@ -7,7 +7,7 @@ from textual.widgets._footer import FooterKey
 
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import workday
-from whisper_tui.tui.screens.command_screen import KeyFooter
+from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.screens.rules_screen import RulesScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 

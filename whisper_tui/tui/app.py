@@ -27,17 +27,19 @@ from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
 from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.ending_text import AnswerReader
+from whisper_tui.tui.button_bar import EVERYTHING
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, Guidance
-from whisper_tui.tui.cockpit.cockpit_screen import CockpitScreen
 from whisper_tui.tui.cockpit.follower import Reconnect, TakeOver, TakeoverCommands
 from whisper_tui.tui.cockpit_context import Connected, EventsLost, Opened
+from whisper_tui.tui.cockpit_screen import CockpitScreen
 from whisper_tui.tui.command_definition import Command, Keymap, available, in_force, written
 from whisper_tui.tui.commands.all_commands import COMMANDS, DEFAULT_KEYMAP
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
 from whisper_tui.tui.dialogs.dialog import Dialog
+from whisper_tui.tui.keyed_screen import KeyedScreen
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
-from whisper_tui.tui.screens.command_screen import EVERYTHING, CommandScreen, KeyedScreen
+from whisper_tui.tui.screens.command_screen import CommandScreen
 from whisper_tui.tui.stylesheet import CockpitStylesheet
 from whisper_tui.tui.terminal_driver import DEFAULT_THEME, TerminalDriver, TerminalQuestion
 from whisper_tui.tui.theme import PLACES, Themes, ThemeScreen, counterpart, load_themes

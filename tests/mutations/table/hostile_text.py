@@ -46,7 +46,7 @@ HOSTILE_TEXT = (
     ),
     Mutation(
         "hostile text: toasts",
-        "whisper_tui.tui.cockpit.cockpit_screen.CockpitScreen.tell",
+        "whisper_tui.tui.cockpit_screen.CockpitScreen.tell",
         "markup=False",
         "markup=True",
         ("tests/hostile/test_cockpit.py::test_passing_words_and_lost_connections_show_it_letter_by_letter",),

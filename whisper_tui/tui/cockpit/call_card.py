@@ -24,10 +24,10 @@ from whisper_tui.present.words import rule_words
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
-from whisper_tui.tui.cockpit.edit_diff import EditFacts, flowing_rows
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import in_force
+from whisper_tui.tui.edit_diff import EditFacts, flowing_rows
 
 REVEALED_S = 10.0
 """Seconds for which the secrets of one call are shown."""

@@ -12,11 +12,11 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.call_text import beyond_the_card, card, further_details, heading
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
+from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.command_definition import Keymap, available, in_force
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
-from whisper_tui.tui.screens.command_screen import ButtonBar, label
 
 BUTTONS = (
     *(

@@ -23,8 +23,8 @@ from whisper_tui.present.preview_text import (
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text
-from whisper_tui.tui.cockpit.edit_diff import ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.cockpit_context import CockpitContext
+from whisper_tui.tui.edit_diff import ColouredDiff, coloured_diffs, laid_out
 
 MOST_DIFFS = 30
 """Files whose contents are compared; the list has all others as well."""

@@ -13,11 +13,11 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import why_not_confined
 from whisper_tui.present.words import approved_scope, error_text, session_label_of
 from whisper_tui.tui.cockpit.call_card import CallCard
-from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
 from whisper_tui.tui.commands.decision_guards import SelectionGuard, TypingGuard, WhenDrawn
 from whisper_tui.tui.commands.undo_approval import UndoCommands, UndoSettings
+from whisper_tui.tui.edit_diff import EditedResult
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.model.call import FileVersions
 from whisper_tui.present.spans import Paragraph
-from whisper_tui.tui.cockpit.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.edit_diff import coloured_diffs, laid_out
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 Result = TypeVar("Result")

@@ -26,11 +26,11 @@ from whisper_tui.present.quantities import count, limit
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.call_list import places_of
-from whisper_tui.tui.cockpit.edit_diff import EditedResult
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import Checked, Draft, checked, draft_of, hidden_count, seen
 from whisper_tui.tui.dialogs.scope_dialog import ScopeScreen
+from whisper_tui.tui.edit_diff import EditedResult
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
 MOST_FIELDS = 64

@@ -18,10 +18,10 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.present.quantities import count, limit, size
 from whisper_tui.present.spans import Line, Role, Span
 from whisper_tui.present.words import REMOVED
+from whisper_tui.tui.button_bar import ButtonBar
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.output.output_search import Finder
 from whisper_tui.tui.output.output_view import ScrolledOutput
-from whisper_tui.tui.screens.command_screen import ButtonBar
 
 
 def title_line(

@@ -25,7 +25,6 @@ from whisper_tui.present.quantities import count, date_and_time, duration
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span
 from whisper_tui.present.words import error_text, session_label
 from whisper_tui.tui.cockpit.call_card import RevealedSecrets, answer_paragraphs
-from whisper_tui.tui.cockpit.edit_diff import EditFacts
 from whisper_tui.tui.cockpit.preview_card import PreviewFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import can_take_back, in_force
@@ -34,11 +33,14 @@ from whisper_tui.tui.commands.run_commands import request_of, why_not_again
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.file_dialogs import ask_for_export
 from whisper_tui.tui.dialogs.help_dialog import screen_help
+from whisper_tui.tui.edit_diff import EditFacts
+from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
+from whisper_tui.tui.pane_zoom import PaneZoom
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import HISTORY, CommandScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.screens.command_screen import HISTORY, CommandScreen
 from whisper_tui.tui.screens.past_calls import FilterButtons, PastList, SearchBox, know_session, last_line
 from whisper_tui.tui.screens.past_search import AHEAD, NEXT, Filters, MergedPastCalls, PastCalls
 from whisper_tui.tui.screens.replay import BUTTONS, ReplayArea

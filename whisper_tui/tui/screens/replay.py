@@ -19,10 +19,10 @@ from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize,
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.present.spans import Line, Span
 from whisper_tui.present.words import REMOVED
+from whisper_tui.tui.button_bar import ButtonBar
 from whisper_tui.tui.lines import ROLE_CLASSES, base_style, drawn, width_of
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.painter import Pens
-from whisper_tui.tui.screens.command_screen import ButtonBar
 
 ROWS = 16_384
 """Rows of the time index read at once."""

@@ -34,9 +34,10 @@ from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit.notices import FirstHints
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.help_dialog import screen_help
+from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import RULES, CommandScreen, KeyFooter
+from whisper_tui.tui.screens.command_screen import RULES, CommandScreen
 from whisper_tui.tui.screens.rule_dialogs import RemoveRuleScreen, RuleForm, TrustScreen
 from whisper_tui.tui.screens.rule_list import (
     ALLOWANCES,

@@ -21,9 +21,10 @@ from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import ChoiceField, Dialog, StyleFiles
 from whisper_tui.tui.dialogs.help_dialog import screen_help
+from whisper_tui.tui.keyed_screen import KeyFooter
 from whisper_tui.tui.lines import LineView
 from whisper_tui.tui.paragraphs_view import ParagraphsView
-from whisper_tui.tui.screens.command_screen import SETTINGS, CommandScreen, KeyFooter
+from whisper_tui.tui.screens.command_screen import SETTINGS, CommandScreen
 
 THEME = "cockpit.theme"
 TITLES = {

@@ -55,11 +55,12 @@ from whisper_tui.tui.commands.run_commands import InputCommands, RerunCommands, 
 from whisper_tui.tui.commands.several_calls import MarkCommands, SessionDenialCommands
 from whisper_tui.tui.commands.unasked_commands import UnaskedCommands
 from whisper_tui.tui.commands.undo_approval import NO_UNDO, UndoSettings
+from whisper_tui.tui.keyed_screen import KeyedScreen, KeyFooter
 from whisper_tui.tui.output.output_area import OutputArea
 from whisper_tui.tui.output.output_bars import SearchBar
 from whisper_tui.tui.output.painter import Pens
 from whisper_tui.tui.output.terminal_pane import TerminalPane
-from whisper_tui.tui.screens.command_screen import KeyedScreen, KeyFooter, PaneZoom
+from whisper_tui.tui.pane_zoom import PaneZoom
 
 CALL_SHARE = 0.42
 """The share of the height that the call may take from its output."""

@@ -1,0 +1,79 @@
+"""A bar of buttons, as many as fit, each of which carries out a command."""
+
+from collections.abc import Iterable
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Button
+
+from whisper_tui.tui.cockpit_context import CommandRequested
+from whisper_tui.tui.command_definition import Command, in_force
+
+AROUND_LABEL = 2
+"""Columns of a button besides its label."""
+MORE = 3
+"""Columns of the last button."""
+EVERYTHING = "All commands that are available now."
+"""The tooltip of the palette."""
+
+
+class ButtonBar(Horizontal):
+    """As many buttons as fit, from the left. They take no focus, because the keyboard has keys for them."""
+
+    def __init__(self, ids: Iterable[str], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._ids = tuple(ids)
+
+    def compose(self) -> ComposeResult:
+        """Yield all buttons, and the one of the palette."""
+        with Horizontal(classes="bar-buttons"):
+            for command in map(in_force(self.app).by_id, self._ids):
+                button = Button(
+                    label(command),
+                    id=f"do-{command.id}",
+                    classes=f"-{command.group.lower()}",
+                    compact=True,
+                )
+                # A click must not take the focus from the list, or the next key would go to the button.
+                button.can_focus = False
+                button.tooltip = command.help
+                yield button
+        more = Button(Content("⋯"), classes="bar-more", compact=True)
+        more.can_focus = False
+        more.tooltip = EVERYTHING
+        yield more
+
+    @property
+    def buttons(self) -> list[Button]:
+        """The buttons of commands, from the left."""
+        return list(self.query(".bar-buttons Button").results(Button))
+
+    def on_resize(self) -> None:
+        """Show as many buttons as fit now, and once more when everything around the bar has its place."""
+        self.fit()
+        self.call_after_refresh(self.fit)
+
+    def fit(self) -> None:
+        """Hide the buttons that would be cut off."""
+        room = self.content_size.width - MORE
+        for button in self.buttons:
+            if not button.has_class("-meaningless"):
+                room -= Content.from_text(button.label).cell_length + AROUND_LABEL
+                button.set_class(room < 0, "-no-room")
+                room -= 1
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if event.button.has_class("bar-more"):
+            self.app.action_command_palette()
+        else:
+            self.post_message(CommandRequested((event.button.id or "").removeprefix("do-")))
+
+
+def label(command: Command) -> Content:
+    """Return the label of a button: the key in bold, and the name of the command."""
+    key = f"{command.key_name} " if command.key else ""
+    return Content.assemble((key, "bold"), command.label)
