@@ -296,8 +296,8 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "the length of a message of MCP",
-        "whisper_tui.transports.mcp.mcp_session._lines",
-        "len(held) > LONGEST_LINE",
+        "whisper_tui.transports.json_lines.LineCutter.cut",
+        "len(self._held) > self._longest",
         "False",
         (
             "tests/transports/test_mcp_refusals.py::"
