@@ -8,11 +8,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.demo.story import BUILDER, END, RELEASER, SCENES, Agent, Denies, StoryScene
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
@@ -90,7 +91,9 @@ def temporary_workspace(*, step_s: float) -> Iterator[Workspace]:
             script.chmod(stat.S_IRWXU)
         yield workspace
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        # The directories of a preview's overlays are closed to their owner.
+        with suppress(OSError):
+            remove_tree(str(place))
 
 
 class TerminalTool(ExecuteCommandTool):
