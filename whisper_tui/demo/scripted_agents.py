@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_tui.changes.file_trees import remove_tree
 from whisper_tui.demo.story import BUILDER, END, RELEASER, SCENES, Agent, Denies, StoryScene
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.call import (
@@ -91,9 +90,17 @@ def temporary_workspace(*, step_s: float) -> Iterator[Workspace]:
             script.chmod(stat.S_IRWXU)
         yield workspace
     finally:
-        # The directories of a preview's overlays are closed to their owner.
-        with suppress(OSError):
-            remove_tree(str(place))
+        _open_directories(place)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _open_directories(place: Path) -> None:
+    """Let the owner remove everything: the directories that a preview's overlay leaves have no permissions."""
+    for directory, names, _ in os.walk(place):
+        for path in (Path(directory, name) for name in names):
+            if not path.is_symlink():
+                with suppress(OSError):
+                    path.chmod(stat.S_IRWXU)
 
 
 class TerminalTool(ExecuteCommandTool):
