@@ -258,6 +258,8 @@ rm {a.txt,}
 coproc cd sub; wait; touch new
 case a in a|b) echo x > new;; esac
 [[ -f a.txt && (a == a || -d sub) ]] && touch new
+rm --re full
+mkdir --pa q/w
 true | (cd sub; touch new)
 cp -r sub new
 cp -r sub/. full

@@ -9,11 +9,13 @@ from textual.strip import Strip
 from tests.tui.cockpit import PATIENCE, open_cockpit
 from tests.tui.scenes import workday
 from tests.tui.test_output_pane import running
+from whisper_tui.tui import keyed_screen
 
 
 async def test_the_effect_of_a_key_does_not_wait_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_cockpit(workday(), frames=True) as cockpit:
         drawn: list[str | None] = []
+        monkeypatch.setattr(keyed_screen, "URGENT_S", 60)  # the moment after a key lasts until a busy machine draws
         monkeypatch.setattr(cockpit.screen._update_timer, "resume", lambda: None)  # there is no next frame
         monkeypatch.setattr(cockpit.app, "post_display_hook", lambda: drawn.append(cockpit.selected))
         before = cockpit.selected

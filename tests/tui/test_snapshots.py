@@ -44,6 +44,7 @@ from tests.tui.test_talking import talkative
 from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
 from whisper_tui.tui.app import CockpitApp
+from whisper_tui.tui.button_bar import ButtonBar
 from whisper_tui.tui.cockpit_screen import CockpitScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -158,6 +159,12 @@ def everywhere() -> Iterator[object]:
             yield pytest.param(scene, size, id=f"{scene.name}-{size[0]}x{size[1]}", marks=marks)
 
 
+def fits(bar: ButtonBar) -> bool:
+    """True if no button of a bar is cut off: it fits them once its pane has its width."""
+    end = bar.query_one(".bar-more").region.x
+    return all(button.region.right <= end for button in bar.buttons if button.display and bar.region)
+
+
 @pytest.mark.parametrize(("scene", "size"), everywhere())
 def test_the_cockpit_looks_as_it_did(scene: Picture, size: tuple[int, int], snap_compare: Callable[..., bool]) -> None:
     scenario = scene.begin()
@@ -171,9 +178,7 @@ def test_the_cockpit_looks_as_it_did(scene: Picture, size: tuple[int, int], snap
         async def posed() -> None:
             await cockpit.settled()
             await pose(scene, cockpit)
-            # a bar of buttons fits them once its pane has its width
-            await cockpit.still()
-            await pilot.pause(0.1)
+            await cockpit.until(lambda: all(map(fits, app.screen.query(ButtonBar))))
             await cockpit.still()
 
         return posed()

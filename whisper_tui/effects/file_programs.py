@@ -134,8 +134,8 @@ def _follows_links(args: ParsedWords) -> bool:
     """True if cp follows the links that it is given: the last option about that decides."""
     kept, followed = ("a", "archive", "d", "P", "no-dereference"), ("H", "L", "dereference")
     for given, _ in reversed(args.options):
-        if args.is_one(given, (*kept, *followed)):
-            return args.is_one(given, followed)
+        if given in (*kept, *followed):
+            return given in followed
     return args.has("l", "link") or not args.has("r", "R", "recursive")
 
 

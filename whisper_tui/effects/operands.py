@@ -26,36 +26,24 @@ class ParsedWords:
         self.options: list[tuple[str, str | None]] = []
         """Names without dashes, with their values; an empty one stands for none."""
         self.operands: list[str | None] = []
-        self._valued: set[str] = set()
         for each in parse(words, entry):
             if each.kind == "operand":
                 self.operands.append(each.given)
             elif each.kind != "dashes":
                 name = _without_dashes(each.name or each.given or "")
                 self.options.append((name, each.value if each.values else ""))
-                if each.option is not None and each.option.value not in {"none", "attached"}:
-                    self._valued.add(name)
 
     def has(self, *names: str) -> bool:
-        """True if one of these options is given; long ones also by a beginning."""
-        return any(self.is_one(given, names) for given, _ in self.options)
+        """True if one of these options is given."""
+        return any(given in names for given, _ in self.options)
 
     def value(self, *names: str) -> str | None:
         """The last value of one of these options. None: it is not given, or only known when it runs."""
-        return next((value for given, value in reversed(self.options) if self.is_one(given, names)), None)
+        return next((value for given, value in reversed(self.options) if given in names), None)
 
     def all(self, *names: str) -> list[str | None]:
         """All values of these options."""
-        return [value for given, value in self.options if self.is_one(given, names)]
-
-    def is_one(self, given: str, names: Sequence[str]) -> bool:
-        """True if an option, as it is given, is one of these."""
-        return given in names or (given not in self._valued and is_beginning(given, names))
-
-
-def is_beginning(given: str, names: Iterable[str]) -> bool:
-    """True if an option may be a beginning of one of these. A letter without dashes is an option of its own."""
-    return len(given) > 1 and any(len(name) > 1 and name.startswith(given.removeprefix("--")) for name in names)
+        return [value for given, value in self.options if given in names]
 
 
 def _without_dashes(name: str) -> str:
@@ -88,7 +76,7 @@ class Program(NamedTuple):
         stated = {_without_dashes(name) for name in entry.options.keys() - entry.unstated}.union(self.modes, numbers)
         args = ParsedWords(step.words, entry)
         for given, _ in () if self.any_option else args.options:
-            if given not in stated and not is_beginning(given, stated):
+            if given not in stated:
                 changes.unknown(step, "files", f"what its option {given} changes is not known")
         unknowns = len(changes.unknowns)
         self.handler(step, args, changes)

@@ -57,7 +57,8 @@ class ButtonBar(Horizontal):
 
     def fit(self) -> None:
         """Hide the buttons that would be cut off."""
-        room = self.content_size.width - MORE
+        # Its content as the screen has laid it out last can still be that of the size before.
+        room = self.outer_size.width - self.gutter.width - MORE
         for button in self.buttons:
             if not button.has_class("-meaningless"):
                 room -= Content.from_text(button.label).cell_length + AROUND_LABEL

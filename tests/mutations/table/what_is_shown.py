@@ -279,9 +279,9 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "effects: beginnings of long options",
-        "whisper_tui.effects.operands.is_beginning",
-        "len(given) > 1",
-        "len(given) > 2",
+        "whisper_tui.programs.parsing._name_of",
+        "name.startswith(given)",
+        "False",
         (COMPLETE,),
     ),
     Mutation(

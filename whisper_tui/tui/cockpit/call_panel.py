@@ -29,6 +29,7 @@ BUTTONS = (
         "deny",
         "deny-session",
         "approve-scope",
+        "set-aside",
     ),
     *("mark", "mark-alike", "deny-class", "approve-undoable", "rerun-unconfined"),
     *("start-anyway", "type", "terminal", "pause", "signal", "kill", "retry", "revert-edit"),
