@@ -200,6 +200,7 @@ SETTERS = [
     "export X=1", "X=1", "export X", "X=1; export X", "export X=2", "X=2", "readonly X=2", "export X=1 Y=2", "unset X",
     "export -x X=1", "declare -x X=1", "export X=1 | SAFE", "false && export X=1", "cd work", "cd no/such", "true",
     "false", "set -e", "set -u", "eval X=2", "export X=1 > no/such/file", "[[ -f a ]]", "[[ -e nothing ]]", "read X",
+    "readonly X+=2",
 ]  # fmt: skip
 RUNNING = [
     "SAFE", "X=1 SAFE", "X=2 SAFE", "env X=1 SAFE", "timeout 5 SAFE", "bash -c SAFE", "bash -c 'X=1; SAFE'",
@@ -241,3 +242,10 @@ def test_a_rule_that_names_a_variable_allows_only_what_bash_runs_with_it(bash: B
 def test_a_rule_that_names_a_variable_allows_each_way_to_set_it(bash: Bash, text: str) -> None:
     assert judged(text, NAMES_VARIABLE) == "allow"
     assert bash.calls(text, variable="X") == [("1",)]
+
+
+@pytest.mark.parametrize("before", ["readonly X=2", "readonly X", "readonly X+=2", "declare -r X=2", "X=2; readonly X"])
+def test_no_rule_names_a_variable_that_bash_cannot_set(bash: Bash, before: str) -> None:
+    text = f"{before}; X=1 SAFE"
+    assert bash.calls(text, variable="X") == [("",)]
+    assert judged(text, NAMES_VARIABLE) == "ask"

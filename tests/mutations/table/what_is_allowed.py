@@ -368,9 +368,16 @@ FORMS_OF_AGENTS = (
     Mutation(
         "variables before a command of a rule",
         "whisper_tui.policy.rules.set_variables.with_variables",
-        "any(held.all())",
-        "False",
+        "held.all()",
+        "()",
         ("tests/supervisor/test_remembering.py::test_the_offered_prefix_names_the_variables_that_a_line_sets",),
+    ),
+    Mutation(
+        "variables that bash cannot set",
+        "whisper_tui.policy.rules.set_variables._Held.given",
+        "_name(each) in self._fixed",
+        "False",
+        ("tests/policy/test_against_bash.py::test_no_rule_names_a_variable_that_bash_cannot_set",),
     ),
     Mutation(
         "prefixes of interpreters",

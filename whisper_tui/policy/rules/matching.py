@@ -490,6 +490,9 @@ class Permissions:
         """Return the read-only list as the rule that allows a command, or None."""
         if only_exports(command):
             return READ_ONLY_WITH_VARIABLES
+        # a program may open what a variable names
+        if any(map(names_secret, command.assignments)):
+            return None
         started = starter(command.argv)
         programs = (command.argv[0], *(given.argv[0] for given in (started.commands if started else ())))
         if fails_in_sandbox(command.argv) or not self.unsure.isdisjoint(programs):

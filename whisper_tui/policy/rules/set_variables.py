@@ -13,8 +13,6 @@ from whisper_tui.policy.shell.syntax import DECLARING, ONLY_MARKS
 
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 """The beginning of a word that sets a variable, before a command or in a rule."""
-_LOCALE = re.compile(r"(?:LC_[A-Z]+|LANG|LANGUAGE)=(?!(?:C|POSIX|(?:C|[a-z]{2}_[A-Z]{2})\.(?:UTF-8|utf8))\Z)")
-"""A locale in which bash itself might read the rest of a text in another way."""
 _SHORT_VALUE = re.compile(r"[\w./:@%+,-]{0,40}")
 
 
@@ -48,7 +46,7 @@ def only_exports(command: PlainCommand) -> bool:
 
 def _is_harmless_export(word: str) -> bool:
     name = word.partition("=")[0]
-    return name.isidentifier() and name.isascii() and is_harmless_setting(word) and not _LOCALE.match(word)
+    return name.isidentifier() and name.isascii() and is_harmless_setting(word)
 
 
 def behind_env(command: PlainCommand) -> PlainCommand | None:
@@ -74,13 +72,18 @@ def with_variables(
     found = []
     for at, command in enumerate(commands):
         held.goes_on(command.after)
-        found.append(replace(command, assignments=(*held.all(), *command.assignments)) if any(held.all()) else command)
+        given = (*held.all(), *held.given(command))
+        found.append(command if given == command.assignments else replace(command, assignments=given))
         if command.argv[0] not in DECLARING:
             held.run(command)
         elif not is_approved(command):
             is_piped = command.piped or (at + 1 < len(commands) and commands[at + 1].piped)
             held.declare(command, in_shell=not is_piped)
     return tuple(found)
+
+
+def _name(assignment: str) -> str:
+    return assignment.partition("=")[0].removesuffix("+")
 
 
 class _Held:
@@ -103,6 +106,11 @@ class _Held:
         yield from self._exported.values()
         # one that is not marked is in the environment only if it was there before
         yield from (each if only_changes_looks(each) else name for name, each in self._of_shell.items())
+
+    def given(self, command: PlainCommand) -> Iterator[str]:
+        """Yield the variables before a command; bash does not set one that is read-only, and runs the command."""
+        for each in command.assignments:
+            yield _name(each) if _name(each) in self._fixed else each
 
     def goes_on(self, operator: str) -> None:
         """Come to a command behind an operator."""
@@ -131,7 +139,7 @@ class _Held:
             if not word.startswith("-"):
                 self._set(word, marks=not command.sets, is_certain=is_certain)
         if not plainly:
-            self._fixed.update(word.partition("=")[0] for word in words)
+            self._fixed.update(map(_name, words))
 
     def _set(self, word: str, *, marks: bool, is_certain: bool) -> None:
         name, sign, _ = word.partition("=")

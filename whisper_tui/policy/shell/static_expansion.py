@@ -321,7 +321,9 @@ def _harmless_values(name: str) -> str | None:
 
 
 _HARMLESS_VALUES = {
-    r"LC_[A-Z]+|LANG|LANGUAGE": r"[A-Za-z0-9_.@:-]*",
+    # in Big5 and its like a backslash may be half a letter, so that bash, awk and sed would read another text
+    r"LC_[A-Z]+|LANG": r"(?:C|POSIX|(?:C|[a-z]{2,3}_[A-Z]{2})\.(?i:utf-?8))?",
+    r"LANGUAGE": r"[A-Za-z0-9_.@:-]*",
     r"TZ": r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*",
     r"NO_COLOR|CLICOLOR|CLICOLOR_FORCE|FORCE_COLOR|COLUMNS|LINES": r"\w*",
     r"TERM": r"[a-z0-9-]+",
