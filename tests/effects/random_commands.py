@@ -305,7 +305,10 @@ class RandomCommands:
             f"{{ {one}; }} < {self._pick(FILES)}", f"cat {self._pick(FILES)} | {{ {one}; {other}; }}",
             f"case {self._path()} in *) {one};; esac", f"! {one}", f"until {one}; do break; done", f"[[ -n x ]] && {one}",
             f"cat > {self._writable()} < <({one})", f"{one} | tee {self._writable()} | {other}", f"time {one}",
-            f"({one}) > {self._writable()} 2>&1", f"{one} # {other.partition(chr(10))[0]}", f"export PLACE=full && {one}",
+            f"({one}) > {self._writable()} 2>&1",
+            f"bash -s {self._path()} <<< {quoted}; {other}", f"bash <<'EOF' {self._filled(self._pick(REDIRECTIONS))}\n{one}\nEOF",
+            f"exit {self._filled(self._pick(REDIRECTIONS))}; {one}", f"exec {self._command(0)}; {other}",
+            f"{one} # {other.partition(chr(10))[0]}", f"export PLACE=full && {one}",
         )  # fmt: skip
         return self._pick(forms)
 

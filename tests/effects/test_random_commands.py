@@ -212,6 +212,17 @@ env -iC sub touch new
 echo x > a.txt < no-file
 cat > new < no-file
 unset PLACE > $PLACE/new < no-file
+bash -s $((1+1)) <<< 'rm a.txt'
+printf -v PLACE full; bash -s "$PWD" <<< 'rm a.txt'
+bash -c "$(echo rm a.txt)"
+bash <<< ls < run.sh
+echo 'rm a.txt' | bash 3<<< ls
+exit < no-file; touch new
+exit > no/file; touch new
+exit --help; touch new
+exec ls < no-file; touch new
+exit() { true; }; exit; touch new
+exec() { true; }; exec ls; touch new
 """
 
 
@@ -269,6 +280,9 @@ cp -r full linked
 tar xf archive.tar -C sub
 rm --re full
 mkdir --pa q/w
+bash -s x <<< 'rm a.txt'
+bash 3<<< ls <<< 'rm a.txt'
+exit; touch new
 """
 
 

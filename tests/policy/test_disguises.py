@@ -48,6 +48,7 @@ MORE = [
     "bash -lc -x 'touch zz'",
     "bash <<E\ntouch zz\nE",
     "bash <<< 'touch zz'",
+    "bash <<< 'touch zz' 3<<< true",
     "cat <(touch zz)",
     "echo `touch zz`",
     "cat <<E\n$(touch zz)\nE",

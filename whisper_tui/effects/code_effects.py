@@ -28,6 +28,7 @@ from whisper_tui.effects.text_walk import Step
 from whisper_tui.policy.commands.argv import Words
 from whisper_tui.policy.commands.wrappers import BUILTINS
 from whisper_tui.policy.risks.code_execution import is_interpreter
+from whisper_tui.policy.shell.syntax import input_of_command
 from whisper_tui.policy.view import CommandView
 from whisper_tui.programs.entries import entry_of
 from whisper_tui.system import host_files
@@ -147,18 +148,25 @@ def _shell_file(step: Step, changes: Changes) -> bool:
     """`bash FILE`, `source FILE`; with `-c` the text is part of the command."""
     args = parse_words((step.words[0], *_before_operand(step, "oO")), "bash")
     if args.has("c"):
+        # A text that is known is a command of its own.
+        changes.unknown(step, "everything", step.opaque or "its script is not known before it runs")
         return True
     operand = args.operands[0] if args.operands else None
     if not args.operands or operand == "-" or args.has("s"):
-        redirected = next((each.target for each in step.redirections if each.operator == "<"), None)
-        if redirected is not None:
+        if (redirected := _redirected(step)) is not None:
             record_file(step, changes, redirected, f"{step.name} < {redirected}", "bash")
-        elif not any(each.body is not None for each in step.redirections):
+        else:
             changes.unknown(step, "everything", "the script comes from its input")
         return True
     language = "bash" if step.name in {"source", "."} else step.name or ""
     record_file(step, changes, operand, f"{step.name} {operand or '…'}", language)
     return True
+
+
+def _redirected(step: Step) -> str | None:
+    """The file that a command reads as its standard input. None: it is none, or is only known when it runs."""
+    read = input_of_command(step.redirections)
+    return read.target if read is not None and read.operator == "<" else None
 
 
 def _interpreted(step: Step, changes: Changes) -> bool:
@@ -174,8 +182,7 @@ def _interpreted(step: Step, changes: Changes) -> bool:
         module = args.value("m") or "…"
         add_code(changes, {"name": _named(step, (name, "-m", module))}, f"code of {language} is not analysed")
     elif not args.operands or args.operands[0] == "-":
-        redirected = next((each.target for each in step.redirections if each.operator == "<"), None)
-        if redirected is not None:
+        if (redirected := _redirected(step)) is not None:
             record_file(step, changes, redirected, f"{name} < {redirected}", language)
             return True
         changes.unknown(step, "everything", f"code of {language} is not analysed")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from whisper_tui.effects.changes import CONTENT_UNKNOWN, Changes
 from whisper_tui.effects.file_view import LARGEST_COMPARED, FileView, Found
 from whisper_tui.effects.text_walk import OpenedFile, Step
+from whisper_tui.policy.shell.syntax import input_of_command
 from whisper_tui.programs.entries import ProgramEntry, entry_of
 from whisper_tui.programs.parsing import parse
 
@@ -119,14 +120,14 @@ def output_of(step: Step, view: FileView, depth: int = 0) -> tuple[bytes | None,
 
 def input_of(step: Step, view: FileView, depth: int = 0) -> tuple[bytes | None, str]:
     """The standard input of a command, or None and the reason why it is not known."""
-    for each in reversed(step.redirections):
-        if each.operator in {"<<", "<<-", "<<<"}:
-            if each.body is None:
+    read = input_of_command(step.redirections)
+    if read is not None:
+        if read.operator in {"<<", "<<-", "<<<"}:
+            if read.body is None:
                 return None, "the here-document holds values that are only known when it runs"
-            return _bytes(each.body), ""
-        if each.operator == "<":
-            found = None if each.target is None else view.find(each.target, step.directory)
-            return (None, NOT_KNOWN) if found is None else view.content(found)
+            return _bytes(read.body), ""
+        found = None if read.operator != "<" or read.target is None else view.find(read.target, step.directory)
+        return (None, NOT_KNOWN) if found is None else view.content(found)
     if step.source is not None:
         if any(each.access == "write" for each in step.source.redirections):
             return None, NOT_KNOWN

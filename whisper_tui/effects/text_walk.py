@@ -38,6 +38,7 @@ from whisper_tui.policy.shell.syntax import (
     WordPiece,
     access_of,
     compounds,
+    input_of_command,
 )
 from whisper_tui.policy.shell.words import expanded, is_split, value_of
 
@@ -354,7 +355,7 @@ class TextWalk:
         # Nothing behind an `exit` runs that stands at the top of its text.
         ends = made.name in {"exit", "return"} or (made.name == "exec" and len(made.words) > 1)
         at_top = certain and not alone and before in {";", "&"} and not shell.subshells
-        shell.has_ended = ends and at_top and made.name != "return"
+        shell.has_ended = ends and at_top and _certainly_ends(made)
         shell.may_have_ended = shell.may_have_ended or (ends and not shell.has_ended)
         shell.before, shell.source, shell.begins_group = "", made, False
 
@@ -410,7 +411,7 @@ class TextWalk:
         found = []
         for each in redirections:
             if each.operator in {"<<", "<<-"}:
-                found.append(OpenedFile(each.operator, "", "", each.access, each.body))
+                found.append(OpenedFile(each.operator, each.descriptor, "", each.access, each.body))
                 continue
             words = shell.expand(each.target)
             target = words[0] if len(words) == 1 else None
@@ -424,7 +425,8 @@ class TextWalk:
         self._count += 1
         if self._count > MOST_STEPS:
             return
-        known = next((each.body for each in reversed(step.redirections) if each.body is not None), None)
+        read = input_of_command(step.redirections)
+        known = read.body if read is not None else None
         given = StandardInput(text=known, has_input=step.piped or bool(step.redirections))
         unwrapped = unwrap(step.words, given) if depth < DEEPEST else None
         if unwrapped is None:
@@ -440,10 +442,11 @@ class TextWalk:
         through = (*step.through, name)
         environment = dict(step.environment)
         environment.update(_pairs(unwrapped.assignments))
-        input_alone = tuple(each for each in step.redirections if each.body is not None)
+        input_alone = (read,) if read is not None and read.body is not None else ()
+        source = step.source if read is None else None
         for argv in unwrapped.commands:
             inner = Step(
-                argv, directory, environment, input_alone, through, source=step.source, piped=step.piped,
+                argv, directory, environment, input_alone, through, source=source, piped=step.piped,
                 by_runner=unwrapped.runner is not None, unconditional=step.unconditional,
                 assigned=(*_pairs(unwrapped.assignments), *_set_by_words(argv)),
             )  # fmt: skip
@@ -486,6 +489,15 @@ class TextWalk:
             value = whole.partition("=")[2] if whole is not None and "+=" not in whole.partition("=")[0] + "=" else None
             shell.variables[name] = value if certain else None
         return set() if alone else {name for name, _ in pairs}
+
+
+def _certainly_ends(step: Step) -> bool:
+    """True if nothing keeps `exit` or `exec` from ending its shell.
+
+    bash goes on where it has a function of that name, where a redirection fails, and behind `exit --help`.
+    """
+    is_help = step.name == "exit" and (None in step.words or "--help" in step.words)
+    return step.name != "return" and not (step.is_function or step.redirections or is_help)
 
 
 def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:

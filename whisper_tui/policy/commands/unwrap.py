@@ -16,7 +16,7 @@ from whisper_tui.policy.commands.wrappers import (
     wrapper_of,
 )
 from whisper_tui.policy.shell.bash_reader import read_script
-from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand
+from whisper_tui.policy.shell.syntax import Redirection, Script, SimpleCommand, input_of_command
 from whisper_tui.programs.entries import entry_of
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -367,10 +367,5 @@ def inner_commands_of_argv(argv: tuple[str, ...]) -> tuple[tuple[InnerCommand, .
 
 def _input(simple: SimpleCommand) -> StandardInput:
     """Return the standard input of a command, as far as the text tells."""
-    # the last redirection of standard input wins
-    for redirection in reversed(simple.redirections):
-        if redirection.operator in {"<<", "<<-", "<<<"}:
-            return StandardInput(text=redirection.body, has_input=True)
-        if redirection.operator in {"<", "<>", "<&"}:
-            return StandardInput(has_input=True)
-    return StandardInput(has_input=simple.piped)
+    found = input_of_command(simple.redirections)
+    return StandardInput(has_input=simple.piped) if found is None else StandardInput(text=found.body, has_input=True)

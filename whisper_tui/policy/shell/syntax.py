@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from whisper_tui.system.process_names import is_output
 
@@ -138,6 +138,32 @@ def access_of(operator: str, name: str | None) -> Access:
         return "none"
     # an unknown target counts as a file, and `<>` creates a missing one
     return "read" if operator == "<" else "write"
+
+
+class Redirected(Protocol):
+    """A redirection, as far as it tells what it redirects."""
+
+    @property
+    def operator(self) -> str:
+        """The operator."""
+
+    @property
+    def descriptor(self) -> str:
+        """As written; empty: the operator's own."""
+
+
+_Redirected = TypeVar("_Redirected", bound=Redirected)
+
+
+def input_of_command(redirections: Sequence[_Redirected]) -> _Redirected | None:
+    """Return the redirection that standard input comes from: the last one of it. None: it is not redirected."""
+    return next((each for each in reversed(redirections) if _is_input(each)), None)
+
+
+def _is_input(redirection: Redirected) -> bool:
+    # `3<<< text` is another input, and `0>&3` is this one
+    written = redirection.descriptor
+    return int(written) == 0 if written.isdecimal() else not written and redirection.operator.startswith("<")
 
 
 def is_descriptor(name: str) -> bool:
