@@ -294,6 +294,7 @@ class RandomCommands:
             f"if {one}; then {other}; fi", f"for NAME in {self._path()} {self._path()}; do {one}; done",
             f"while read NAME; do {one}; done < numbers", f"f() {{ {one}; }}; f {self._path()}", f"bash -c {quoted}; {other}",
             f"sh -c {quoted}", f"eval {quoted}", f"cd {self._pick(DIRECTORIES)} && {one}", f"cd {self._pick(DIRECTORIES)}; {one}",
+            f"cd {self._pick(DIRECTORIES)} {self._filled(self._pick(REDIRECTIONS))}; {one}", f"cd {self._pick(DIRECTORIES)}; cd ..; {one}",
             f"NAME={self._path()}; {one} $NAME", f"PLACE=full; {one}", f"{one} & wait; {other}", f"cat <<EOF > {self._writable()}\nx $PLACE\nEOF\n{other}",
             f"{self._filled(self._pick(self._builtins))}; {one}", f"{self._filled(self._pick(self._builtins))}\n{one}",
             f"ln -s {self._path()} two; {one} two", f"rm dirlink; mkdir dirlink; {other}", f"cat < <(PLACE=full; {one} $PLACE)",

@@ -223,6 +223,14 @@ exit --help; touch new
 exec ls < no-file; touch new
 exit() { true; }; exit; touch new
 exec() { true; }; exec ls; touch new
+cd sub > no/file; rm a.txt
+export PLACE=full < no-file; rm -r $PLACE
+cd out; cd ..; rm a.txt
+cd out/..; rm a.txt
+cd nowhere/../sub; rm a.txt
+cat <(builtin cd sub; touch new)
+for NAME in 1 2; do touch new; command -p cd sub; done
+command eval 'cd sub'; rm a.txt
 """
 
 
@@ -283,6 +291,8 @@ mkdir --pa q/w
 bash -s x <<< 'rm a.txt'
 bash 3<<< ls <<< 'rm a.txt'
 exit; touch new
+cd sub > /dev/null 2>&1; touch new
+cd dirlink; cd ..; touch new
 """
 
 

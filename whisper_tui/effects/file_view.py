@@ -230,8 +230,12 @@ class FileView:
 
     def is_directory(self, path: str) -> bool:
         """True if there is a directory at that point."""
+        return self.directory(path) is not None
+
+    def directory(self, path: str) -> str | None:
+        """Where a path leads if there is a directory at that point. None: there is none."""
         found = self.find(path, None)
-        return found is not None and found.kind == "directory"
+        return found.real if found is not None and found.kind == "directory" else None
 
     def exists(self, path: str) -> bool:
         """True if there is anything of that name at that point."""

@@ -60,6 +60,12 @@ _OWN_DIRECTORY = re.compile(
 """The usual way in which a script changes to the directory of its own file."""
 _HOME_BEHIND_SIGN = re.compile(r"[A-Za-z_]\w*\+?=(?:.*:)?~", re.DOTALL)
 """The beginning of a word in which bash expands `~` as in an assignment; other shells leave it."""
+_MOVING = frozenset({"cd", "pushd", "popd"})
+"""Builtins that change the directory."""
+_MAY_MOVE = frozenset((name,) for name in (*_MOVING, "source", ".", "eval"))
+"""The names of those that may do so."""
+_OWN_DESCRIPTORS = frozenset({"0", "1", "2", "-"})
+"""Targets of `>&` that are open in any case."""
 _SHELLS = frozenset({"bash", "sh", "dash", "ksh", "mksh", "ash", "zsh"})
 
 
@@ -123,8 +129,8 @@ class Step:
 class Disk(Protocol):
     """The files, as far as a walk has to look at them."""
 
-    def is_directory(self, path: str) -> bool:
-        """True if there is a directory at that point of the text."""
+    def directory(self, path: str) -> str | None:
+        """Where a path leads if there is a directory at that point of the text. None: there is none."""
         ...
 
     def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
@@ -374,7 +380,7 @@ class TextWalk:
         if shell.nested_moved:
             made = replace(made, directory=None)
         yield from self._run(made, depth)
-        shell.nested_moved = shell.nested_moved or made.name in {"cd", "pushd", "popd"}
+        shell.nested_moved = shell.nested_moved or _without_builtin(made.words)[:1] in _MAY_MOVE
 
     def _opened_by_group(self, shell: _Shell, compound: Compound) -> Iterator[Step]:
         certain = shell.depth == 0 and not shell.may_have_ended
@@ -459,25 +465,36 @@ class TextWalk:
 
     def _moved(self, shell: _Shell, step: Step, *, alone: bool, certain: bool) -> None:
         """Follow a `cd`."""
-        if step.name in {"source", ".", "eval"} and not alone:
+        words = _without_builtin(step.words)
+        if alone or words[:1] not in _MAY_MOVE:
+            return
+        name = words[0]
+        if name not in _MOVING:
             shell.directory = None
-        words = step.words
-        while words[:1] in {("builtin",), ("command",)}:
-            words = words[1:]
-        name = words[0] if words else None
-        if name not in {"cd", "pushd", "popd"} or alone:
             return
         operands = [word for word in words[1:] if word not in {"-L", "-P", "--"}]
         target = operands[0] if operands else step.environment.get("HOME")
         reached = None
         is_plain = len(operands) <= 1 and not (target or "").startswith("-") and (bool(operands) or name == "cd")
+        certain = certain and not _may_not_be_opened(step)
         if is_plain and certain and name != "popd" and target and shell.directory is not None:
             reached = os.path.join(shell.directory, target or "")
-        # Without CDPATH a `cd` to a directory that does not exist leaves the shell where it is.
-        shell.directory = reached if reached is not None and self._disk.is_directory(reached) else None
+        shell.directory = reached if reached is not None and self._can_enter(reached) else None
+
+    def _can_enter(self, path: str) -> bool:
+        """True if a `cd` certainly leads to a path. Otherwise it may leave the shell where it is, without CDPATH.
+
+        Behind a link, `..` is the directory of the link, or with `-P` that of its target.
+        """
+        parts = path.split("/")
+        above = ["/".join(parts[:at]) or "/" for at, part in enumerate(parts) if part == ".."]
+        leads = self._disk.directory(path)
+        alike = leads is not None and leads == self._disk.directory(os.path.normpath(path))
+        return alike and all(self._disk.directory(each) is not None for each in above)
 
     def _assigned(self, shell: _Shell, command: SimpleCommand, step: Step, *, alone: bool, certain: bool) -> set[str]:
         """Remember the variables that a command leaves in its shell, and return their names."""
+        certain = certain and not _may_not_be_opened(step)
         pairs: list[tuple[str, str | None]] = []
         if not step.words:
             pairs = [(_name_of(word), shell.joined(word)) for word in command.assignments]
@@ -497,7 +514,17 @@ def _certainly_ends(step: Step) -> bool:
     bash goes on where it has a function of that name, where a redirection fails, and behind `exit --help`.
     """
     is_help = step.name == "exit" and (None in step.words or "--help" in step.words)
-    return step.name != "return" and not (step.is_function or step.redirections or is_help)
+    return step.name != "return" and not (step.is_function or is_help or _may_not_be_opened(step))
+
+
+def _may_not_be_opened(step: Step) -> bool:
+    """True if a redirection of a command may fail, so that its shell does not run it."""
+    return not all(
+        each.access == "null"
+        or each.operator.startswith("<<")
+        or (each.operator in {">&", "<&"} and each.target in _OWN_DESCRIPTORS)
+        for each in step.redirections
+    )
 
 
 def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
@@ -525,8 +552,17 @@ def _outermost_loops(block: Block) -> Iterator[Compound]:
 
 
 def _changes_directory(command: SimpleCommand) -> bool:
-    words = [word for word in command.argv if word not in {"builtin", "command"}]
-    return words[:1] in (["cd"], ["pushd"], ["popd"], [None])
+    words = _without_builtin(command.argv)
+    return bool(words) and (words[0] is None or words[0] in _MOVING)
+
+
+def _without_builtin(words: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """The words behind `builtin` and `command`, with which the shell's own command is meant."""
+    while words[:1] in {("builtin",), ("command",)}:
+        words = words[1:]
+        while words[:1] in {("-p",), ("--",)}:
+            words = words[1:]
+    return words
 
 
 def _assigned_inside(block: Block, *, inside: bool = False) -> Iterator[str]:
