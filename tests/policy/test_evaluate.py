@@ -8,7 +8,7 @@ from tests.rows import each_row
 from whisper_tui.model.call import Argv, CommandSpec, Shell
 from whisper_tui.policy.evaluate import evaluate
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED, LONGEST_JUDGED
-from whisper_tui.policy.rules.rule import NO_RULES, ExactRule, Rules
+from whisper_tui.policy.rules.rule import NO_RULES, ExactRule, Rule, Rules
 
 STATUS = ExactRule(name="status", argv=("git", "status"))
 LIST = ExactRule(name="list", text="ls -l | wc -l")
@@ -166,3 +166,25 @@ class TestMemory:
     def test_an_approval_of_another_command_does_not_use_it_up(self) -> None:
         other = a_grant("g2", a_shell("make")).model_copy(update={"by": HUMAN, "uses": 40})
         assert evaluate(a_question(a_shell("make")), NO_RULES, (a_grant(), other)).grant_id == "g2"
+
+
+@each_row(
+    "text",
+    [
+        "AWS_PROFILE=prod terraform apply",
+        "export AWS_PROFILE=prod; terraform apply",
+        "AWS_PROFILE=prod; export AWS_PROFILE; terraform apply",
+        "export AWS_PROFILE=prod && cd x && timeout 5 terraform apply",
+        "bash -c 'export AWS_PROFILE=prod; terraform apply'",
+        "export AWS_PROFILE=prod; bash -c 'terraform apply'",
+        "if true; then declare -x AWS_PROFILE=prod; fi; terraform apply",
+        "command export A=1 AWS_PROFILE=prod; terraform apply",
+    ],
+)
+def test_a_rule_that_denies_a_command_with_a_variable_holds_however_it_is_set(text: str) -> None:
+    anything = (Rule(name="all", anything=True),)
+    words = Rules(deny=(Rule(name="production", prefix=("AWS_PROFILE=prod", "terraform")),), allow=anything)
+    pattern = Rules(deny=(Rule(name="production", pattern="AWS_PROFILE=pro* terraform *"),), allow=anything)
+    for rules in (words, pattern):
+        assert evaluate(a_question(a_shell(text)), rules, ()).rule == "production"
+        assert evaluate(a_question(a_shell(text.replace("=prod", "=test"))), rules, ()).rule != "production"

@@ -16,7 +16,7 @@ from whisper_tui.policy.shell.passed_text import PassedText, passed_texts, writt
 from whisper_tui.policy.shell.static_expansion import ExpandedWord, FilesOf, expanded_commands, variables_of
 from whisper_tui.policy.shell.strict_reader import NotPlain, PlainCommand, read_plain, read_steps
 from whisper_tui.policy.shell.substitutions import taken_apart
-from whisper_tui.policy.shell.syntax import Script, ShellStep
+from whisper_tui.policy.shell.syntax import DECLARING, Script, ShellStep
 from whisper_tui.policy.shell.tree_sitter_reader import is_available, second_reading, second_steps, substitutes_just
 
 
@@ -91,6 +91,13 @@ class CommandView:
     def names(self) -> frozenset[str]:
         """The known programs of all commands."""
         return frozenset(command.name for command in self.commands if command.name is not None)
+
+    @cached_property
+    def sets(self) -> tuple[str, ...]:
+        """The variables that the text sets for its later commands, by `NAME=value` or `export`, certainly or not."""
+        own = (each for command in self.commands if not command.argv for each in command.assignments)
+        declared = (word for command in self.commands if command.name in DECLARING for word in command.argv[1:])
+        return (*own, *(word for word in declared if word and "=" in word))
 
     @cached_property
     def returns(self) -> frozenset[int]:

@@ -95,24 +95,35 @@ def reaches(rule: Rule, command: Command, seen: CommandView) -> bool:
     if rule.anything or rule.matches(command):
         return True
     if rule.pattern is not None:
-        texts = (seen.text.strip(), *(" ".join(word or "*" for word in inner.argv) for inner in seen.commands))
+        texts = (seen.text.strip(), *(_text_of(inner) for inner in seen.commands))
         if any(fnmatch.fnmatchcase(text, rule.pattern) for text in texts):
             return True
-        return any(_begins_like(rule.pattern, inner) for inner in seen.commands)
+        return any(_begins_like(rule.pattern, inner, seen.sets) for inner in seen.commands)
     if rule.text is not None or rule.argv is not None:
         return any(_is_exactly(rule, inner) for inner in seen.commands)
     words = (rule.program,) if rule.program is not None else rule.prefix or ()
-    if _may_begin(words[0] if words else "", seen) and any(_begins(words, inner) for inner in seen.commands):
+    if _may_begin(words[0] if words else "", seen) and any(_begins(words, inner, seen.sets) for inner in seen.commands):
         return True
     # a text that cannot be parsed may still run in a shell that is more lenient
     return seen.problem is not None and _stands_somewhere(words, seen)
 
 
-def _begins_like(pattern: str, inner: InnerCommand) -> bool:
+def _text_of(inner: InnerCommand) -> str:
+    return " ".join(word or "*" for word in inner.argv)
+
+
+def _begins_like(pattern: str, inner: InnerCommand, before: Sequence[str]) -> bool:
     """True if the words of a pattern match the first words of a command in some reading."""
-    if inner.name is None:
+    named = pattern.split()
+    rest = rest_of(named)
+    given = (*inner.assignments, *before)
+    if inner.name is None or not rest:
         return False
-    program, *words = pattern.split()
+    if not all(any(map(partial(fnmatch.fnmatchcase, pat=each), given)) for each in named[: -len(rest)]):
+        return False
+    if len(rest) < len(named) and fnmatch.fnmatchcase(_text_of(inner), " ".join(rest)):
+        return True
+    program, *words = rest
     name = program_name(program)
     forms = [form for form in _forms(canonical(inner.argv)) if fnmatch.fnmatchcase(form[0] or "", name)]
     if fnmatch.fnmatchcase(inner.name, name):
@@ -143,12 +154,16 @@ def _is_exactly(rule: Rule, inner: InnerCommand) -> bool:
     return None not in inner.argv and " ".join(word or "" for word in inner.argv) == (rule.text or "").strip()
 
 
-def _begins(words: Sequence[str], inner: InnerCommand) -> bool:
-    """True if a command begins with these words in some reading and spelling, wherever it has further options."""
+def _begins(words: Sequence[str], inner: InnerCommand, before: Sequence[str]) -> bool:
+    """True if a command begins with these words in some reading and spelling, wherever it has further options.
+
+    `before`: the variables that the text sets for more than one command.
+    """
     assigned = list(takewhile(ASSIGNMENT.match, words))
     words = words[len(assigned) :]
-    if not all(assignment in inner.assignments for assignment in assigned) or not words:
-        return bool(assigned) and not words and all(assignment in inner.assignments for assignment in assigned)
+    given = (*inner.assignments, *before)
+    if not words or not all(assignment in given for assignment in assigned):
+        return bool(assigned) and not words and all(assignment in given for assignment in assigned)
     if inner.name is None or not _same_place(words[0], inner.argv[0] or ""):
         return False
     if inner.name == program_name(words[0]) and inner.argv[1 : len(words)] == tuple(words[1:]):
