@@ -181,6 +181,19 @@ async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench
     assert live.files() == before
 
 
+@pytest.mark.parametrize("name", ["kept.txt", "new", "made/x"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities to a file")
+async def test_files_that_get_capabilities_wait_for_a_human(live: LiveBench, name: str) -> None:
+    value = "bytes.fromhex('0100000280000000000000000000000000000000')"
+    made = f"os.makedirs('made', exist_ok=True); open('{name}', 'a')"
+    give = f"{made}; os.setxattr('{name}', 'security.capability', {value})"
+    try:
+        await made_by(f'cd .git && python3 -c "import os; {give}"', live.workspace)
+    except AssertionError:
+        pytest.skip("this root, or this file system, cannot give them")
+    assert f"{name}: it runs with rights of root" in await waits_because(live, f'python3 -c "import os; {give}"')
+
+
 async def test_deletions_are_bounded_by_what_the_rules_say(live: LiveBench) -> None:
     for number in range(5):
         (live.workspace / f"f{number}").touch()

@@ -32,6 +32,7 @@ from whisper_tui.policy.risks.later_files import flagged_kind
 from whisper_tui.supervisor.runs.renames import KnownFile, Rename, renames
 from whisper_tui.system.host_files import read_regular
 
+_CAPABILITIES = "security.capability"
 EXECUTABLE = "it is executable"
 """The property of a changed file that a rule on effects permits: programs are what a build makes."""
 MOST_NAMED = 3
@@ -307,6 +308,8 @@ class PreviewStore:
             before = row.before.mode if row.before is not None else 0
             if after.mode & 0o6000 & ~before:
                 yield "it runs with the rights of its owner or group"
+            elif self._gets_capabilities(row):
+                yield "it runs with rights of root"
             elif after.mode & 0o111 and not before & 0o111:
                 yield EXECUTABLE
         elif after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode)):
@@ -315,6 +318,22 @@ class PreviewStore:
             yield f"the file has {change.links} names, and only this one changes"
         if not row.below and change.acl:
             yield "it loses its access control list"
+
+    def _gets_capabilities(self, row: ChangedPath) -> bool:
+        """True if a file gets capabilities, which only root can give: whoever starts it has them."""
+        change = self.plan.changes[row.change]
+        if os.geteuid() != 0:
+            return False
+        if change.new_attributes is not None:
+            old = change.old_attributes or {}
+            return change.new_attributes.get(_CAPABILITIES, "") not in {"", old.get(_CAPABILITIES)}
+        if not change.content:
+            return False
+        place = self.content_path(row.change, new=True)
+        try:
+            return bool(os.getxattr(os.path.join(place, row.below) if row.below else place, _CAPABILITIES))
+        except OSError:
+            return False
 
     def versions(self, workspace: str, number: int) -> FileVersions:
         """Return the content of a changed file before and after. Raises `Refused` if there is no such row."""
