@@ -249,3 +249,10 @@ def test_no_rule_names_a_variable_that_bash_cannot_set(bash: Bash, before: str) 
     text = f"{before}; X=1 SAFE"
     assert bash.calls(text, variable="X") == [("",)]
     assert judged(text, NAMES_VARIABLE) == "ask"
+
+
+@pytest.mark.parametrize("text", ["X=2 :; SAFE", "X=2 set -e; SAFE", "X=2 times && SAFE"])
+def test_a_variable_before_a_special_builtin_is_set_behind_it(bash: Bash, text: str) -> None:
+    assert bash.calls(f"export X=0; set -o posix; {text}", variable="X") == [("2",)]
+    assert judged(text, Rules(allow=(Rule(name="safe", prefix=("SAFE",)),), read_only=True)) == "ask"
+    assert judged(f"sh -c '{text}'", Rules(allow=(Rule(name="safe", prefix=("SAFE",)),), read_only=True)) == "ask"

@@ -13,6 +13,8 @@ from whisper_tui.policy.shell.syntax import DECLARING, ONLY_MARKS
 
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 """The beginning of a word that sets a variable, before a command or in a rule."""
+_KEEPS = frozenset(": . break continue eval exec exit export readonly return set shift times trap unset".split())
+"""Builtins of which a shell in POSIX mode, as `sh` is, keeps the variables before them."""
 _SHORT_VALUE = re.compile(r"[\w./:@%+,-]{0,40}")
 
 
@@ -74,6 +76,7 @@ def with_variables(
         held.goes_on(command.after)
         given = (*held.all(), *held.given(command))
         found.append(command if given == command.assignments else replace(command, assignments=given))
+        held.keep(command)
         if command.argv[0] not in DECLARING:
             held.run(command)
         elif not is_approved(command):
@@ -123,6 +126,11 @@ class _Held:
             self._doubt(name)
         self._of_chain.clear()
         self._is_sure, self._is_in_chain = operator != "||" and not self._has_background, False
+
+    def keep(self, command: PlainCommand) -> None:
+        """Take the variables before a command for set if it may leave them to those behind it."""
+        for each in command.assignments if command.argv[0] in _KEEPS else ():
+            self._set(each, marks=False, is_certain=False)
 
     def run(self, command: PlainCommand) -> None:
         """Come past a command that may set any variable."""
