@@ -231,6 +231,15 @@ cd nowhere/../sub; rm a.txt
 cat <(builtin cd sub; touch new)
 for NAME in 1 2; do touch new; command -p cd sub; done
 command eval 'cd sub'; rm a.txt
+for PLACE in full; do :; done; bash -c 'rm -r $PLACE'
+read PLACE <<< full; bash -c 'rm -r $PLACE'
+for PLACE in full; do :; done; eval 'rm -r $PLACE'
+NAME=full; bash -c 'touch "new$NAME"'
+NAME=full; env bash -c 'touch "new$NAME"'
+unset PLACE; bash -c 'touch new$PLACE'
+declare NAME=full; bash -c 'bash -c "rm -r $NAME"'
+export -n PLACE; bash -c 'touch new$PLACE'
+readonly NAME=full; bash -c 'touch new$NAME'
 """
 
 
@@ -293,6 +302,11 @@ bash 3<<< ls <<< 'rm a.txt'
 exit; touch new
 cd sub > /dev/null 2>&1; touch new
 cd dirlink; cd ..; touch new
+PLACE=full; bash -c 'rm -r $PLACE'
+export NAME=new; bash -c 'touch $NAME'
+NAME=new bash -c 'touch $NAME'
+unset PLACE; NAME=new bash -c 'touch $NAME'
+unset PLACE; bash -c 'NAME=new; touch $NAME'
 """
 
 

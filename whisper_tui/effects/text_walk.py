@@ -112,6 +112,10 @@ class Step:
     """The variables that it sets, for itself or for its shell, and their values. None: only known when it runs."""
     unconditional: bool = True
     """False if it is in a branch, a loop or a function, behind `&&` or `||`, or behind an `exit` that may happen."""
+    unsure: bool = False
+    """True if commands of its text may set any variable."""
+    unexported: frozenset[str] = frozenset()
+    """Variables of its shell that the programs do not get which it starts."""
     again: bool = False
     """True if it is in a loop or a function and was a step before, when the files were as they are at the start."""
 
@@ -152,6 +156,9 @@ class _Shell:
     """True if commands of the text may set any variable."""
     uncertain: frozenset[str] = frozenset()
     """Variables that a loop, a branch or a substitution of the text sets."""
+    may_have_more: bool = False
+    """True if it may have variables that are not in `variables`."""
+    unexported: frozenset[str] = frozenset()
     subshells: int = 0
     """Subshells around the place."""
     depth: int = 0
@@ -219,7 +226,7 @@ class _Shell:
             return self.directory
         if SET_BY_THE_SHELL.fullmatch(piece.text):
             return None
-        value = self.variables.get(piece.text, "")
+        value = self.variables.get(piece.text, None if self.may_have_more else "")
         return None if value is None or (not piece.quoted and is_split(value)) else value
 
     def files(self, pattern: str) -> list[str] | None:
@@ -261,11 +268,19 @@ class TextWalk:
         self._is_bash = is_bash
         if directory:
             text = _OWN_DIRECTORY.sub(lambda _: f"cd {shlex.quote(directory)}", text)
-        variables = {**step.environment, **dict.fromkeys(("BASH_SOURCE", "OLDPWD", "RANDOM", "SECONDS", "LINENO"))}
-        yield from self._script(text, step.directory, variables, (), 0)
+        by_shell = dict.fromkeys(("BASH_SOURCE", "OLDPWD", "RANDOM", "SECONDS", "LINENO"))
+        step = replace(step, environment={**step.environment, **by_shell})
+        yield from self._script(text, step.directory, _variables_inside(step), (), 0, may_have_more=step.unsure)
 
     def _script(
-        self, text: str, directory: str | None, variables: dict[str, str | None], through: tuple[str, ...], depth: int
+        self,
+        text: str,
+        directory: str | None,
+        variables: dict[str, str | None],
+        through: tuple[str, ...],
+        depth: int,
+        *,
+        may_have_more: bool = False,
     ) -> Iterator[Step]:
         if len(text) > LONGEST_TEXT:
             self.problems.append(f"a text of {len(text):,} characters is too long to be parsed")
@@ -274,6 +289,7 @@ class TextWalk:
         if script.problem:
             self.problems.append(f"the text cannot be parsed to its end: {script.problem}")
         shell = _Shell(self._disk, self._is_bash, directory, variables, through, frozenset(script.functions))
+        shell.may_have_more = may_have_more
         assigning = any(may_set_variables(each.argv) or each.argv[:1] == (None,) for each in script.commands)
         shell.unsure = assigning or bool(script.evaluations or script.functions) or SETS_INSIDE.search(text) is not None
         if script.evaluations and "$" in text:
@@ -392,7 +408,7 @@ class TextWalk:
     def _step(self, shell: _Shell, command: SimpleCommand, source: Step | None, *, piped: bool) -> Step:
         words = tuple(each for word in command.words for each in shell.expand(word))
         named = (piece.text for word in command.words for piece in word.pieces if piece.kind == "variable")
-        environment = dict(shell.variables)
+        environment = {**shell.variables, **dict.fromkeys(shell.uncertain)}
         assigned: dict[str, str | None] = {}
         for word in command.assignments:
             name, _, value = (shell.joined(word) or "").partition("=")
@@ -401,7 +417,7 @@ class TextWalk:
         return Step(
             words,
             shell.directory,
-            environment if command.assignments else shell.variables,
+            environment,
             self._opened(shell, command.redirections),
             shell.through,
             source=source,
@@ -411,6 +427,8 @@ class TextWalk:
             secrets=tuple(filter(is_secret_name, named)),
             assigned=(*assigned.items(), *_set_by_words(words)),
             unconditional=shell.depth == 0 and not shell.may_have_ended,
+            unsure=shell.unsure or shell.may_have_more,
+            unexported=shell.unexported - assigned.keys(),
         )
 
     def _opened(self, shell: _Shell, redirections: Sequence[Redirection]) -> tuple[OpenedFile, ...]:
@@ -446,20 +464,22 @@ class TextWalk:
         yield replace(step, wraps=runs and not unwrapped.has_own_effect, opaque=opaque)
         directory = None if runs_elsewhere(step.words) else step.directory
         through = (*step.through, name)
-        environment = dict(step.environment)
-        environment.update(_pairs(unwrapped.assignments))
+        assigned = dict(_pairs(unwrapped.assignments))
+        environment = {**step.environment, **assigned}
+        unexported = step.unexported - assigned.keys()
         input_alone = (read,) if read is not None and read.body is not None else ()
         source = step.source if read is None else None
         for argv in unwrapped.commands:
             inner = Step(
                 argv, directory, environment, input_alone, through, source=source, piped=step.piped,
                 by_runner=unwrapped.runner is not None, unconditional=step.unconditional,
-                assigned=(*_pairs(unwrapped.assignments), *_set_by_words(argv)),
+                assigned=(*assigned.items(), *_set_by_words(argv)), unsure=step.unsure, unexported=unexported,
             )  # fmt: skip
             yield from self._run(inner, depth + 1)
         outer, self._is_bash = self._is_bash, name == "bash" or (name in {"eval", "trap"} and self._is_bash)
+        inside = {**_variables_inside(replace(step, environment=environment, unexported=unexported)), **assigned}
         for text in unwrapped.texts:
-            for each in self._script(text, directory, environment, through, depth + 1):
+            for each in self._script(text, directory, dict(inside), through, depth + 1, may_have_more=step.unsure):
                 yield each if step.unconditional else replace(each, unconditional=False)
         self._is_bash = outer
 
@@ -494,12 +514,19 @@ class TextWalk:
 
     def _assigned(self, shell: _Shell, command: SimpleCommand, step: Step, *, alone: bool, certain: bool) -> set[str]:
         """Remember the variables that a command leaves in its shell, and return their names."""
-        certain = certain and not _may_not_be_opened(step)
+        may_fail = _may_not_be_opened(step)
+        certain = certain and not may_fail
         pairs: list[tuple[str, str | None]] = []
         if not step.words:
             pairs = [(_name_of(word), shell.joined(word)) for word in command.assignments]
         elif step.name in {"export", "readonly"}:
             pairs = [(word.partition("=")[0], word) for word in step.words[1:] if word is not None and "=" in word]
+        if step.name == "export" and any(word is None or word.startswith("-") for word in step.words[1:]):
+            shell.unexported |= {(word or "").partition("=")[0] for word in step.words[1:]}
+        elif step.name == "export" and not may_fail:
+            shell.unexported -= {name for name, _ in pairs}
+        else:
+            shell.unexported |= {name for name, _ in pairs} - shell.variables.keys()
         for name, whole in pairs:
             if alone:
                 continue
@@ -525,6 +552,14 @@ def _may_not_be_opened(step: Step) -> bool:
         or (each.operator in {">&", "<&"} and each.target in _OWN_DESCRIPTORS)
         for each in step.redirections
     )
+
+
+def _variables_inside(step: Step) -> dict[str, str | None]:
+    """The variables of a text that a command runs. None: only known when it runs."""
+    if step.unsure:
+        return {**dict.fromkeys(step.environment), **dict(step.assigned)}
+    is_same_shell = step.name in {"eval", "trap", "source", "."}
+    return {**step.environment, **({} if is_same_shell else dict.fromkeys(step.unexported))}
 
 
 def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
