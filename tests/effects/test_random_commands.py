@@ -240,6 +240,7 @@ unset PLACE; bash -c 'touch new$PLACE'
 declare NAME=full; bash -c 'bash -c "rm -r $NAME"'
 export -n PLACE; bash -c 'touch new$PLACE'
 readonly NAME=full; bash -c 'touch new$NAME'
+coproc PLACE { :; }; touch new$PLACE
 """
 
 

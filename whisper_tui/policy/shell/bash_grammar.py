@@ -456,10 +456,12 @@ class CompoundReader:
         self._cursor.skip_blank()
         if self._cursor.peek() != "(" and self._cursor.keyword() not in _COMPOUND:
             before = self._cursor.mark()
-            self._words.word()
+            name = self._words.word()
             self._cursor.skip_blank()
             if self._cursor.peek() != "(" and self._cursor.keyword() not in _COMPOUND:
                 self._cursor.rewind(before)
+            elif name is not None and name.value:
+                self._cursor.found.loop_variables |= {name.value, f"{name.value}_PID"}
         compound = self._begun("coproc")
         self._read_into(compound.part(), self.read_command)
         return compound

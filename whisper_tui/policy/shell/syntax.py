@@ -249,7 +249,7 @@ class Script:
     variables: set[str] = field(default_factory=set)
     """Names that the text expands."""
     loop_variables: set[str] = field(default_factory=set)
-    """Names that loops of the text set."""
+    """Names that loops and coprocesses of the text set."""
     functions: set[str] = field(default_factory=set)
     """Names that the text defines as functions."""
     words: int = 0
