@@ -69,6 +69,7 @@ def test_read_only_commands_run_without_approval(text: str) -> None:
         "X=.env look a",
         "env X=src/id_rsa look a",
         "NVIM_LOG_FILE=x nvim --version",
+        "DBUS_SESSION_BUS_ADDRESS=unixexec:path=./x journalctl --user",
         "LC_ALL=zh_TW.big5 bash -c 'echo a'",
         "env LC_CTYPE=ja_JP.sjis sed p x",
         "env -i git log",
