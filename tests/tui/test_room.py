@@ -128,6 +128,23 @@ async def test_a_call_that_begins_to_wait_is_in_view_over_ended_calls(size: tupl
         await cockpit.until(lambda: cockpit.selected == asked)
 
 
+async def test_rows_that_stay_leave_room_for_the_selected_one() -> None:
+    scenario = Scenario.begin()
+    for _ in range(4):
+        scenario.approve(scenario.ask("build"))
+    for _ in range(9):
+        scenario.approve(call := scenario.ask("fix"))
+        scenario.supervisor.finish(call, Exited(code=0))
+    scenario.ask("test")
+    async with open_cockpit(scenario, size=(80, 12)) as cockpit:
+        calls = cockpit.screen.query_one(CallList)
+        calls.need_input = lambda: ["1", "2", "3", "4"]
+        await cockpit.press("end")
+        await cockpit.still()
+        shown = [at.place for y in range(calls.size.height) if (at := calls.on_screen(y)) is not None]
+        assert calls.roster.place_of(cockpit.selected or "") in shown
+
+
 async def test_details_that_are_below_the_card_come_into_view_with_their_key() -> None:
     async with open_cockpit(workday(), size=(80, 20)) as cockpit:
         await cockpit.select("7")

@@ -302,7 +302,10 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
         return ListLayout(self.roster, waiting_lines=1, folded=self._folds)
 
     def _pinned(self, above: Section) -> list[RowPlace]:
-        """Return the rows above a section that need a human: the first waiting call, and runs that need input."""
+        """Return the rows above a section that need a human: the first waiting call, and runs that need input.
+
+        Below them and a heading there is room for the selected row.
+        """
         if above == "waiting":
             return []
         waiting = [RowPlace("waiting", 0)] if self.roster.count("waiting") else []
@@ -310,7 +313,8 @@ class CallList(ScrollView, can_focus=True, inherit_bindings=False):
             return waiting
         places = (self.roster.place_of(id_) for id_ in self.need_input())
         runs = [place for place in places if place is not None and place.section == "running"]
-        return waiting + runs[:MOST_PINNED]
+        room = max(0, self.size.height - 1 - self._layout_now.row_lines(above))
+        return (waiting + runs[:MOST_PINNED])[:room]
 
     def _pinned_away(self, top: int) -> list[RowPlace]:
         """Return those of them that are scrolled away if line `top` is the topmost one."""
