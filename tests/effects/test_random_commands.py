@@ -241,6 +241,7 @@ declare NAME=full; bash -c 'bash -c "rm -r $NAME"'
 export -n PLACE; bash -c 'touch new$PLACE'
 readonly NAME=full; bash -c 'touch new$NAME'
 coproc PLACE { :; }; touch new$PLACE
+mktemp --tmpdir ../outside/new.XXXX
 """
 
 

@@ -204,7 +204,8 @@ def _mktemp(step: Step, args: ParsedWords, changes: Changes) -> None:
         changes.unknown(step, "files", "the place of the file is not certain")
         return
     base = args.value("p", "tmpdir") or step.environment.get("TMPDIR") or "/tmp"  # noqa: S108
-    place = os.path.dirname(template) or "." if template and not args.has("p", "tmpdir", "t") else base
+    inside = os.path.dirname(template or "") or "."
+    place = inside if template and not args.has("p", "tmpdir", "t") else os.path.normpath(os.path.join(base, inside))
     for found in find_targets(step, [place], changes):
         what = "directory" if args.has("d", "directory") else "file"
         changes.fill(step, found, detail=f"with a new {what} of a random name", may_lead_out=False)
