@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from whisper_tui.model.effects import FileKind
-from whisper_tui.policy.shell.words import paths_matching
+from whisper_tui.policy.shell.word_expansion import paths_matching
 from whisper_tui.system import host_files, process_names
 from whisper_tui.system.host_files import MOST_KEPT_LINKS, Tree
 

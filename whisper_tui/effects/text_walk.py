@@ -40,7 +40,7 @@ from whisper_tui.policy.shell.syntax import (
     compounds,
     input_of_command,
 )
-from whisper_tui.policy.shell.words import expanded, is_split, value_of
+from whisper_tui.policy.shell.word_expansion import expanded, is_split, value_of
 
 MOST_STEPS = 300
 """Commands of one call that are looked at."""

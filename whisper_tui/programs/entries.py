@@ -195,7 +195,7 @@ class ProgramEntry:
     plain_words: bool = False
     """Its first words are names, texts or files, and never subcommands."""
     installs: bool = False
-    """What its subcommands remove can be installed again."""
+    """True if what its subcommands remove can be installed again."""
     downloads: bool = False
     """It shows or saves what another machine sends."""
     decodes: bool = False
@@ -243,7 +243,7 @@ class ProgramEntry:
     unstated: frozenset[str] = frozenset()
     """Options of which the effects do not state what they change."""
     by_default: tuple[str, ...] = ()
-    """What it does without any subcommand."""
+    """Its meaning without any subcommand."""
     place: str = ""
     """Where it runs a command: in a container or on another machine."""
     privilege: bool = False

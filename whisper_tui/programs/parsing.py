@@ -28,11 +28,11 @@ class ParsedWord(NamedTuple):
     name: str = ""
     """The name of the option in the entry. It is another than the given one for a beginning of it."""
     option: Option | None = None
-    """What the entry says of the option, or of an operand such as `of=FILE`."""
+    """The entry's account of the option, or of an operand such as `of=FILE`."""
     values: tuple[str | None, ...] = ()
     """The value of the option; several words are a command."""
     entry: ProgramEntry | None = None
-    """What is known of the subcommand."""
+    """The entry of the subcommand."""
 
     @property
     def value(self) -> str | None:

@@ -16,7 +16,7 @@ from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
 from whisper_tui.policy.shell.syntax import Redirection, SimpleCommand, Word, WordPiece, access_of, compounds
-from whisper_tui.policy.shell.words import expanded, is_split, paths_matching, value_of
+from whisper_tui.policy.shell.word_expansion import expanded, is_split, paths_matching, value_of
 from whisper_tui.policy.view import LONGEST_READ, CommandView, all_commands, view
 from whisper_tui.programs.entries import entry_of
 from whisper_tui.system import host_files

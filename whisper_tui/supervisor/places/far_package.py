@@ -34,6 +34,7 @@ PARTS = (
     "system/run_files.py",
     "system/syscalls.py",
     "transports/__init__.py",
+    "transports/json_lines.py",
     "transports/mcp/__init__.py",
     "transports/mcp/relay.py",
 )
