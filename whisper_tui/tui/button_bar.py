@@ -6,6 +6,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widgets import Button
 
 from whisper_tui.tui.cockpit_context import CommandRequested
@@ -25,6 +27,8 @@ class ButtonBar(Horizontal):
     def __init__(self, ids: Iterable[str], *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._ids = tuple(ids)
+        self._fitted = 0
+        """The columns to which the buttons were fitted."""
 
     def compose(self) -> ComposeResult:
         """Yield all buttons, and the one of the palette."""
@@ -51,14 +55,22 @@ class ButtonBar(Horizontal):
         return list(self.query(".bar-buttons Button").results(Button))
 
     def on_resize(self) -> None:
-        """Show as many buttons as fit now, and once more when everything around the bar has its place."""
+        """Show as many buttons as fit now."""
         self.fit()
-        self.call_after_refresh(self.fit)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw the bar. Where it is drawn at another width than its buttons were fitted to, they are fitted again.
+
+        While panes around it get their widths, not every new one comes with an event.
+        """
+        if self.content_size.width != self._fitted:
+            self.call_later(self.fit)
+        return super().render_lines(crop)
 
     def fit(self) -> None:
         """Hide the buttons that would be cut off."""
-        # Its content as the screen has laid it out last can still be that of the size before.
-        room = self.outer_size.width - self.gutter.width - MORE
+        self._fitted = self.content_size.width
+        room = self._fitted - MORE
         for button in self.buttons:
             if not button.has_class("-meaningless"):
                 room -= Content.from_text(button.label).cell_length + AROUND_LABEL
