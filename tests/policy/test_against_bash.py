@@ -49,9 +49,9 @@ class Bash:
         programs = directory / "bin"
         programs.mkdir()
         for name in ("SAFE", "EVIL"):
-            called = f'{{ printf "%s\\0" {name} "$@"; }}'
-            text = f'#!{BASH}\n{{ if [ -n "$SHOWN" ]; then printf "%s\\0" "${{!SHOWN}}"; else {called}; fi'
-            text += '; printf "\\n\\0"; } >> "$LOG"\n'
+            # one write each: several of them may run at the same time
+            text = f'#!{BASH}\nif [ -n "$SHOWN" ]; then set -- "${{!SHOWN}}"; else set -- {name} "$@"; fi\n'
+            text += 'printf "%s\\0" "$@" $\'\\n\' >> "$LOG"\n'
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.work = directory / "work"
