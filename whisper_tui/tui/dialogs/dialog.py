@@ -15,7 +15,7 @@ from textual.events import Click, Mount
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button
+from textual.widgets import Button, OptionList
 
 Result = TypeVar("Result")
 StyleFiles = str | PurePath | list[str | PurePath] | None
@@ -68,6 +68,27 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
     def action_leave(self) -> None:
         """Leave and change nothing."""
         self.dismiss(None)
+
+
+class FieldOverList(Dialog[Result]):
+    """A dialog with a field that keeps the focus and filters the list below it; the keys that move act on the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, f"move('{action}')", show=False, priority=True)
+        for key, action in (
+            ("up", "cursor_up"),
+            ("down", "cursor_down"),
+            ("pageup", "page_up"),
+            ("pagedown", "page_down"),
+        )
+    ]
+
+    def action_move(self, action: str) -> None:
+        """Move in the list."""
+        listed = self.query_one(OptionList)
+        if listed.highlighted is None and action == "page_down":
+            listed.action_first()  # The list itself would go to its end.
+        getattr(listed, f"action_{action}")()
 
 
 def choice_label(key: str, label: str) -> Content:

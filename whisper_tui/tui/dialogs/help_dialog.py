@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.present.quantities import count
 from whisper_tui.tui.command_definition import PANE_KEYS, Command, Keymap, Place, in_force, written
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.dialog import Dialog, FieldOverList, StyleFiles
 
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("…", "muted", "Being judged."),
@@ -168,7 +168,7 @@ def matching(sections: Sections, query: str) -> tuple[HelpEntry, ...]:
     return tuple(sorted(found, key=distance))
 
 
-class HelpScreen(Dialog[str]):
+class HelpScreen(FieldOverList[str]):
     """Shows keys and signs; its result is what to run, empty for nothing."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/help.tcss"]
@@ -176,15 +176,6 @@ class HelpScreen(Dialog[str]):
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Run it", "run"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "leave", "Close", show=False),
-        *(
-            Binding(key, f"move('{action}')", show=False, priority=True)
-            for key, action in (
-                ("up", "cursor_up"),
-                ("down", "cursor_down"),
-                ("pageup", "page_up"),
-                ("pagedown", "page_down"),
-            )
-        ),
     ]
 
     def __init__(self, sections: Sections) -> None:
@@ -235,13 +226,6 @@ class HelpScreen(Dialog[str]):
         # Without a search nothing is chosen: Enter right after the key of the help must not run the first command.
         listed.highlighted = 1 if query.strip() and len(rows) > 1 else None
         self.query_one(".dialog").border_subtitle = Content("")
-
-    def action_move(self, action: str) -> None:
-        """Move in the list."""
-        listed = self.query_one(OptionList)
-        if listed.highlighted is None and action == "page_down":
-            listed.action_first()  # The list itself would go to its end.
-        getattr(listed, f"action_{action}")()
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)

@@ -6,14 +6,13 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from whisper_tui.present.quantities import count
-from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
+from whisper_tui.tui.dialogs.dialog import FieldOverList, StyleFiles
 
 
 @dataclass(frozen=True)
@@ -25,21 +24,12 @@ class ListedCommand:
     """The user's rule that switches it off. Empty: none does."""
 
 
-class ReadersScreen(Dialog[None]):
+class ReadersScreen(FieldOverList[None]):
     """Shows the list; each switch acts at once, and the dialog stays open."""
 
     CSS_PATH: ClassVar[StyleFiles] = ["../styles/dialog.tcss", "../styles/help.tcss"]
     LEAVE = "Close"
     CHOICES: ClassVar[tuple[tuple[str, str, str], ...]] = (("Enter", "Switch off or on", "switch"),)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, f"move('{action}')", show=False, priority=True)
-        for key, action in (
-            ("up", "cursor_up"),
-            ("down", "cursor_down"),
-            ("pageup", "page_up"),
-            ("pagedown", "page_down"),
-        )
-    ]
 
     def __init__(
         self, listed: Callable[[], Sequence[ListedCommand]], switch: Callable[[str], Awaitable[None]], *, runs: bool
@@ -89,10 +79,6 @@ class ReadersScreen(Dialog[None]):
         if command.asked_by:
             return Content.assemble(("○ ", "$muted"), command.words, ("  off", "$muted"))
         return Content.assemble(("✔ ", "bold $success" if self._runs else "$muted"), command.words)
-
-    def action_move(self, action: str) -> None:
-        """Move in the list."""
-        getattr(self.query_one(OptionList), f"action_{action}")()
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)
