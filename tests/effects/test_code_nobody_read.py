@@ -191,6 +191,17 @@ def test_a_script_that_may_not_be_read_is_not_inspected(workspace: Path) -> None
     assert code.not_inspected == "the file cannot be read: Permission denied"
 
 
+def test_code_that_was_not_reached_is_said_to_be_not_inspected(workspace: Path) -> None:
+    late = code_of(Shell(text="bash deploy.sh"), str(workspace), [str(workspace)], {}, budget_s=0)
+    assert [(code.inspected, code.not_inspected) for code in late] == [(False, "time ran out before it was read")]
+    for number in range(21):
+        shutil.copy(workspace / "ok.sh", workspace / f"ok{number}.sh")
+    text = "; ".join(f"./ok{number}.sh" for number in range(21))
+    *read, left_out = code_of(Shell(text=text), str(workspace), [str(workspace)], {})
+    assert [code.inspected for code in read] == [True] * 20
+    assert (left_out.inspected, left_out.not_inspected) == (False, "it runs more than 20 scripts")
+
+
 def test_the_risks_of_a_script_do_not_change_the_verdict(workspace: Path) -> None:
     before, _ = judged("./ok.sh", workspace)
     (workspace / "ok.sh").write_text(GRAVE + "echo hi > ~/.bashrc\n")

@@ -1,6 +1,7 @@
 """The readers against bash itself: they miss nothing that bash runs, and read plain text as bash does."""
 
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -49,9 +50,9 @@ class Bash:
         programs = directory / "bin"
         programs.mkdir()
         for name in ("SAFE", "EVIL"):
-            # one write each: several of them may run at the same time
             text = f'#!{BASH}\nif [ -n "$SHOWN" ]; then set -- "${{!SHOWN}}"; else set -- {name} "$@"; fi\n'
-            text += 'printf "%s\\0" "$@" $\'\\n\' >> "$LOG"\n'
+            # a file each: several may run at a time, and bash writes line by line
+            text += 'printf "%s\\0" "$@" >> "$LOG/$$"\n'
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.work = directory / "work"
@@ -61,25 +62,33 @@ class Bash:
         """How the two programs were called; with `variable`, its value for each of them."""
         self._runs += 1
         log = self._directory / f"log{self._runs}"
-        log.touch()
+        log.mkdir()
         environment = {"PATH": str(self._directory / "bin"), "LOG": str(log), "HOME": str(self._directory / "work")}
         if variable:
             environment |= {"PATH": f"{environment['PATH']}:{os.environ['PATH']}", "SHOWN": variable}
-        try:
-            subprocess.run(
-                [BASH, "--norc", "--noprofile", "-c", "--", text],
-                cwd=self._directory / "work",
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=20,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return []
-        written = log.read_bytes().decode("utf-8", "surrogateescape")
-        return [tuple(part.split("\0")[:-1]) for part in written.split("\n\0")[:-1]]
+        ended, open_in_all = os.pipe()
+        with open(ended, "rb") as wait:
+            try:
+                subprocess.run(
+                    [BASH, "--norc", "--noprofile", "-c", "--", text],
+                    cwd=self._directory / "work",
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(open_in_all,),
+                    timeout=20,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return []
+            finally:
+                os.close(open_in_all)
+            # what it left in the background writes as well, and has the pipe open until it ends
+            if not select.select([wait], [], [], 20)[0]:
+                return []
+        written = (each.read_bytes().decode("utf-8", "surrogateescape") for each in log.iterdir())
+        return [tuple(each.split("\0")[:-1]) for each in written]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,9 @@ from whisper_tui.programs.entries import entry_of
 BUDGET_S = 0.15
 """Seconds after which nothing more is looked at: with the step that is under way then, it takes 0.2 at most."""
 
+CODE_BUDGET_S = 1.0
+"""Seconds in which the code that a command runs is read. The card waits for it, and so does a decision."""
+
 
 def effects_of(
     command: Command,
@@ -121,15 +124,22 @@ def _writes_elsewhere(step: Step) -> bool:
 
 
 def code_of(
-    command: Command, directory: str, roots: Sequence[str], environment: Mapping[str, str], git_directory: str = ""
+    command: Command,
+    directory: str,
+    roots: Sequence[str],
+    environment: Mapping[str, str],
+    git_directory: str = "",
+    *,
+    budget_s: float = CODE_BUDGET_S,
 ) -> tuple[CodeEffect, ...]:
     """Return the code that a command would run and that is not part of it, without looking at anything else.
 
-    `git_directory`: the directory with the hooks of the repository around the command, if there is one.
+    `git_directory`: the directory with the hooks of the repository around the command, if there is one. Code that was
+    not reached in time is an entry that says so.
     """
     if "\0" in directory:
         return ()
-    deadline = Deadline(BUDGET_S)
+    deadline = Deadline(budget_s)
     changes = Changes(FileView(roots, deadline), deadline)
 
     def record(step: Step) -> None:
@@ -144,6 +154,9 @@ def code_of(
             record_program(step, changes)
 
     _follow(TextWalk(changes.view, environment).steps(command, directory), changes, record)
+    left_out = "time ran out before it was read" if deadline.is_over else changes.code_left_out
+    if left_out:
+        changes.code.append(CodeEffect(name="more code that it may run", not_inspected=left_out))
     return tuple(changes.code)
 
 

@@ -88,6 +88,8 @@ class Changes:
         self.git: list[GitEffect] = []
         self.hosts: list[HostEffect] = []
         self.code: list[CodeEffect] = []
+        self.code_left_out = ""
+        """Why more code may run than is recorded, as a clause. Empty: all of it was met."""
         self.unknowns: list[UnknownEffect] = []
         self.scripts: list[ReadScript] = []
         """Shell code that was read and of which the commands were not looked at yet."""
@@ -112,7 +114,8 @@ class Changes:
         if len(self.code) < MOST_CODE:
             self.code.append(code)
         else:
-            self.unknown(None, "everything", f"it runs more than {MOST_CODE} scripts")
+            self.code_left_out = f"it runs more than {MOST_CODE} scripts"
+            self.unknown(None, "everything", self.code_left_out)
 
     def _since_approval(self, code: CodeEffect) -> dict[str, object]:
         """The approval of a file, and what has changed in it since."""
