@@ -340,6 +340,7 @@ def test_an_agent_is_set_up_by_ssh_and_asks_the_supervisor_of_its_own_machine(tm
     home.mkdir()
     with other_machine(tmp_path / "sshd", "gpu1", f"HOME={home}") as server:
         machine = Machine(tmp_path / "gpu1", *server)
+        (machine.home.config / "rules.toml").unlink()  # it says how much may run unasked, so it would not be asked
         desk = Desk(tmp_path / "desk", [machine])
         there = f"env PYTHONPATH={shlex.quote(SOURCE)} {shlex.join(PROGRAM)} --home {machine.root} install claude"
         with Terminal(["ssh", "-t", "gpu1", there], desk.environment, desk.workspace) as terminal:
