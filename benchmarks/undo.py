@@ -2,8 +2,7 @@
 
 Needs Linux with user namespaces, or root. The upper directories come from real overlays. `flush` is the part in which
 the changes are written to the disk, so that they survive a power cut: it also writes what other programs have changed.
-`least` is a loop in Python with only the system calls that no way to apply can leave out, in one process. Thousands of
-changes are divided between two processes, which take more of the processors and less time.
+`least` is a loop in Python with only the system calls that no way to apply can leave out.
 """
 
 import os

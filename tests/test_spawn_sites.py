@@ -66,7 +66,6 @@ SITES = {
     "supervisor/preview/preview_ways.py:_BubblewrapHost._become_bubblewrap": COMMAND,
     "supervisor/preview/preview_ways.py:_BubblewrapHost._report": COMMAND,
     "supervisor/preview/preview_ways.py:bubblewrap": SYSTEM,
-    "changes/shared_steps.py:SecondProcess.start": OWN,
     "supervisor/runs/preview_probe.py:preview_support": OWN,
     "system/ancestry.py:_ps": SYSTEM,
     "system/caged_program.py:_spawn": CAGE,

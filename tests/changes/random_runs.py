@@ -1,8 +1,7 @@
 """Compare random work that was previewed, applied, undone and applied again with the same work done for real.
 
 `python -m tests.changes.random_runs --runs 1000 [--seed N]` runs other sequences each time. It prints the
-seed of a sequence that fails, and the number of those in which a change was flagged. With `--shared`, a second process
-does half of the steps.
+seed of a sequence that fails, and the number of those in which a change was flagged.
 """
 
 import argparse
@@ -12,13 +11,12 @@ import sys
 import time
 import traceback
 from collections.abc import Container
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
 from tests.changes.overlay import Described, previewed, seen_by_owner
 from tests.changes.random_work import RandomWork, make_tree
-from tests.changes.shared import everything_shared
 from tests.changes.trees import as_nobody, public_directory
 from whisper_tui.changes import transition
 from whisper_tui.changes.change_records import Plan
@@ -186,9 +184,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--user", choices=("root", "nobody"), default="root" if os.getuid() == 0 else "nobody")
-    parser.add_argument("--shared", action="store_true")
     options = parser.parse_args()
-    with mock.patch.object(transition, "flush_file_system"), everything_shared() if options.shared else nullcontext():
+    with mock.patch.object(transition, "flush_file_system"):
         if options.user == "root" or os.getuid():
             sys.exit(bool(failures(options.runs, options.seed)))
         os.chdir("/")

@@ -1,4 +1,4 @@
-"""Kill supervisors, keepers and second processes while commands are previewed, applied, undone and made again.
+"""Kill supervisors and keepers while commands are previewed, applied, undone and made again.
 
 `python -m tests.crash.previews [--kills N] [--seed N]` prints what was killed in which phase. Whatever is killed, the
 files of a command are those before it or those after it: before a decision, after an apply, after an undo.
@@ -48,7 +48,7 @@ MANY_CHANGES = (
     "for i in $(seq 1 2 2500); do echo more >> many/$i; done; for i in $(seq 2 2 2500); do echo > many/new$i; done\n"
     + COMMAND
 )
-"""A second process does a part of so many changes."""
+"""The steps of so many changes take longer than most waits before a kill."""
 
 Listing = dict[str, tuple[object, ...]]
 
@@ -196,7 +196,7 @@ class PreviewKills:
         if self._chance.random() < 0.5 or self.result.kills.total() >= self._kills:
             return _Shot(None)
         wait = self._chance.uniform(0.0, LONGEST_WAIT_S)
-        victim = self._chance.choice(("supervisor", "keepers" if keepers else "second process"))
+        victim = self._chance.choice(("supervisor", "keepers")) if keepers else "supervisor"
         return _Shot(asyncio.create_task(self._kill(phase, victim, wait)))
 
     async def _kill(self, phase: str, victim: str, wait: float) -> None:
@@ -207,17 +207,9 @@ class PreviewKills:
         pids = [supervisor]
         if victim == "keepers":
             pids = [keeper for forker in children_of(supervisor) for keeper in children_of(forker)]
-        elif victim == "second process":
-            pids = [child for child in children_of(supervisor) if _does_steps(child)]
         for pid in pids:
             if self._field.kill(victim, pid):
                 self.result.kills[f"{victim} in a {phase}"] += 1
-
-
-def _does_steps(pid: int) -> bool:
-    with suppress(OSError):
-        return b"shared_steps" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
 
 
 class _Shot:

@@ -177,24 +177,18 @@ class ChangeSteps:
     def _notes(self) -> StepNotes:
         return StepNotes(self._store)
 
-    def expect_begun(self) -> None:
-        """Expect from now on that a process which was killed has begun some of the steps."""
-        self._new.resumed = True
-
     # Before anything changes
 
-    def keep(self, number: int, change: FileChange, *, again: bool = False) -> None:
-        """Copy what a change takes away if a rename does not keep it. Raises `OSError`. `again`: a copy was begun."""
+    def keep(self, number: int, change: FileChange) -> None:
+        """Copy what a change takes away if a rename does not keep it. Raises `OSError`."""
         if change.before is None or change.op not in _OVERWRITING:
             return
         at = self._real.find(change.path)
-        if is_kept_with_others(change):
-            self.contents.add_content(number, at)
+        if change.op == WRITE and change.before.size <= SMALL_BYTES:
+            self.contents.add_content(number, at, change.before.size)
         elif self._real.is_elsewhere(at) or (
             change.op == WRITE and not may_exchange(at, self._real.at(change.path), change)
         ):
-            if again:
-                remove_tree(self.contents.path(number))
             self.contents.add_tree(number, self._real.at(change.path))
 
     # Making real
@@ -220,7 +214,7 @@ class ChangeSteps:
             finish(self._real.at(change.path), after, change.new_attributes)
         elif change.op == LINK:
             _link(change, self._real.at(change.path), self._real.at(change.target))
-        if is_alone(change):
+        if _is_alone(change):
             return stamp(at[1], at[0]) if after is not None else None
         self._new.note_links(change)
         return None
@@ -337,7 +331,7 @@ class ChangeSteps:
                 if not is_alike(file.found, after) or is_alike(before, after):
                     pour(change.content, file.fd)
                 found = file.finish(after, has_attributes=bool(change.old_attributes or change.new_attributes))
-            if found is not None and is_alone(change):
+            if found is not None and _is_alone(change):
                 return found
         else:
             found = stamp(at[1], at[0])
@@ -403,7 +397,7 @@ class ChangeSteps:
             elif change.op == ADD:
                 self._unadd(number, change, at, is_result)
         self._clear(number, change, at)
-        return stamp(at[1], at[0]) if before is not None and is_alone(change) else None
+        return stamp(at[1], at[0]) if before is not None and _is_alone(change) else None
 
     def make_again(self, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
         """Make a change real again whose undoing was begun, and remove what that had put beside its file.
@@ -430,7 +424,7 @@ class ChangeSteps:
             if change.after is not None:
                 restore_mode(at, change.after)
         self._clear(number, change, at)
-        return stamp(at[1], at[0]) if change.op == REPLACE and is_alone(change) else None
+        return stamp(at[1], at[0]) if change.op == REPLACE and _is_alone(change) else None
 
     def _delete_copy(self, number: int, change: FileChange, at: Place) -> None:
         """Remove a restored file or directory, of which the original is still kept."""
@@ -481,7 +475,7 @@ class ChangeSteps:
                 found = file.finish(change.before, has_attributes=has_attributes)
             if found is None:
                 finish(self._real.at(change.path), change.before, change.old_attributes)
-            return found if is_alone(change) else None
+            return found if _is_alone(change) else None
         present = stamp(at[1], at[0])
         if present is not None and present.inode == result.inode:
             rename(at, (AT_FDCWD, change.content), RENAME_EXCHANGE)
@@ -510,7 +504,7 @@ class ChangeSteps:
             except FileNotFoundError:
                 pass  # It was never deleted, or an earlier try has moved it.
         found = _with_its_mode(at, change.before)
-        return found if is_alone(change) else None
+        return found if _is_alone(change) else None
 
     def _copy_back(self, number: int, change: FileChange, at: Place) -> None:
         """Restore a deleted file or directory on another file system, unless that is done."""
@@ -549,12 +543,7 @@ def _beginning(path: str) -> bytes:
         os.close(fd)
 
 
-def is_kept_with_others(change: FileChange) -> bool:
-    """True if the old content of a change goes to the common file: it is small, and written in place."""
-    return change.op == WRITE and change.before is not None and change.before.size <= SMALL_BYTES
-
-
-def is_alone(change: FileChange) -> bool:
+def _is_alone(change: FileChange) -> bool:
     """True if no other step changes its file: it is no directory, and none makes or removes another name of it."""
     before, after = change.before, change.after
     return (before is None or (before.links == 1 and not stat.S_ISDIR(before.mode))) and (

@@ -10,9 +10,8 @@ import fcntl
 import os
 import signal
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import accumulate
 from types import TracebackType
 from typing import Self
 
@@ -330,7 +329,7 @@ class KeptContents:
         self._spans: dict[int, tuple[int, int]] | None = None
         """Offsets and sizes in the common file, by the number of the change. None: they were not loaded yet."""
         self._pending: list[bytes] = []
-        self._pending_from = self._pending_bytes = 0
+        self._pending_bytes = self._end = 0
         self._read, self._read_from = b"", 0
         """A part of the common file that was read, and where it begins there."""
         self._made = False
@@ -367,17 +366,8 @@ class KeptContents:
         self.make_directory()
         copy_tree(path, self.path(number))
 
-    def assign(self, sizes: Mapping[int, int]) -> None:
-        """Divide the common file among contents of these sizes, by the number of the change.
-
-        Two processes that assign the same can each write a part of it.
-        """
-        offsets = accumulate(sizes.values(), initial=0)
-        self._spans = {number: (offset, size) for (number, size), offset in zip(sizes.items(), offsets, strict=False)}
-
-    def add_content(self, number: int, at: Place) -> None:
-        """Keep the content of a regular file in its assigned place. Raises `OSError`. `flush` writes it."""
-        offset, size = self._loaded()[number]
+    def add_content(self, number: int, at: Place, size: int) -> None:
+        """Keep the content of a regular file of this size in the common file. Raises `OSError`. `save` writes it."""
         directory, name = at
         reading = open_file(name, os.O_RDONLY, directory)
         try:
@@ -387,33 +377,30 @@ class KeptContents:
         if len(content) != size:
             # Nothing is overwritten of which only a part would be kept.
             raise OSError(errno.ESTALE, "it changes just now", name)
-        if offset != self._pending_from + self._pending_bytes:
-            self.flush()
-            self._pending_from = offset
+        self._loaded()[number] = (self._end, size)
+        self._end += size
         self._pending.append(content)
-        self._pending_bytes += len(content)
+        self._pending_bytes += size
         if self._pending_bytes > _CHUNK:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Write what was added. Raises `OSError`."""
-        if not self._pending:
-            return
         self.make_directory()
-        fd = os.open(os.path.join(self._directory, _CONTENTS), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        fd = os.open(os.path.join(self._directory, _CONTENTS), flags, 0o600)
         try:
-            os.lseek(fd, self._pending_from, os.SEEK_SET)
             run_files.write_all(fd, b"".join(self._pending))
         finally:
             os.close(fd)
         self._pending.clear()
-        self._pending_from += self._pending_bytes
         self._pending_bytes = 0
 
     def save(self) -> None:
-        """Write where the contents are."""
+        """Write the contents that were added, and where they are. Raises `OSError`."""
+        if self._pending:
+            self._flush()
         if self._spans:
-            self.make_directory()
             rows = [(number, *span) for number, span in self._spans.items()]
             run_files.write_json(os.path.join(self._directory, _SPANS), rows)
 

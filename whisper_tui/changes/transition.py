@@ -51,8 +51,8 @@ from whisper_tui.changes.change_steps import is_alike, is_ours
 from whisper_tui.changes.file_trees import Stamp, change_mode, remove_tree, stamp
 from whisper_tui.changes.meanings import renewed_before, renewed_directories, renewed_results
 from whisper_tui.changes.real_paths import KEPT, Conflict, RealPaths
-from whisper_tui.changes.shared_steps import SharedWork
 from whisper_tui.changes.step_notes import make_notes
+from whisper_tui.changes.transition_work import TransitionWork
 from whisper_tui.system.syscalls import flush_file_system
 
 
@@ -116,13 +116,13 @@ def apply(store: str) -> Plan:
     Raises `Conflict` if somebody else changed any of the files: nothing was done. Raises `TransitionFailed` if a step
     fails: what had been done was undone.
     """
-    with _locked(store) as lock:
+    with _locked(store):
         plan = load_plan(store)
         if plan.state == UNDOING:
-            _resume(store, plan, lock)
+            _resume(store, plan)
             # What was undone has new stamps.
             plan = load_plan(store)
-        return plan if plan.state == APPLIED or plan.is_empty else _apply(store, plan, lock)
+        return plan if plan.state == APPLIED or plan.is_empty else _apply(store, plan)
 
 
 def undo(store: str) -> Plan:
@@ -130,17 +130,17 @@ def undo(store: str) -> Plan:
 
     Raises `Conflict` if any of the files changed since: nothing was done.
     """
-    with _locked(store) as lock:
+    with _locked(store):
         plan = load_plan(store)
         if plan.state == APPLYING:
-            plan = _apply(store, plan, lock)
+            plan = _apply(store, plan)
         if plan.state in (PREVIEWED, UNDONE):
             return plan
         results = load_results(store)
         if plan.state == UNDOING:
-            return _resume_undo(store, plan, results, lock)
+            return _resume_undo(store, plan, results)
         chosen = [number for number in range(len(plan.changes)) if number not in plan.undone]
-        return _undo(store, plan, results, chosen, lock)
+        return _undo(store, plan, results, chosen)
 
 
 def undo_only(store: str, paths: Iterable[str]) -> Plan:
@@ -148,39 +148,36 @@ def undo_only(store: str, paths: Iterable[str]) -> Plan:
 
     Raises `TransitionFailed` if they cannot be undone on their own, or `Conflict`: nothing was done.
     """
-    with _locked(store) as lock:
+    with _locked(store):
         plan = load_plan(store)
         if plan.state in (APPLYING, UNDOING):
-            plan = _resume(store, plan, lock)
+            plan = _resume(store, plan)
         if plan.state != APPLIED and not plan.is_empty:
             raise TransitionFailed("the changes of this preview are not applied. Apply them before undoing any.")
         results = {} if plan.is_empty else load_results(store)
-        return _undo(store, plan, results, _chosen(plan, results, list(paths)), lock)
+        return _undo(store, plan, results, _chosen(plan, results, list(paths)))
 
 
 def resume(store: str) -> Plan:
     """Finish what a crash interrupted. Returns the plan as it is then; without a crash nothing happens."""
-    with _locked(store) as lock:
-        return _resume(store, load_plan(store), lock)
+    with _locked(store):
+        return _resume(store, load_plan(store))
 
 
-def _resume(store: str, plan: Plan, lock: int) -> Plan:
+def _resume(store: str, plan: Plan) -> Plan:
     if plan.state == APPLYING:
-        return _apply(store, plan, lock)
-    return _resume_undo(store, plan, load_results(store), lock) if plan.state == UNDOING else plan
+        return _apply(store, plan)
+    return _resume_undo(store, plan, load_results(store)) if plan.state == UNDOING else plan
 
 
 @contextmanager
-def _locked(store: str) -> Iterator[int]:
-    """Hold the store: two transitions of the same preview follow each other. Errors become sentences.
-
-    The descriptor holds the lock, also in a process that inherits it.
-    """
+def _locked(store: str) -> Iterator[None]:
+    """Hold the store: two transitions of the same preview follow each other. Errors become sentences."""
     try:
         fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
-            yield fd
+            yield
         finally:
             os.close(fd)
     except OSError as error:
@@ -190,21 +187,21 @@ def _locked(store: str) -> Iterator[int]:
 # Applying
 
 
-def _apply(store: str, plan: Plan, lock: int) -> Plan:
+def _apply(store: str, plan: Plan) -> Plan:
     try:
-        return _apply_checked(store, plan, lock)
+        return _apply_checked(store, plan)
     except _Touched:
         befores, others = renewed_before(store, plan)
         inodes = renewed_directories(plan, parents_of(plan.changes)) if plan.state == UNDONE else {}
         if not befores and not others and not inodes:
             raise
         save_renewed(store, befores, others, inodes)
-        return _apply_checked(store, load_plan(store), lock)
+        return _apply_checked(store, load_plan(store))
 
 
-def _apply_checked(store: str, plan: Plan, lock: int) -> Plan:
+def _apply_checked(store: str, plan: Plan) -> Plan:
     resumed = plan.state == APPLYING
-    with SharedWork(store, plan, range(len(plan.changes)), resumed=resumed, lock=lock) as work:
+    with TransitionWork(store, plan, range(len(plan.changes)), resumed=resumed) as work:
         if not resumed:
             found = _unique(plan.meanwhile, changed_directories(plan), work.check())
             if found:
@@ -218,7 +215,7 @@ def _apply_checked(store: str, plan: Plan, lock: int) -> Plan:
         except (OSError, Conflict) as error:
             # Before a crash, later steps may have been done as well.
             begun = set(range(len(plan.changes))) if resumed else work.begun
-            _roll_back(store, plan, _announce_rollback(store, plan, begun, untimed), error, lock)
+            _roll_back(store, plan, _announce_rollback(store, plan, begun, untimed), error)
     results = {
         number: Result(known) if (known := made[number]) else result_of(change)
         for number, change in enumerate(plan.changes)
@@ -230,7 +227,7 @@ def _apply_checked(store: str, plan: Plan, lock: int) -> Plan:
     return plan._replace(state=APPLIED)
 
 
-def _begin_apply(store: str, plan: Plan, work: SharedWork) -> None:
+def _begin_apply(store: str, plan: Plan, work: TransitionWork) -> None:
     """Keep what the steps overwrite, and announce them: all of it is on the disk before the first step."""
     remove_tree(os.path.join(store, KEPT))
     try:
@@ -256,10 +253,10 @@ def _announce_rollback(store: str, plan: Plan, begun: set[int], untimed: set[str
     return results
 
 
-def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSError | Conflict, lock: int) -> NoReturn:
+def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSError | Conflict) -> NoReturn:
     """Undo the steps that were done before one failed. Raises the reason in any case."""
     try:
-        _resume_undo(store, plan, results, lock)
+        _resume_undo(store, plan, results)
     except (OSError, TransitionFailed) as second:
         raise TransitionFailed(
             f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
@@ -297,10 +294,10 @@ def _inodes(change: FileChange) -> list[int]:
 # Taking back
 
 
-def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int], lock: int) -> Plan:
+def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> Plan:
     """Take some changes back, from the last to the first, if nobody has changed their files since."""
     try:
-        return _undo_checked(store, plan, results, chosen, lock)
+        return _undo_checked(store, plan, results, chosen)
     except _Touched:
         renewed, others = renewed_results(store, plan, results, chosen)
         inodes = renewed_directories(plan, parents_of([plan.changes[number] for number in chosen]))
@@ -308,11 +305,11 @@ def _undo(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[i
             raise
         save_results(store, renewed)
         save_renewed(store, {}, others, inodes)
-        return _undo_checked(store, load_plan(store), renewed, chosen, lock)
+        return _undo_checked(store, load_plan(store), renewed, chosen)
 
 
-def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int], lock: int) -> Plan:
-    with SharedWork(store, plan, chosen[::-1], results, lock=lock) as work:
+def _undo_checked(store: str, plan: Plan, results: dict[int, Result], chosen: Sequence[int]) -> Plan:
+    with TransitionWork(store, plan, chosen[::-1], results) as work:
         found = _unique(work.check(), replaced_directories(plan, chosen))
         if found:
             raise _Touched(found)
@@ -332,7 +329,7 @@ def _begin_undo(store: str, plan: Plan, chosen: Sequence[int]) -> None:
     flush_file_system(store)
 
 
-def _make_again(store: str, plan: Plan, results: dict[int, Result], work: SharedWork, error: OSError) -> NoReturn:
+def _make_again(store: str, plan: Plan, results: dict[int, Result], work: TransitionWork, error: OSError) -> NoReturn:
     """Make real again what was undone before a step failed. Raises the reason in any case."""
     untimed = set(load_state(store)["untimed"])
     try:
@@ -352,12 +349,12 @@ def _make_again(store: str, plan: Plan, results: dict[int, Result], work: Shared
     raise TransitionFailed(f"{_sentence(error)} Nothing was changed: what had been undone is as before.") from error
 
 
-def _resume_undo(store: str, plan: Plan, results: dict[int, Result], lock: int) -> Plan:
-    with SharedWork(store, plan, load_state(store)["chosen"][::-1], results, lock=lock) as work:
+def _resume_undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
+    with TransitionWork(store, plan, load_state(store)["chosen"][::-1], results) as work:
         return _take_back(store, plan, results, work)
 
 
-def _take_back(store: str, plan: Plan, results: dict[int, Result], work: SharedWork) -> Plan:
+def _take_back(store: str, plan: Plan, results: dict[int, Result], work: TransitionWork) -> Plan:
     """Undo the changes that the state names."""
     state = load_state(store)
     undone = plan.undone | set(state["chosen"])

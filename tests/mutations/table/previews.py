@@ -7,7 +7,6 @@ TREES = "tests/changes/test_file_trees.py::"
 DIFF = "tests/changes/test_overlay_diff.py::"
 LADDER = "tests/supervisor/test_preview_ladder.py::"
 WAYS = "tests/supervisor/preview/test_preview_ways.py::"
-SHARED = "tests/changes/test_shared_steps.py::"
 KILLS = "tests/changes/test_kills.py::"
 APPLIED = "tests/supervisor/test_previews.py::"
 POWER = "tests/changes/test_power_failures.py::"
@@ -403,51 +402,9 @@ PREVIEWS = (
     Mutation(
         "steps before one that fails are undone",
         "whisper_tui.changes.transition._roll_back",
-        "_resume_undo(store, plan, results, lock)",
+        "_resume_undo(store, plan, results)",
         "load_plan(store)",
         (TRANSITION + "test_after_any_step_that_fails_all_or_nothing_is_real",),
-    ),
-    Mutation(
-        "the part of a second process that is killed is done",
-        "whisper_tui.changes.shared_steps.SharedWork._share",
-        "here(part, again=True)",
-        "note(part, None)",
-        (SHARED + "test_the_part_of_a_second_process_that_is_killed_is_done_here",),
-    ),
-    Mutation(
-        "what a second process was given comes to its end before a rollback",
-        "whisper_tui.changes.shared_steps.SharedWork._share",
-        "for part, answer in second.answers(wait=True):\n                    note(part, answer)",
-        "second.close()\n                break",
-        (SHARED + "test_steps_of_a_second_process_are_taken_back_when_one_fails_here",),
-    ),
-    Mutation(
-        "a second process holds the lock of its transition",
-        "whisper_tui.changes.shared_steps.SecondProcess.start",
-        "pass_fds=[lock]",
-        "pass_fds=[]",
-        (SHARED + "test_a_second_process_holds_the_lock_until_it_ends_and_ends_when_the_first_is_gone",),
-    ),
-    Mutation(
-        "steps that others depend on keep their place",
-        "whisper_tui.changes.shared_steps._bound_to_others",
-        "change.op not in _SINGLE or not is_alone(change)",
-        "False",
-        (SHARED + "test_a_change_of_a_directory_or_of_a_file_with_several_names_keeps_its_place",),
-    ),
-    Mutation(
-        "two steps of one name follow each other",
-        "whisper_tui.changes.shared_steps._bound_to_others",
-        "any(names[name] > 1 for name in change.paths)",
-        "False",
-        (SHARED + "test_two_changes_of_one_name_keep_their_order",),
-    ),
-    Mutation(
-        "files leave a directory before it is removed",
-        "whisper_tui.changes.shared_steps._bound_to_others",
-        "parents_of([change]) & inside",
-        "False",
-        (SHARED + "test_a_file_that_leaves_a_directory_does_so_before_that_is_removed",),
     ),
     Mutation(
         "a state is announced before its steps",
