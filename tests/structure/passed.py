@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.structure.bounds import BOUNDS
 from tests.structure.measure import Figure
 from tests.structure.recorder import Functions, Recorder
 from tests.tui.live import HUMAN, Live, live
@@ -26,32 +27,52 @@ ROOT = Path(__file__).parent.parent.parent
 RECORDER = Path(__file__).with_name("recorder.py")
 LONGEST_S = 60.0
 GOAL_OF_KEY, RECORDINGS = 9, 10
+FILES_OF_CALL = "files that an approved call passes in the supervisor"
+FILES_WITH_CONNECTION = "files with its MCP connection and `whisper-tui approve`"
 _CLIENT = {"name": "structure", "version": "1"}
 _CALL = {"name": "execute_command", "arguments": {"command": "touch", "args": ["here"]}}
 
 
 def figures_of_call() -> list[Figure]:
     """Return how many files and functions of the supervisor a call passes, without and with its agent and its human."""
-    with _directory() as made:
-        inside = asyncio.run(_passed_by_call(Path(made)))
-    whole = passed_by_mcp_call()
+    inside = _smallest(_record_call, BOUNDS[FILES_OF_CALL])
+    whole = _smallest(passed_by_mcp_call, BOUNDS[FILES_WITH_CONNECTION])
     return [
-        _files("files that an approved call passes in the supervisor", inside, 55),
+        _files(FILES_OF_CALL, inside, 55),
         Figure("functions that it passes there", len(inside)),
-        _files("files with its MCP connection and `whisper-tui approve`", whole),
+        _files(FILES_WITH_CONNECTION, whole),
         Figure("functions with them", len(whole)),
     ]
 
 
 def figures_of_key() -> list[Figure]:
     """Return how many files are passed from the key `a` in a cockpit to the supervisor's `decide`."""
+    return [_files("files from the key `a` to the supervisor", _smallest(_record_key, GOAL_OF_KEY), GOAL_OF_KEY)]
+
+
+def _smallest(record: Callable[[], Functions], enough: float) -> Functions:
+    """Return the recording with the fewest files, of several or until one has no more than `enough`.
+
+    Tasks in the background can only add files to a recording, so that one is the closest to the truth.
+    """
     found: list[Functions] = []
-    # Background tasks can only add files to a recording, so the smallest of some is the closest to the truth.
-    while len(found) < RECORDINGS and not any(len({file for file, _ in each}) <= GOAL_OF_KEY for each in found):
-        with _directory() as made:
-            found.append(asyncio.run(_passed_by_key(Path(made))))
-    smallest = min(found, key=lambda each: len({file for file, _ in each}))
-    return [_files("files from the key `a` to the supervisor", smallest, GOAL_OF_KEY)]
+    while len(found) < RECORDINGS and not any(_count(each) <= enough for each in found):
+        found.append(record())
+    return min(found, key=_count)
+
+
+def _count(functions: Functions) -> int:
+    return len({file for file, _ in functions})
+
+
+def _record_call() -> Functions:
+    with _directory() as made:
+        return asyncio.run(_passed_by_call(Path(made)))
+
+
+def _record_key() -> Functions:
+    with _directory() as made:
+        return asyncio.run(_passed_by_key(Path(made)))
 
 
 def _directory() -> "tempfile.TemporaryDirectory[str]":
