@@ -181,6 +181,54 @@ async def test_other_changes_wait_for_a_human_with_their_preview(live: LiveBench
     assert live.files() == before
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("python3 -c \"import os; os.chmod('kept.txt', 0o777)\"", "kept.txt: more users may read it or write to it"),
+        ("python3 -c \"import os; os.chmod('kept.txt', 0o664)\"; echo x >> kept.txt", "kept.txt: more users may"),
+        ("chmod o+r private", "private: more users may read it or write to it"),
+        ("chmod go+x closed", "closed: more users may read it or write to it"),
+        ("mv private other && chmod 644 other", "other: more users may read it or write to it"),
+        ("cat private > other && mv -f other private", "private: more users may read it or write to it"),
+        ("umask 0; touch x", "x: anybody may write to it"),
+        ("mkdir -p made/x && chmod 1777 made/x", "made/x: anybody may write to it"),
+        ("umask 0; rm led && touch led", "led: anybody may write to it"),
+    ],
+)
+@pytest.mark.few(3)
+async def test_files_that_more_users_may_read_or_change_wait_for_a_human(live: LiveBench, text: str, why: str) -> None:
+    made = "umask 022; touch private; chmod 600 private; chmod 644 kept.txt; mkdir -m 700 closed; ln -s kept.txt led"
+    await made_by(f"{made}; echo secret of one user > private", live.workspace)
+    assert why in await waits_because(live, f"umask 022; {text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "chown 1234 kept.txt",
+        "chgrp 1234 kept.txt",
+        "echo x >> kept.txt; chown 1234:1234 kept.txt",
+        "touch new; chown 1234 new",
+        "mkdir -p made; touch made/new; chgrp 1234 made/new",
+        "cp kept.txt new; chown 1234 new; mv new kept.txt",
+        "chown 1234 theirs",
+    ],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+@pytest.mark.few(3)
+async def test_files_that_change_hands_wait_for_a_human(live: LiveBench, text: str) -> None:
+    await made_by("mkdir theirs && chown 1000:1000 theirs", live.workspace)
+    assert "its owner or group is another one" in await waits_because(live, text)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root works in directories of others")
+async def test_work_of_root_on_files_of_others_changes_no_owner(live: LiveBench) -> None:
+    await made_by("mkdir -p theirs/d && echo x > theirs/f && chown -R 1000:1000 theirs", live.workspace)
+    text = "cd theirs; echo y >> f; cp -p f g; mv d e; cp f n && mv n f; mv g e/g; touch new; chmod +x new; chmod 600 f"
+    record = await live.over(await live.asked(text))
+    assert record.applies, await live.output(record.id)
+
+
 @pytest.mark.parametrize("name", ["kept.txt", "new", "made/x"])
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities to a file")
 async def test_files_that_get_capabilities_wait_for_a_human(live: LiveBench, name: str) -> None:

@@ -107,6 +107,13 @@ PREVIEWS = (
         ("tests/supervisor/test_held_back.py::test_of_a_home_only_the_workspace_and_programs_can_be_read",),
     ),
     Mutation(
+        "held back: files that open to more users",
+        "whisper_tui.supervisor.runs.preview_changes.PreviewStore._opened_to_others",
+        "after.mode & ~before.mode & (0o077 if after.is_directory else 0o066)",
+        "False",
+        (HELD + "test_files_that_more_users_may_read_or_change_wait_for_a_human",),
+    ),
+    Mutation(
         "held back: two applies to one workspace take turns",
         "whisper_tui.supervisor.runs.attempt_ways._KeepingWay._made_real",
         "self.changes.turn(self.changes.workspace(self.record))",

@@ -33,6 +33,7 @@ from whisper_tui.supervisor.runs.renames import KnownFile, Rename, renames
 from whisper_tui.system.host_files import read_regular
 
 _CAPABILITIES = "security.capability"
+_ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 EXECUTABLE = "it is executable"
 """The property of a changed file that a rule on effects permits: programs are what a build makes."""
 MOST_NAMED = 3
@@ -297,9 +298,9 @@ class PreviewStore:
     @cached_property
     def flags(self) -> list[tuple[str, ...]]:
         """Clauses about each row that say what is special about it."""
-        return [tuple(self._flags_of(row)) for row in self.rows]
+        return [tuple(self._flags_of(number, row)) for number, row in enumerate(self.rows)]
 
-    def _flags_of(self, row: ChangedPath) -> Iterator[str]:
+    def _flags_of(self, number: int, row: ChangedPath) -> Iterator[str]:
         """Yield what is special about a changed file, as clauses."""
         change, after = self.plan.changes[row.change], row.after
         if kind := flagged_kind(row.path, self.home, self.own):
@@ -314,24 +315,62 @@ class PreviewStore:
                 yield EXECUTABLE
         elif after is not None and (stat.S_ISFIFO(after.mode) or stat.S_ISSOCK(after.mode)):
             yield "other programs can wait for it, or answer through it"
+        same = change.op in {change_records.MOVE, change_records.LINK}
+        if after is not None and not same and not stat.S_ISLNK(after.mode):
+            yield from self._opened_to_others(number, row, after)
         if not row.below and change.links > 1:
             yield f"the file has {change.links} names, and only this one changes"
         if not row.below and change.acl:
             yield "it loses its access control list"
 
+    def _opened_to_others(self, number: int, row: ChangedPath, after: Stamp) -> Iterator[str]:
+        """Yield how other users get at a changed file who did not before, as clauses."""
+        rename = self._renames.get(number)
+        before = row.before if rename is None else self.rows[rename.old].before
+        if before is not None and stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
+            before = None  # The mode of a link says nothing.
+        in_place = row.action in {"changes", "attributes"}
+        if before is None or not in_place:
+            # A new file is that of whoever makes it, or goes by its directory or by the file that it replaces.
+            usual = [(os.geteuid(), os.getegid()), *([] if before is None else [before[1:3]])]
+            if not _belongs_to(after, usual) and (above := self._directory_of(row)) is not None:
+                usual.append(above[1:3])
+            changes_hands = not _belongs_to(after, usual)
+        else:
+            changes_hands = before[1:3] != after[1:3]
+        if changes_hands:
+            yield "its owner or group is another one"
+        if before is None:
+            if after.mode & stat.S_IWOTH:
+                yield "anybody may write to it"
+        elif after.mode & ~before.mode & (0o077 if after.is_directory else 0o066):
+            # A file that others may start is told by itself, and programs are what a build makes.
+            yield "more users may read it or write to it"
+        elif any(self._gets(row, name) for name in _ACCESS_LISTS):
+            yield "it gets another access control list"
+
+    def _directory_of(self, row: ChangedPath) -> Stamp | None:
+        """Return the stamp of the directory in which a changed file lies afterwards."""
+        change, above = self.plan.changes[row.change], os.path.dirname(row.below)
+        if not row.below:
+            return stamp(os.path.dirname(row.path))
+        return (change.new_inside or {}).get(above) if above else change.after
+
     def _gets_capabilities(self, row: ChangedPath) -> bool:
         """True if a file gets capabilities, which only root can give: whoever starts it has them."""
+        return os.geteuid() == 0 and self._gets(row, _CAPABILITIES)
+
+    def _gets(self, row: ChangedPath, name: str) -> bool:
+        """True if a file gets an extended attribute, or another value of it."""
         change = self.plan.changes[row.change]
-        if os.geteuid() != 0:
-            return False
         if change.new_attributes is not None:
             old = change.old_attributes or {}
-            return change.new_attributes.get(_CAPABILITIES, "") not in {"", old.get(_CAPABILITIES)}
+            return change.new_attributes.get(name, "") not in {"", old.get(name)}
         if not change.content:
             return False
         place = self.content_path(row.change, new=True)
         try:
-            return bool(os.getxattr(os.path.join(place, row.below) if row.below else place, _CAPABILITIES))
+            return bool(os.getxattr(os.path.join(place, row.below) if row.below else place, name))
         except OSError:
             return False
 
@@ -429,6 +468,11 @@ class PreviewStore:
 def _likeness(found: Stamp) -> tuple[int, ...]:
     """Return what of a file stays the same when it is moved."""
     return found.mode, found.size, found.mtime
+
+
+def _belongs_to(found: Stamp, owners: Sequence[Sequence[int]]) -> bool:
+    """True if a file has the owner of one of these, and the group of one of these."""
+    return found.uid in {each[0] for each in owners} and found.gid in {each[1] for each in owners}
 
 
 _COUNTED: dict[ChangeAction, str] = {"replaces": "changes", "links": "creates"}
