@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.widgets import Button, Static
+from textual.worker import Worker
 
 from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.call import UnaskedLevel
@@ -159,7 +160,7 @@ class HealthBar(Static):
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
-        self.run_worker(self._ask())
+        _: Worker[None] = self.run_worker(self._ask)
 
     async def _ask(self) -> None:
         said, calm = None, False
@@ -341,7 +342,7 @@ class RecentDecisions(Vertical):
         self._draw()
         if self._shown and not self._reading:
             self._reading = True
-            self.run_worker(self._read(), name="recent decisions")
+            _: Worker[None] = self.run_worker(self._read, name="recent decisions")
 
     def _draw(self) -> None:
         records = [record for id_ in self._shown if (record := self._cockpit.board.calls.get(id_)) is not None]
