@@ -24,6 +24,7 @@ from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.preview_probe import TOOK_TOO_LONG, PreviewProbe, preview_support
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
+from whisper_tui.system.processes import children_of
 from whisper_tui.tools.agent_text import agent_note
 
 pytestmark = needs_overlays
@@ -489,6 +490,17 @@ async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_tha
     told.append(never)
     await until(never)
     assert found.support == never
+
+
+async def test_a_probe_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:
+    before = set(children_of(os.getpid()))
+    found = PreviewProbe(lambda: preview_support(str(tmp_path), str(tmp_path)))
+    assert found.support is None
+    async with asyncio.timeout(PATIENCE_S):
+        while not set(children_of(os.getpid())) - before:
+            await asyncio.sleep(0)
+    await found.close()
+    assert not set(children_of(os.getpid())) - before
 
 
 async def test_the_reason_of_a_failed_probe_is_the_systems_and_no_traceback(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ async def preview_support(state: str, home: str, wanted: PreviewSetting = "auto"
         finally:
             if probe.returncode is None:
                 probe.kill()
+                await probe.wait()  # Its pipes are closed with it, while there is still an event loop to do so.
         found = json.loads(told or b"{}")
         if "ways" in found:
             return PreviewSupport.model_validate(found)
