@@ -18,7 +18,7 @@ from whisper_tui.model.errors import Refused
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Waiting
 from whisper_tui.model.verdict import HELD_BACK_RULE
 from whisper_tui.policy.rules.rule import Rule, Rules
-from whisper_tui.supervisor.runs import attempt_ways
+from whisper_tui.supervisor.runs import attempt_ways, held_back
 from whisper_tui.supervisor.runs.held_back import personal_places
 from whisper_tui.tools.agent_text import agent_note
 
@@ -358,6 +358,25 @@ async def test_files_with_secrets_further_down_are_closed_too(live: LiveBench) -
     call_id = await live.asked("python3 -c \"print(open('api/.' + 'env').read()[::-1])\" || true")
     await live.report(call_id)
     assert b"ti-fo-eulav" not in await live.output(call_id)
+
+
+async def test_what_git_does_not_say_about_files_with_secrets_is_asked(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_back, "GIT_BUDGET_S", -1.0)
+    (live.workspace / ".env").write_text("NAME=value-of-it\n")
+    call_id = await live.asked("echo x > made")
+    assert "git has not said which files with secrets it tracks" in (await live.report(call_id)).problem.lower()
+    record = await live.record(call_id)
+    assert isinstance(record.state, Waiting) and not record.is_held_back
+
+
+def test_output_is_withheld_where_it_is_not_known_which_files_were_closed(tmp_path: Path) -> None:
+    def closed() -> tuple[str, ...]:
+        raise Refused("git has not said", hint="Decide")
+
+    (tmp_path / "err").write_text("cannot open .env")
+    assert list(held_back.why_withheld(str(tmp_path), {}, closed, failed=True)) == ["git has not said"]
 
 
 async def test_files_with_secrets_that_git_tracks_stay_as_they_are(live: LiveBench) -> None:

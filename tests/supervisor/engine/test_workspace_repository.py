@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from tests.supervisor.engine.test_unasked import Place
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import Rule, Rules
+from whisper_tui.supervisor.runs import sandboxed_git
 from whisper_tui.supervisor.runs.sandboxed_git import GitInSandbox, git_in_sandbox
+from whisper_tui.system.caged_program import Looked
 
 pytestmark = [needs_sandbox, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 
@@ -213,6 +216,18 @@ def test_a_home_that_an_agent_has_set_opens_no_file(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HOME", str(tmp_path))
     opened = git_in_sandbox(session, (), None, commits=True)
     assert opened.read == (f"{tmp_path}/secret",) and opened.variables["GIT_AUTHOR_NAME"] == "PRIVATE"
+
+
+def test_git_is_asked_again_who_commits_if_it_did_not_answer_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".gitconfig").write_text("[user]\n\tname = Me\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = partial(git_in_sandbox, {"HOME": str(tmp_path)}, (), None, commits=True)
+    with monkeypatch.context() as late:
+        late.setattr(sandboxed_git, "look", lambda *_, **__: Looked(None, was_late=True))
+        assert "GIT_AUTHOR_NAME" not in asked().variables
+    assert asked().variables["GIT_AUTHOR_NAME"] == "Me"
 
 
 async def test_a_repository_whose_settings_run_programs_is_still_that_of_its_workspace(place: Place) -> None:

@@ -39,7 +39,7 @@ _PERSONAL = frozenset(
 """Names in a home that begin with a dot and belong to its user, not to a program that commands need."""
 MOST_CLOSED = 300
 """Entries beside the workspace that are closed one by one."""
-GIT_BUDGET_S = 0.5
+GIT_BUDGET_S = 5.0
 """Seconds within which git says which of them it tracks."""
 MOST_ENTRIES = 20_000
 """Entries among which files with secrets are looked for, those of upper directories first."""
@@ -63,7 +63,8 @@ def drop_caches(store: str, plan: Plan, homes: Iterable[str], workspace: str) ->
 def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[str, ...]:
     """Return the files with secrets in these directories and below, which a run that is held back cannot read.
 
-    Not those that git tracks: whoever reads the history reads them, and git would take them for changed.
+    Not those that git tracks: whoever reads the history reads them, and git would take them for changed. Raises
+    `Refused` if git does not say in time which they are.
     """
     found = list(
         dict.fromkeys(path for directory in dict.fromkeys(directories) for path in _secret_files_in(directory))
@@ -77,8 +78,9 @@ def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[st
         if repository is not None:
             names = [path for path in found if path.startswith(f"{directory}/")]
             answer = reader.names(repository, "ls-files", "-z", "--", *names)
-            # What git does not say stays as it is: closed, it would look changed to git.
-            tracked.update(names if answer is None else answer)
+            if answer is None:
+                raise Refused("git has not said which files with secrets it tracks", hint="Decide")
+            tracked.update(answer)
     return tuple(path for path in found if path not in tracked)
 
 
@@ -159,8 +161,12 @@ def why_withheld(
             yield f"its output shows the value of {name}"
             return
         text = content.decode(errors="replace")
-        named = (path.rpartition("/")[2] for path in closed()) if text and (failed or stream == run_files.ERR) else ()
-        if name := next((name for name in named if name in text), ""):
+        try:
+            hidden = closed() if text and (failed or stream == run_files.ERR) else ()
+        except Refused as problem:
+            yield problem.message
+            return
+        if name := next((name for path in hidden if (name := path.rpartition("/")[2]) in text), ""):
             yield f"it names {name}, which is closed to what nobody was asked about"
             return
         if any(secret_spans(text[at : at + _PART]) for at in range(0, len(text), _PART)):

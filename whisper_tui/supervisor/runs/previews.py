@@ -111,19 +111,19 @@ class Previews:
         if not support.ways:
             self._ended(call_id, attempt, _not_supported(spec, support))
             return attempt
-        # In a thread: it looks at the directories of the workspace.
-        order = await asyncio.to_thread(
-            self._orders.of_preview,
-            record,
-            spec,
-            resolved,
-            attempt=attempt,
-            support=support,
-            held_back=by == _HELD_BACK,
-        )
         try:
+            # In a thread: it looks at the directories of the workspace.
+            order = await asyncio.to_thread(
+                self._orders.of_preview,
+                record,
+                spec,
+                resolved,
+                attempt=attempt,
+                support=support,
+                held_back=by == _HELD_BACK,
+            )
             await self._executor.start(order)
-        except Unavailable as error:
+        except (Refused, Unavailable) as error:
             self._ended(call_id, attempt, not_started(spec, error.sentence()))
         return attempt
 

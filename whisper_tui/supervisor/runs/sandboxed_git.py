@@ -20,7 +20,7 @@ from whisper_tui.system.host_files import home_of_user
 _TRUSTED_PATH = "/usr/bin:/bin:/usr/local/bin"
 """The directories in which git is looked for: never one that an agent may write to."""
 _LONGEST_ANSWER = 10_000
-_LONGEST_S = 0.5
+LONGEST_S = 2.0
 _VARIABLES = {
     "user.name": ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"),
     "user.email": ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"),
@@ -88,7 +88,10 @@ class _Configuration(NamedTuple):
     def read(self, places: tuple[str, ...]) -> dict[str, str]:
         """Return what stands in each commit in the repository with these directories. Empty: in any."""
         files = (*self.files, *(f"{place}/config" for place in places))
-        return _settings(self, places, _stamps(files))
+        try:
+            return _settings(self, places, _stamps(files))
+        except TimeoutError:
+            return {}  # The next command asks again.
 
     def included(self, file: str) -> list[str]:
         """Return the paths of the files that one file may include."""
@@ -101,7 +104,10 @@ class _Configuration(NamedTuple):
         ]
 
     def look(self, words: tuple[str, ...], read: Iterable[str], git_dir: str = "") -> list[tuple[str, str]]:
-        """Return the names and values of the settings that git finds. Nothing if it cannot be asked."""
+        """Return the names and values of the settings that git finds. Nothing if it cannot be asked.
+
+        Raises `TimeoutError` if it does not answer in time.
+        """
         program = shutil.which("git", path=_TRUSTED_PATH)
         if program is None or cage_problem():
             return []
@@ -113,11 +119,13 @@ class _Configuration(NamedTuple):
                 environment,
                 directory="/",
                 read=tuple(read),
-                timeout_s=_LONGEST_S,
+                timeout_s=LONGEST_S,
                 most_bytes=_LONGEST_ANSWER,
             )
         except (OSError, ValueError):
             return []
+        if seen.was_late:
+            raise TimeoutError
         entries = (seen.output or b"").decode("utf-8", "replace").split("\0")
         return [(name, value) for name, _, value in (entry.partition("\n") for entry in entries) if name]
 
