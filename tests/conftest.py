@@ -20,6 +20,9 @@ from tests.agent_process import AgentProcess
 from tests.outside import EXHAUSTIVE
 from tests.rewriting import rewrite_assertions
 from tests.syntax import without_garbage
+from whisper_tui.effects import code_of, edit_results, effects_of
+from whisper_tui.supervisor import queries
+from whisper_tui.supervisor.runs import held_back, preview_changes, rule_on_effects, sandboxed_git, start_order
 from whisper_tui.supervisor.runs.preview_probe import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
 
@@ -38,6 +41,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # pytest parses modules of tests with it, also in the middle of a test.
 mock.patch.object(ast, "parse", without_garbage(ast.parse)).start()
+
+# After these seconds an answer says less, and a test would see how busy the machine is. Those about it set them anew.
+AMPLE_S = 60.0
+for function in (effects_of, code_of):
+    function.__kwdefaults__["budget_s"] = AMPLE_S
+edit_results.DIFF_S = held_back.GIT_BUDGET_S = preview_changes.COUNTING_S = queries.DISK_PATIENCE_S = AMPLE_S
+rule_on_effects.HISTORY_BUDGET_S = sandboxed_git.LONGEST_S = start_order.EFFECTS_BUDGET_S = AMPLE_S
 
 # An agent that runs the tests, and says so to its hooks, is not the agent that they play.
 os.environ.pop("CLAUDE_PID", None)

@@ -53,10 +53,8 @@ class Picture:
     rule_book: InMemoryRules | None = None
 
     def begin(self) -> Scenario:
-        """Make its calls. All effects are stated, however busy the machine is."""
-        scenario = self.scenario()
-        scenario.supervisor.effects_budget_s = 20
-        return scenario
+        """Make its calls."""
+        return self.scenario()
 
 
 def with_settings() -> Scenario:

@@ -48,7 +48,7 @@ class Harness:
         return await self.api.outcome(call_id)
 
     async def until(self, call_id: str, kind: str) -> CallRecord:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (record := await self.api.record(call_id)).state.kind != kind:
                 await asyncio.sleep(0.01)
         return record
@@ -56,7 +56,7 @@ class Harness:
     async def output(self, call_id: str, stream: Any = "out") -> bytes:
         """All of a stream, once it has ended."""
         data = b""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 chunk = await self.api.read_output(call_id, stream, len(data), 1 << 20)
                 data += chunk.data

@@ -33,7 +33,7 @@ async def test_a_call_waits_until_somebody_decides(harness):
     assert isinstance((await harness.api.record(call_id)).state, Waiting)
     outcome = asyncio.create_task(harness.api.outcome(call_id))
     await harness.decide(call_id, Deny(reason="not   today, “please”\n"))
-    record = await asyncio.wait_for(outcome, 30)
+    record = await asyncio.wait_for(outcome, 60)
     assert record.state.ending == Denied(by=HUMAN, reason="not   today, “please”\n")
 
 
@@ -83,11 +83,11 @@ async def test_a_call_is_withdrawn_before_it_runs(harness):
 async def test_a_signal_reaches_what_a_command_left_behind(harness):
     record = await harness.run("sh", "-c", "sleep 300 & echo hi")
     assert await _reads(harness, record.id, b"hi\n")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (record := await harness.api.record(record.id)).living_background:
             await asyncio.sleep(0.01)
     await harness.api.signal(record.id, signal.SIGKILL, "tree", HUMAN)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await harness.api.record(record.id)).is_open:
             await asyncio.sleep(0.01)
     with pytest.raises(NotRunning):
@@ -162,7 +162,7 @@ async def test_a_denial_for_the_session_answers_calls_until_it_is_lifted(harness
 async def test_a_watcher_sees_what_is_there_and_then_what_happens(harness):
     first = await harness.run("true")
     board = Board()
-    async with asyncio.timeout(30), aclosing(harness.api.watch()) as batches:
+    async with asyncio.timeout(60), aclosing(harness.api.watch()) as batches:
         second = None
         async for batch in batches:
             board.apply_all(batch)
@@ -178,7 +178,7 @@ async def test_a_watcher_sees_what_is_there_and_then_what_happens(harness):
 async def test_a_board_is_sent_with_its_waiting_calls_packed_and_then_what_happens(harness):
     over, (first, second) = await harness.run("true"), [await harness.submit("echo", word) for word in "ab"]
     board, kinds = Board(), []
-    async with asyncio.timeout(30), aclosing(harness.api.watch_board(own_packing())) as batches:
+    async with asyncio.timeout(60), aclosing(harness.api.watch_board(own_packing())) as batches:
         async for batch in batches:
             if not batch:
                 assert [*board.waiting] == [first, second] == [*board.open_in[harness.session.id]]
@@ -199,7 +199,7 @@ async def test_a_board_is_sent_with_its_waiting_calls_packed_and_then_what_happe
 async def test_a_watcher_resumes_where_it_stopped(harness):
     await harness.run("true")
     seqs = []
-    async with asyncio.timeout(30), aclosing(harness.api.watch(after=3)) as batches:
+    async with asyncio.timeout(60), aclosing(harness.api.watch(after=3)) as batches:
         async for batch in batches:
             seqs += [event.seq for event in batch]
             if len(seqs) >= 3:
@@ -274,7 +274,7 @@ async def test_giving_up_a_wait_leaves_the_call_as_it_is(harness):
 
 
 async def _reads(harness, call_id: str, expected: bytes) -> bool:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await harness.api.read_output(call_id, "out", 0, 100)).data != expected:
             await asyncio.sleep(0.01)
     return True

@@ -10,19 +10,12 @@ from threading import Event
 import pytest
 
 from tests.api.conftest import Harness
-from whisper_tui.effects import effects_of
 from whisper_tui.model.decision import Approve, Deny
 from whisper_tui.model.effects import CodeEffect
 from whisper_tui.model.errors import Refused, UnknownCall
 from whisper_tui.model.verdict import RunCode
 from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
 from whisper_tui.supervisor.queries import DiskThread
-
-
-@pytest.fixture(autouse=True)
-def _with_time_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All effects are stated, however busy the machine is."""
-    monkeypatch.setitem(effects_of.__kwdefaults__, "budget_s", 20)
 
 
 async def test_the_effects_of_a_waiting_call_are_stated_and_nothing_of_it_runs(harness: Harness) -> None:
@@ -63,7 +56,7 @@ async def approved(harness: Harness, text: str) -> str:
 async def code_of_next(harness: Harness, text: str) -> CodeEffect:
     """The first piece of code of another call, once the supervisor has kept what was approved."""
     call_id = await harness.submit(text=text)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             code = (await harness.api.effects(call_id)).code[0]
             if code.approved_in is not None:
@@ -137,7 +130,7 @@ async def test_a_hanging_disk_blocks_one_thread_and_is_reported(monkeypatch: pyt
             await disk.run(hung.wait)
     assert threading.active_count() == before + 1
     hung.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             with suppress(TimeoutError):
                 assert await disk.run(lambda: "answer") == "answer"

@@ -32,7 +32,7 @@ async def test_a_start_is_waited_for_and_not_the_end(harness: Harness) -> None:
     call_id = await line(harness, "exec sleep 60")
     waiting = asyncio.create_task(harness.api.started(call_id))
     await harness.decide(call_id, Approve())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await waiting).state.kind == "running"
 
 
@@ -57,7 +57,7 @@ async def test_a_tool_of_the_agents_side_is_let_through_once_and_ended_once(harn
     call_id = await function(harness, text="hello")
     beginning = asyncio.create_task(harness.api.begin_function(call_id))
     await harness.decide(call_id, Approve())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         begun = await beginning
     assert begun.function == Function(tool="post", arguments={"text": "hello"})
     with pytest.raises(Refused):
@@ -87,7 +87,7 @@ async def test_a_run_that_its_agent_has_stopped_is_marked(harness: Harness) -> N
     await harness.decide(call_id, Approve())
     await harness.api.started(call_id)
     await harness.api.withdraw(call_id, "enough", stop_running=True)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         record = await harness.api.outcome(call_id)
     assert record.stopping and record.agent_gave_up == "enough"
     assert record.state.ending.kind == "signalled"

@@ -54,7 +54,7 @@ async def test_what_only_agents_need_is_loaded_once_the_supervisor_rests(monkeyp
     monkeypatch.setattr(compose, "REST_S", 0.01)
     monkeypatch.setattr(compose.time, "process_time", process_time)
     endpoint.prepare_at_rest()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await endpoint.loaded.wait()
     assert len(looks) > 10
     assert not any(looks)

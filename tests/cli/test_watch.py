@@ -398,7 +398,7 @@ async def test_the_prompt_comes_once_after_lines_that_come_together(
         session._say(f"line {number}")
         session._prompt()
     said = ""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while "> " not in said:
             await asyncio.sleep(0.05)
             said += capsys.readouterr().out

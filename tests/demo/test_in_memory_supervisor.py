@@ -28,7 +28,7 @@ async def test_every_watcher_has_the_same_board() -> None:
         assert board.calls == scenario.supervisor.board.calls
         await decided(scenario, first, Approve())
         while board.seq < scenario.supervisor.board.seq:
-            board.apply_all(await asyncio.wait_for(anext(batches), 10))
+            board.apply_all(await asyncio.wait_for(anext(batches), 60))
     assert board.calls == scenario.supervisor.board.calls
     assert isinstance(board.calls[first].state, Running)
 
@@ -39,10 +39,10 @@ async def test_an_approved_call_runs_until_it_is_finished() -> None:
     outcome = asyncio.create_task(scenario.supervisor.outcome(call))
     started = asyncio.create_task(scenario.supervisor.started(call))
     await decided(scenario, call, Approve(remember="exact_for_session"))
-    assert isinstance((await asyncio.wait_for(started, 10)).state, Running)
+    assert isinstance((await asyncio.wait_for(started, 60)).state, Running)
     scenario.print(call, "build")
     scenario.end(call, 3)
-    state = (await asyncio.wait_for(outcome, 10)).state
+    state = (await asyncio.wait_for(outcome, 60)).state
     assert isinstance(state, Ended) and state.ending == Exited(code=3)
     (grant,) = await scenario.supervisor.grants("s1")
     await scenario.supervisor.revoke(grant.id, ME)
@@ -118,7 +118,7 @@ async def test_a_broken_stage_tells_everybody() -> None:
     assert await anext(batches) == ()
     scenario.supervisor.break_down(Unavailable("gone"))
     with pytest.raises(Unavailable):
-        await asyncio.wait_for(anext(batches), 10)
+        await asyncio.wait_for(anext(batches), 60)
     with pytest.raises(Unavailable):
         await supervisor.status()
 

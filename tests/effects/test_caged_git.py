@@ -129,7 +129,8 @@ def test_a_fifo_in_a_repository_costs_no_more_than_the_time_that_there_is(named:
         (workspace / ".git" / place).unlink(missing_ok=True)
         (workspace / ".git" / "fifo").rename(workspace / ".git" / place)
     before = set(children_of(os.getpid()))
-    effects = effects_of(Shell(text="git reset --hard; git status"), str(workspace), [str(workspace)], {})
+    command = Shell(text="git reset --hard; git status")
+    effects = effects_of(command, str(workspace), [str(workspace)], {}, budget_s=0.15)
     assert not effects.files_are_certain or named == "commondir"
     assert set(children_of(os.getpid())) == before
 

@@ -59,7 +59,7 @@ async def resized(harness):
     await harness.until(call_id, "running")
     await harness.api.resize(call_id, 30, 100)
     await harness.api.write_stdin(call_id, b"\n")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while b"30 100\r\n" not in (await harness.api.read_output(call_id, "out", 0, 1000)).data:
             await asyncio.sleep(0.01)
     await harness.api.resize(call_id, 50, 132)

@@ -32,7 +32,7 @@ async def test_an_editor_is_reported_as_the_last_screen_that_it_drew(harness):
     )
     await harness.decide(call_id, Approve())
     await harness.until(call_id, "running")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while b"1.19" not in (await harness.api.read_output(call_id, "out", 0, 1 << 16)).data:
             await asyncio.sleep(0.01)
     await harness.api.resize(call_id, 12, 60)

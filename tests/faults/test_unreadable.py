@@ -46,5 +46,5 @@ async def test_a_supervisor_of_which_a_part_has_failed_stops_rather_than_record_
     home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
     supervisor = Supervisor(home, _Failing(Machine(lambda _: True)))
     await supervisor.open()
-    await asyncio.wait_for(supervisor.stopped.wait(), 30)
+    await asyncio.wait_for(supervisor.stopped.wait(), 60)
     await supervisor.close()

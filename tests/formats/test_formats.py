@@ -76,7 +76,7 @@ async def test_the_files_that_a_keeper_left_are_read_whole(tmp_path: Path, files
     await executor.open()
     try:
         await executor.attach(key)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for reports in executor.reports():
                 told.extend(reports)
                 if isinstance(told[-1], HasSettled):

@@ -35,13 +35,13 @@ async def test_no_tool_answers_with_data_of_another_session(
         await human.waiting()
         await bench.approve("1")
         bench.executor.spawn(await bench.ordered("1"))
-        assert "1" in str((await asyncio.wait_for(call, 30)).structured_content)
+        assert "1" in str((await asyncio.wait_for(call, 60)).structured_content)
         waits = asyncio.create_task(first.call_tool("execute_command", {"command": "echo", "args": [SECRET]}))
         await human.waiting("2")
         ticket = (await bench.record("2")).call.ticket or "2"
         ended = asyncio.create_task(first.call_tool("execute_command", {"command": "true"}))
         await human.approve_and_run("3")
-        assert PRINTED in json.dumps((await asyncio.wait_for(ended, 30)).structured_content)
+        assert PRINTED in json.dumps((await asyncio.wait_for(ended, 60)).structured_content)
 
         assert SECRET in str((await first.call_tool("TaskList", {})).structured_content)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from whisper_tui.effects import BUDGET_S
 from whisper_tui.model.api import Presence, ShownSetting
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import (
@@ -143,8 +142,6 @@ class PlayedWorld:
         """The queued calls that were started at once."""
         self.unguarded: tuple[str, ...] = ()
         """The sentences that `status` reports about agents whose own commands are not supervised."""
-        self.effects_budget_s = BUDGET_S
-        """Seconds after which no further effects are stated."""
         self.directories: dict[str, str] = {}
         """The real directory that effects and edits look at, by the directory of calls."""
         self._contents: dict[str, tuple[FileVersions, ...]] = {}

@@ -155,7 +155,7 @@ async def test_a_block_that_is_given_up_while_it_waits_is_withdrawn(tmp_path):
 
     async with in_process("my agent", root=tmp_path, decide=later) as agent:
         asking = asyncio.create_task(ask(agent))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await seen.wait()
         asking.cancel()
         await asyncio.wait([asking])
@@ -173,7 +173,7 @@ async def test_a_call_that_the_program_leaves_open_waits_for_somebody_else(tmp_p
 
     async with in_process("my agent", root=tmp_path, decide=later) as agent:
         call = asyncio.create_task(agent.call("execute_command", {"command": "true"}))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await seen.wait()
         assert not call.done()
         await agent.supervision.withdraw("1", "never mind")

@@ -137,7 +137,7 @@ async def test_twenty_running_commands_and_a_waiting_call_outlive_their_supervis
             assert (instance.workspace / f"ran-{number}").read_text() == "x"
     assert not (instance.workspace / "touched").exists()
     await approve(door, waiting)
-    await asyncio.wait_for(door.outcome(waiting), 30)
+    await asyncio.wait_for(door.outcome(waiting), 60)
     assert (instance.workspace / "touched").exists()
     await door.close()
 

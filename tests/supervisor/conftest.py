@@ -76,7 +76,7 @@ class Bench:
         return await self.eventually(call_id, lambda record: record.state.kind == kind, kind)
 
     async def eventually(self, call_id: str, holds: Callable[[CallRecord], bool], what: str = "") -> CallRecord:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds(record := await self.record(call_id)):
                 await asyncio.sleep(0.005)
         return record
@@ -84,7 +84,7 @@ class Bench:
     async def ordered(self, call_id: str, attempt: int = 1) -> RunKey:
         """Wait until the executor was asked to start the call."""
         key = RunKey(call_id, attempt)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while key not in self.executor.orders:
                 await asyncio.sleep(0.005)
         return key

@@ -41,7 +41,7 @@ async def test_a_denied_call_never_starts_and_keeps_the_reason_verbatim(bench: B
     call_id = await bench.submit(await bench.session(), "true")
     waiting = asyncio.create_task(bench.supervisor.outcome(call_id))
     await bench.deny(call_id, "use make test instead")
-    record = await asyncio.wait_for(waiting, 5)
+    record = await asyncio.wait_for(waiting, 60)
     assert isinstance(record.state, Ended)
     assert record.state.ending == Denied(by=HUMAN, reason="use make test instead")
     assert bench.executor.orders == {}
@@ -225,7 +225,7 @@ async def test_a_failed_order_is_reported(bench: Bench) -> None:
     bench.executor.refuse_starts = True
     call_id = await bench.submit(await bench.session(), "true")
     await bench.approve(call_id)
-    record = await asyncio.wait_for(bench.supervisor.outcome(call_id), 5)
+    record = await asyncio.wait_for(bench.supervisor.outcome(call_id), 60)
     assert isinstance(record.state, Ended) and isinstance(record.state.ending, FailedToStart)
     assert "no space" in record.state.ending.message
 

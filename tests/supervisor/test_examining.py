@@ -37,7 +37,7 @@ class SlowDisk:
         monkeypatch.setattr(judge, "resolve", slowly)
 
     async def is_asked(self) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not self.asked.is_set():
                 await asyncio.sleep(0.005)
 

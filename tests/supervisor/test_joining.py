@@ -79,7 +79,7 @@ async def test_a_start_is_waited_for_through_the_queue(bench: Bench) -> None:
     key = await bench.ordered(call)
     assert not waiting.done()
     bench.executor.spawn(key)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert isinstance((await waiting).state, Running)
 
 
@@ -87,7 +87,7 @@ async def test_waiting_for_a_start_ends_with_a_call_that_never_starts(bench: Ben
     call = await submit(bench, await bench.session(), None)
     waiting = asyncio.create_task(bench.supervisor.started(call))
     await bench.deny(call, "no")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert isinstance((await waiting).state, Ended)
 
 

@@ -25,7 +25,7 @@ async def test_a_watcher_meets_a_session_that_comes_back_from_long_ago(bench: Be
     new = await bench.session("newer")
     await bench.restart()
     board = Board()
-    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+    async with asyncio.timeout(60), aclosing(bench.supervisor.watch()) as batches:
         board.apply_all(await anext(batches))
         assert list(board.sessions) == [new]
         assert await anext(batches) == ()
@@ -38,7 +38,7 @@ async def test_a_watcher_meets_a_session_that_comes_back_from_long_ago(bench: Be
 async def test_a_later_watcher_knows_every_open_session(bench: Bench) -> None:
     old, new = await bench.session("long open"), await bench.session("newer")
     board = Board()
-    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+    async with asyncio.timeout(60), aclosing(bench.supervisor.watch()) as batches:
         board.apply_all(await anext(batches))
         assert set(board.sessions) == {old, new}
         assert await anext(batches) == ()
@@ -103,7 +103,7 @@ async def test_a_session_that_the_board_has_forgotten_is_known_to_be_closed_and_
 ) -> None:
     monkeypatch.setattr("whisper_tui.model.board.IDLE_KEPT", 1)
     board = Board()
-    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+    async with asyncio.timeout(60), aclosing(bench.supervisor.watch()) as batches:
         old, other = await bench.session("long ago", pid=11), await bench.session("other")
         for session_id in (old, other):
             await bench.supervisor.close_session(session_id, "done")

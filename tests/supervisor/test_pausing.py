@@ -22,7 +22,7 @@ async def approved(bench: Bench, session_id: str, word: str = "make") -> str:
 
 
 async def held(bench: Bench, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(bench.executor.held) < count:
             await asyncio.sleep(0.005)
 
@@ -116,5 +116,5 @@ async def test_a_function_does_not_begin_during_a_pause(bench: Bench) -> None:
     done, _ = await asyncio.wait([begun], timeout=0.1)
     assert not done
     await bench.supervisor.resume(HUMAN)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert (await begun).state.kind == "starting"

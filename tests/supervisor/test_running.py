@@ -214,7 +214,7 @@ async def test_a_new_watcher_folds_the_same_board_as_the_supervisor(bench: Bench
     following = asyncio.create_task(follow())
     await asyncio.sleep(0)
     await bench.deny(calls[2], "neither")
-    await asyncio.wait_for(following, 5)
+    await asyncio.wait_for(following, 60)
     assert list(board.waiting) == [calls[3], calls[4]]
     assert board.calls == {call_id: await bench.record(call_id) for call_id in calls}
 
@@ -272,7 +272,7 @@ async def test_a_report_is_kept_until_the_journal_takes_it(bench: Bench) -> None
     assert (await bench.record(key.call_id)).state.kind == "starting"
     blocker.rollback()
     blocker.close()
-    record = await asyncio.wait_for(bench.supervisor.outcome(key.call_id), 10)
+    record = await asyncio.wait_for(bench.supervisor.outcome(key.call_id), 60)
     assert isinstance(record.state, Ended) and record.state.ending == Exited(code=7)
 
 

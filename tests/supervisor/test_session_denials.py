@@ -176,7 +176,7 @@ async def test_a_session_that_the_board_has_forgotten_has_its_denials_again(
     await bench.restart()
     assert old not in bench.supervisor.board.sessions
     board = Board()
-    async with asyncio.timeout(30), aclosing(bench.supervisor.watch()) as batches:
+    async with asyncio.timeout(60), aclosing(bench.supervisor.watch()) as batches:
         board.apply_all(await anext(batches))
         await bench.session("long ago", resume=old)
         while not board.denials:

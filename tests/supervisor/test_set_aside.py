@@ -135,15 +135,15 @@ async def test_who_waits_until_it_is_set_aside_is_answered_then_and_not_at_once_
     known = (await aside(bench, call_id)).aside
     assert known is not None
     for wait in waits:
-        assert (await asyncio.wait_for(wait, 10)).aside == known
+        assert (await asyncio.wait_for(wait, 60)).aside == known
     late = bench.supervisor.outcome(call_id, aside_after=known.since - 1)
-    assert (await asyncio.wait_for(late, 10)).aside == known
+    assert (await asyncio.wait_for(late, 60)).aside == known
     again = asyncio.create_task(bench.supervisor.outcome(call_id, aside_after=known.since))
     await asyncio.sleep(0.05)
     assert not again.done() and not patient.done()
     await bench.deny(call_id, "no")
-    assert isinstance((await asyncio.wait_for(again, 10)).state, Ended)
-    await asyncio.wait_for(patient, 10)
+    assert isinstance((await asyncio.wait_for(again, 60)).state, Ended)
+    await asyncio.wait_for(patient, 60)
 
 
 async def asked_by_hook(bench: Bench, session: str, text: str) -> str:

@@ -373,12 +373,12 @@ async def test_a_view_that_cannot_become_real_is_there_until_the_next_run_is_jou
 
     monkeypatch.setattr(live.supervisor._parts.pool, "_start_anew", killed)
     call_id = await live.asked(CHECKOUT)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await about_to_start_again.wait()
     await live.restart(rules)
     record = await live.over(call_id)
     assert record.attempts == 2 and (live.workspace / "notes.txt").read_text() == "one\n"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (Path(live.home.state) / "runs" / f"{call_id}.1" / "preview").exists():
             await asyncio.sleep(0.01)
     assert isinstance(record.state, Ended) and "changed while it ran" in record.state.unkept
@@ -406,7 +406,7 @@ async def test_where_no_view_can_be_made_the_card_says_so_before_the_approval(li
     repository(live)
     await live.supervisor.close()
     await live.open(previews="none")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while live.supervisor._parts.pool.previews.probe.support is None:
             await asyncio.sleep(0.01)
     verdict = (await live.record(await live.asked("git reset --hard"))).verdict

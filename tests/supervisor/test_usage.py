@@ -45,7 +45,7 @@ class Runs:
         record = await self.supervisor.record(call_id)
         if record.state.kind == "waiting":
             await self.supervisor.decide(call_id, Approve(), HUMAN, record.seen_digest())
-        await asyncio.wait_for(self.supervisor.started(call_id), 30)
+        await asyncio.wait_for(self.supervisor.started(call_id), 60)
         return call_id
 
     async def process(self, call_id: str) -> RunProcess:
@@ -87,7 +87,7 @@ async def test_all_who_ask_within_a_second_get_the_same_sample(runs: Runs) -> No
     samples = await asyncio.gather(*(runs.supervisor.usage((call,)) for _ in range(10)))
     assert {sample[call].at for sample in samples} == {samples[0][call].at}
     later = samples[0]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while later[call].at == samples[0][call].at:
             await asyncio.sleep(0.05)
             later = await runs.supervisor.usage((call,))
@@ -97,7 +97,7 @@ async def test_all_who_ask_within_a_second_get_the_same_sample(runs: Runs) -> No
 
 async def test_calls_of_which_nothing_is_alive_have_no_sample(runs: Runs) -> None:
     call = await runs.start("true")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await runs.supervisor.record(call)).is_open:
             await asyncio.sleep(0.02)
     assert await runs.supervisor.usage((call, "999")) == {}
@@ -196,12 +196,12 @@ async def test_the_echo_of_a_terminal_is_what_its_command_has_set(runs: Runs) ->
     call = await runs.start("read -rs -p 'Password: ' word; printf read; exec sleep 1000", tty=True)
     plain = await runs.start("exec sleep 1000", accepts_input=True)
     await runs.printed(call, b"Password: ")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await runs.supervisor.echo(call) != "hides":
             await asyncio.sleep(0.02)
     await runs.supervisor.write_stdin(call, b"hunter2\r")
     await runs.printed(call, b"read")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await runs.supervisor.echo(call) != "shows":
             await asyncio.sleep(0.02)
     assert await runs.supervisor.echo(plain) is None

@@ -47,7 +47,7 @@ async def place(tmp_path):
 
 
 async def waiting(bench: Bench, call_id: str = "1"):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while call_id not in bench.supervisor._store.board.waiting:
             await asyncio.sleep(0.005)
     return await bench.record(call_id)

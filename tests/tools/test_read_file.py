@@ -49,7 +49,7 @@ async def test_every_failure_is_an_error_of_its_own(place):
         ({"path": "pipe"}, "Not a regular file: pipe"),
         ({"path": "loop"}, "loop"),
     ):
-        result = await asyncio.wait_for(tools.call("read_file", arguments), 10)
+        result = await asyncio.wait_for(tools.call("read_file", arguments), 60)
         assert list(result) == ["error"] and words in result["error"]
         tool = tools.get_tool_by_name("read_file")
         assert tool.is_error(result) and tool.text(result) == f"Error: {result['error']}"
@@ -91,7 +91,7 @@ async def test_a_denied_file_is_not_read(place, tmp_path):
 
 
 async def known(bench: Bench) -> bool:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not bench.supervisor._store.board.waiting:
             await asyncio.sleep(0.005)
     return True

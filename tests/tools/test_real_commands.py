@@ -144,14 +144,14 @@ async def test_a_stopped_task_is_gone_with_its_children(agent, tmp_path):
     program = "import subprocess, time\nprint(subprocess.Popen(['sleep', '300']).pid, flush=True)\ntime.sleep(300)"
     result = await exec_command(agent, tmp_path, program, yield_time_ms=0)
     task_id = result["task_handle"]["task_id"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (
             output := (await agent.call("TaskOutput", {"task_id": task_id, "block": False}))["result"]["output"]
         ):
             await asyncio.sleep(0.02)
     stopped = (await agent.call("TaskStop", {"task_id": task_id}))["result"]
     assert (stopped["outcome"], stopped["task"]["status"]) == ("stopped", "cancelled")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while alive(int(output)):
             await asyncio.sleep(0.02)
 

@@ -45,7 +45,7 @@ class Human:
         self.bench = bench
 
     async def submitted(self, call_id: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while call_id not in self.bench.supervisor._store.board.calls:
                 await asyncio.sleep(0.005)
 

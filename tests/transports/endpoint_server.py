@@ -90,7 +90,7 @@ class Lines:
         self.writer.write(text.encode() + b"\n")
 
     async def receive(self) -> dict[str, Any]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return json.loads(await self.reader.readline())
 
     async def receive_answer(self, request_id: Any) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def ask(method: str, params: dict[str, Any]) -> Any:
     request_id = f"server-{method}"
     send(id=request_id, method=method, params=params)
     with answered:
-        answered.wait_for(lambda: request_id in answers, 30)
+        answered.wait_for(lambda: request_id in answers, 60)
         return answers.pop(request_id)
 
 

@@ -35,12 +35,12 @@ class Agent:
         self.process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     async def receive(self):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return json.loads(await self.process.stdout.readline())
 
     async def end(self) -> tuple[int, bytes, bytes]:
         self.process.stdin.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             out, err = await self.process.communicate()
         return self.process.returncode, out, err
 
@@ -58,7 +58,7 @@ class Connection:
             self.writer.write(json.dumps(message).encode() + b"\n")
 
     async def receive(self):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return json.loads(await self.reader.readline())
 
     async def crash(self) -> None:
@@ -89,7 +89,7 @@ class PlayedSupervisor:
         self.arrived.put_nowait(connection)
 
     async def connection(self) -> Connection:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return await self.arrived.get()
 
 

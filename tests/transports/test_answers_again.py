@@ -34,7 +34,7 @@ async def asked(endpoint, human, tool, arguments, then, client="claude-code"):
         call = asyncio.create_task(agent.call_tool(tool, arguments))
         await human.waiting()
         await then()
-        return await asyncio.wait_for(call, 30)
+        return await asyncio.wait_for(call, 60)
 
 
 async def told(bench, call_id="1") -> AgentAnswer:
@@ -123,7 +123,7 @@ async def test_an_open_call_has_no_answer_yet(endpoint, human, bench):
         await human.waiting()
         assert await told(bench) == AgentAnswer(caveats=(NO_ANSWER,))
         await bench.deny("1", "no")
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, 60)
 
 
 async def test_an_agent_that_no_longer_waited_is_named_beside_its_answer(endpoint, human, bench):

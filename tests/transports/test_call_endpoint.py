@@ -41,7 +41,7 @@ def hello(bench: Bench, **changes: object) -> Hello:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 

@@ -23,7 +23,7 @@ async def port():
         config = uvicorn.Config(app, lifespan="off", log_level="warning", http=BoundedProtocol, interface="asgi3")
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve([listening]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not server.started:
                 await asyncio.sleep(0.01)
         yield listening.getsockname()[1]
@@ -36,13 +36,13 @@ async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     for other, sending in held:
         sending.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await asyncio.wait_for(other.readuntil(b"\r\n\r\n"), 30)
+        await asyncio.wait_for(other.readuntil(b"\r\n\r\n"), 60)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    told = await asyncio.wait_for(reader.read(), 30)
+    told = await asyncio.wait_for(reader.read(), 60)
     assert told.startswith(b"HTTP/1.1 503 ") and b"2 connections are open already" in told
     writer.close()
     held[0][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert (await asyncio.wait_for(held[0][0].readline(), 30)).startswith(b"HTTP/1.1 204")
+    assert (await asyncio.wait_for(held[0][0].readline(), 60)).startswith(b"HTTP/1.1 204")
     for _, writer in held:
         writer.close()
         with suppress(OSError):
@@ -54,7 +54,7 @@ async def test_a_connection_that_has_asked_for_nothing_gives_way_to_one_that_com
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 204")
+    assert (await asyncio.wait_for(reader.readline(), 60)).startswith(b"HTTP/1.1 204")
     ended = [asyncio.create_task(other.read()) for other, _ in held]
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED, timeout=30)
     assert any(task.done() for task in ended)
@@ -70,9 +70,9 @@ async def test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_
     slow.write(b"GET / HTTP/1.1\r\nHos")
     quick_reader, quick = await asyncio.open_connection("127.0.0.1", port)
     quick.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert (await asyncio.wait_for(quick_reader.readline(), 30)).startswith(b"HTTP/1.1 204")
-    assert await asyncio.wait_for(slow_reader.read(), 30) == b""
+    assert (await asyncio.wait_for(quick_reader.readline(), 60)).startswith(b"HTTP/1.1 204")
+    assert await asyncio.wait_for(slow_reader.read(), 60) == b""
     quick.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-    await asyncio.wait_for(quick_reader.readuntil(b"HTTP/1.1 204"), 30)
+    await asyncio.wait_for(quick_reader.readuntil(b"HTTP/1.1 204"), 60)
     for writer in (slow, quick):
         writer.close()

@@ -24,7 +24,7 @@ async def test_a_call_waits_for_the_human_and_is_answered_in_every_era(endpoint,
         await human.waiting()
         assert not call.done()
         await human.approve_and_run()
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert result.is_error is False
     assert result.structured_content == RESULT
     assert list(result.structured_content) == ["stdout", "stderr", "return_code", "timed_out"]
@@ -40,7 +40,7 @@ async def test_a_null_return_code_reaches_the_client_as_a_key_with_null(endpoint
         bench.executor.finish(
             key, FailedToStart(problem="program_not_found", subject="no-such-program-here", message="not found")
         )
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert result.structured_content["return_code"] is None
     assert result.structured_content["stderr"] == "Error: Command not found: no-such-program-here"
 
@@ -76,7 +76,7 @@ async def test_a_denial_reaches_the_client_word_for_word_as_an_error(endpoint, h
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.waiting()
         await bench.deny("1", reason)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert result.is_error is True
     assert result.structured_content is None
     assert reason in result.content[0].text
@@ -88,7 +88,7 @@ async def test_an_edited_run_is_told_in_text_that_every_client_shows(endpoint, h
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         edited = CommandSpec(command=Argv(program="echo", args=("safer",)), cwd=str(bench.workspace), timeout_s=60)
         await human.approve_and_run(edited=edited)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert result.structured_content is None
     note, body = (part.text for part in result.content)
     assert note == "The human changed the command before it ran. What ran: echo safer."
@@ -100,10 +100,10 @@ async def test_a_remembered_approval_is_reported(endpoint, human, bench):
     async with endpoint.client() as client:
         first = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.approve_and_run(remember="exact_for_session")
-        await asyncio.wait_for(first, 30)
+        await asyncio.wait_for(first, 60)
         second = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.run("2")
-        result = await asyncio.wait_for(second, 30)
+        result = await asyncio.wait_for(second, 60)
     assert "No human was asked this time" in result.content[0].text
 
 
@@ -111,7 +111,7 @@ async def test_the_key_that_gemini_adds_is_dropped_for_gemini(endpoint, human, b
     async with endpoint.client(name="gemini-cli-mcp-client", mode="legacy") as client:
         call = asyncio.create_task(client.call_tool("execute_command", ECHO | {"wait_for_previous": True}))
         await human.approve_and_run()
-        assert (await asyncio.wait_for(call, 30)).is_error is False
+        assert (await asyncio.wait_for(call, 60)).is_error is False
     assert (await bench.record("1")).call.arguments == ECHO
 
 
@@ -127,12 +127,12 @@ async def test_progress_says_why_a_call_is_queued_without_the_commands_of_others
         call = asyncio.create_task(client.call_tool("execute_command", ECHO, progress_callback=note))
         await human.waiting("1")
         await bench.approve("1")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not any("MiB of memory are available" in message for message in said):
                 await asyncio.sleep(0.01)
         await bench.supervisor.start_anyway("1", HUMAN)
         bench.executor.finish(await bench.ordered("1"))
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, 60)
 
 
 async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(endpoint, human, bench):
@@ -142,7 +142,7 @@ async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(endpoint
         seen.append((progress, message))
 
     async def said(words):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not any(words in message for _, message in seen):
                 await asyncio.sleep(0.01)
 
@@ -158,7 +158,7 @@ async def test_progress_grows_and_says_how_many_are_ahead_and_what_runs(endpoint
         bench.executor.spawn(await bench.ordered("2"), pid=777)
         await said("running, pid 777, ")
         bench.executor.finish(await bench.ordered("2"))
-        await asyncio.wait_for(second, 30)
+        await asyncio.wait_for(second, 60)
         await first
     numbers = [progress for progress, _ in seen]
     assert numbers == sorted(set(numbers))
@@ -181,7 +181,7 @@ async def test_background_processes_are_in_the_structured_answer_and_in_the_text
         bench.executor.spawn(key)
         bench.executor.leave_behind(key, 4711)
         bench.executor.finish(key, settle=False)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert list(result.structured_content) == [
         "stdout",
         "stderr",

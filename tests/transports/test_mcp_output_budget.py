@@ -45,7 +45,7 @@ async def test_much_output_is_cut_to_what_the_client_shows(endpoint, human, benc
         key = await bench.ordered("1")
         bench.executor.spawn(key)
         bench.executor.finish(key)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     room = output_budget(ClientInfo(name=client))
     (content,) = result.content
     assert 0.4 < room.filled(content.text, json.dumps(result.structured_content, ensure_ascii=False)) <= 1.0

@@ -13,7 +13,7 @@ from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 async def some(bench: Bench, holds: Callable[[CallRecord], bool]) -> CallRecord:
     """The first call that is like this, once there is one."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             for record in bench.supervisor._store.board.calls.values():
                 if holds(record):
@@ -36,7 +36,7 @@ async def test_a_task_can_be_led_over_mcp(endpoint, human, bench):
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
         assert result.structured_content["result"]["task_handle"]["task_id"] == "1"
         assert result.content[0].text.startswith("Command promoted to background task\nTask: 1\n")
 
@@ -45,7 +45,7 @@ async def test_a_task_can_be_led_over_mcp(endpoint, human, bench):
 
         typing = asked(client, "TaskInput", task_id="1", text="hi\n")
         await bench.approve((await waiting(bench, "TaskInput")).id)
-        assert (await asyncio.wait_for(typing, 30)).is_error is False
+        assert (await asyncio.wait_for(typing, 60)).is_error is False
         assert bench.executor.typed == [(key, b"hi\n", False)]
 
         bench.executor.finish(key)
@@ -65,7 +65,7 @@ async def test_a_failure_is_an_error_in_the_tools_own_shape(endpoint, human, ben
         call = asked(client, "ExecCommand", cmd="ls")
         await human.waiting()
         await bench.deny("1", "ask me first")
-        denied = await asyncio.wait_for(call, 30)
+        denied = await asyncio.wait_for(call, 60)
     assert denied.is_error is True
     assert denied.structured_content["error"]["kind"] == "approval_denied"
     assert "ask me first" in denied.content[0].text
@@ -77,7 +77,7 @@ async def test_an_edit_of_exec_command_is_told(endpoint, human, bench):
         record = await human.waiting()
         edited = record.spec.model_copy(update={"command": record.spec.command.model_copy(update={"text": "make -n"})})
         await human.approve_and_run(edited=edited)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert "What ran: make -n" in result.content[0].text
     assert result.content[1].text.startswith("Process exited with code 0")
 
@@ -102,7 +102,7 @@ async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_a
         again = asked(client, "read_file", path=path)
         await bench.eventually(record.id, lambda record: record.agent_gave_up is None)
         await bench.approve(record.id)
-        result = await asyncio.wait_for(again, 30)
+        result = await asyncio.wait_for(again, 60)
     assert result.content[0].text == "from outside"
     assert list(bench.supervisor._store.board.calls) == [record.id]
 
@@ -131,6 +131,6 @@ async def test_a_tool_of_the_users_own_is_asked_about_over_mcp(bench, tmp_path):
         record = await waiting(bench, "post")
         assert record.spec.command.words() == ("post", '{"text": "hello"}')
         await bench.approve(record.id)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
     assert result.structured_content == {"posted": "hello"}
     assert result.meta["whisper-tui/call-id"] == record.id

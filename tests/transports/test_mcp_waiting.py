@@ -63,7 +63,7 @@ async def test_waiting_for_a_ticket_is_answered_as_soon_as_the_result_is_there(e
         waits = asyncio.create_task(client.call_tool("wait", {"ticket": "1"}))
         assert status(await client.call_tool("wait", {"ticket": "1", "wait_s": 0})) == "pending_approval"
         await human.approve_and_run()
-        results = [await asyncio.wait_for(task, 30) for task in (first, waits)]
+        results = [await asyncio.wait_for(task, 60) for task in (first, waits)]
     assert [result.structured_content for result in results] == [RESULT, RESULT]
 
 
@@ -155,7 +155,7 @@ async def test_a_task_can_be_waited_for_by_its_number(endpoint, human, bench):
         await bench.approve("1")
         key = await bench.ordered("1")
         bench.executor.spawn(key)
-        assert (await asyncio.wait_for(call, 30)).structured_content["result"]["disposition"] == "promoted_to_task"
+        assert (await asyncio.wait_for(call, 60)).structured_content["result"]["disposition"] == "promoted_to_task"
         assert status(await client.call_tool("wait", {"ticket": "1", "wait_s": 0.05})) == "running"
         bench.executor.finish(key)
         final = await client.call_tool("wait", {"ticket": "1"})
@@ -178,7 +178,7 @@ async def test_the_ticket_of_another_session_is_unknown_here(endpoint, human):
         assert result.is_error is True
         assert "There is no ticket '1' in this session" in result.content[0].text
         await human.approve_and_run()
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, 60)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"ticket": 1}, {"ticket": "1", "wait_s": -1}, {"ticket": "1", "x": 1}])
@@ -211,7 +211,7 @@ async def test_an_exec_command_that_was_cancelled_is_answered_when_it_is_sent_ag
         again = asyncio.create_task(client.call_tool("ExecCommand", arguments))
         await bench.eventually("1", lambda record: record.agent_gave_up is None)
         await human.approve_and_run()
-        result = await asyncio.wait_for(again, 30)
+        result = await asyncio.wait_for(again, 60)
     assert result.structured_content["result"]["disposition"] == "completed"
     assert only_call(bench) == "1"
 
@@ -238,7 +238,7 @@ async def test_two_equal_requests_at_once_are_two_calls(endpoint, human, bench):
         await human.approve_and_run("1")
         await human.approve_and_run("2")
         for call in calls:
-            assert (await asyncio.wait_for(call, 30)).structured_content == RESULT
+            assert (await asyncio.wait_for(call, 60)).structured_content == RESULT
 
 
 async def test_an_equal_request_is_a_call_of_its_own_though_the_first_was_submitted_a_moment_ago(
@@ -257,7 +257,7 @@ async def test_an_equal_request_is_a_call_of_its_own_though_the_first_was_submit
         second = asyncio.create_task(client.call_tool("execute_command", ECHO))
         for call_id in ("1", "2"):
             await human.approve_and_run(call_id)
-        ids = [(await asyncio.wait_for(call, 30)).meta["whisper-tui/call-id"] for call in (first, second)]
+        ids = [(await asyncio.wait_for(call, 60)).meta["whisper-tui/call-id"] for call in (first, second)]
     assert ids == ["1", "2"]
 
 
@@ -346,7 +346,7 @@ async def test_a_call_that_a_human_sets_aside_is_answered_at_once_and_its_result
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.waiting()
         await bench.supervisor.set_aside("1", HUMAN)
-        result = await asyncio.wait_for(call, 30)
+        result = await asyncio.wait_for(call, 60)
         assert status(result) == "pending_approval" and result.structured_content["ticket"] == "1"
         assert "The human has set it aside: nothing has run" in result.content[0].text
         assert "Go on with what does not need its result" in result.content[0].text
@@ -355,7 +355,7 @@ async def test_a_call_that_a_human_sets_aside_is_answered_at_once_and_its_result
         await bench.eventually("1", lambda record: record.agent_gave_up is None)
         assert not waits.done()
         await human.approve_and_run()
-        final = await asyncio.wait_for(waits, 30)
+        final = await asyncio.wait_for(waits, 60)
     assert final.structured_content == RESULT
     assert only_call(bench) == "1"
 
@@ -365,14 +365,14 @@ async def test_an_agent_that_went_on_learns_with_its_next_answer_that_the_call_w
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.waiting()
         await bench.supervisor.set_aside("1", HUMAN)
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, 60)
         await bench.eventually("1", lambda record: record.agent_gave_up == WENT_ON)
         await human.approve_and_run()
         other = asyncio.create_task(client.call_tool("execute_command", {"command": "other"}))
         await human.waiting("2")
         await bench.approve("2")
         bench.executor.finish(await bench.ordered("2"))
-        told = await asyncio.wait_for(other, 30)
+        told = await asyncio.wait_for(other, 60)
         assert "has approved call 1" in told.meta["whisper-tui/told"] and "`wait` with ticket" in told.content[0].text
         assert (await client.call_tool("wait", {"ticket": "1"})).structured_content == RESULT
 
@@ -382,11 +382,11 @@ async def test_the_same_call_sent_again_joins_the_one_that_is_set_aside(endpoint
         call = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await human.waiting()
         await bench.supervisor.set_aside("1", HUMAN)
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, 60)
         again = asyncio.create_task(client.call_tool("execute_command", ECHO))
         await bench.eventually("1", lambda record: record.agent_gave_up is None)
         await human.approve_and_run()
-        assert (await asyncio.wait_for(again, 30)).structured_content == RESULT
+        assert (await asyncio.wait_for(again, 60)).structured_content == RESULT
     assert only_call(bench) == "1"
 
 
@@ -397,7 +397,7 @@ async def test_progress_says_that_a_call_is_set_aside_and_no_longer_counts_it(en
         seen.append(message)
 
     async def said(words):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not any(words in message for message in seen):
                 await asyncio.sleep(0.01)
 
@@ -408,14 +408,14 @@ async def test_progress_says_that_a_call_is_set_aside_and_no_longer_counts_it(en
         await human.waiting("2")
         await said("waiting for a human (1 ahead)")
         await bench.supervisor.set_aside("1", HUMAN)
-        await asyncio.wait_for(first, 30)
+        await asyncio.wait_for(first, 60)
         await said("waiting for a human (0 ahead)")
         await bench.supervisor.set_aside("2", HUMAN)
-        await asyncio.wait_for(second, 30)
+        await asyncio.wait_for(second, 60)
         waits = asyncio.create_task(client.call_tool("wait", {"ticket": "2"}, progress_callback=note))
         await said("set aside by the human, not decided yet")
         await bench.deny("2", "no")
-        await asyncio.wait_for(waits, 30)
+        await asyncio.wait_for(waits, 60)
 
 
 async def test_a_task_says_that_it_is_set_aside_and_whoever_waits_for_its_end_is_answered(endpoint, human, bench):
@@ -427,6 +427,6 @@ async def test_a_task_says_that_it_is_set_aside_and_whoever_waits_for_its_end_is
         assert "It waits for a human's approval" in shown.content[0].text
         await asyncio.sleep(0.1)
         await bench.supervisor.set_aside("1", HUMAN)
-        await asyncio.wait_for(call, 30)
-        told = (await asyncio.wait_for(reads, 30)).content[0].text
+        await asyncio.wait_for(call, 60)
+        told = (await asyncio.wait_for(reads, 60)).content[0].text
         assert "A human has set it aside" in told and "Retrieval: timeout" in told

@@ -45,7 +45,7 @@ async def test_lines_of_any_length_pass_both_ways_unchanged(supervisor):
 async def test_the_end_of_stdin_ends_the_connection_and_the_relay(supervisor):
     async with conversation(supervisor) as (agent, connection):
         agent.process.stdin.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await connection.reader.read() == b""
         connection.writer.close()
         code, _, err = await agent.end()
@@ -56,7 +56,7 @@ async def test_the_end_of_stdin_ends_the_connection_and_the_relay(supervisor):
 async def test_a_signal_ends_the_connection_and_the_relay(supervisor, number):
     async with conversation(supervisor) as (agent, connection):
         agent.process.send_signal(number)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await connection.reader.read() == b""
         connection.writer.close()
         code, out, err = await agent.end()
@@ -66,7 +66,7 @@ async def test_a_signal_ends_the_connection_and_the_relay(supervisor, number):
 async def test_an_agent_that_no_longer_reads_ends_the_relay(supervisor):
     async with conversation(supervisor) as (agent, connection):
         agent.process._transport.get_pipe_transport(1).close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while agent.process.returncode is None:
                 connection.send(answer(1, "x" * 100_000))
                 await asyncio.sleep(0.02)

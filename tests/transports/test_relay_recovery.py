@@ -53,7 +53,7 @@ async def test_a_new_supervisor_is_started_for_an_agent_that_waits(supervisor):
         await connection.receive()
         supervisor.stop()
         await connection.crash()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not Path(f"{supervisor.path}.asked").exists():
                 await asyncio.sleep(0.02)
         await supervisor.start()
@@ -85,7 +85,7 @@ async def test_a_new_request_starts_the_supervisor_that_was_stopped(supervisor):
         await connection.writer.drain()
         connection.writer.close()
         agent.send(call(1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not Path(f"{supervisor.path}.asked").exists():
                 await asyncio.sleep(0.02)
         await supervisor.start()

@@ -44,4 +44,4 @@ async def test_what_the_agent_says_itself_is_not_heard_and_what_cannot_be_shown_
             assert not hearing.done()
             await agent.supervision.close()
             with pytest.raises(Unavailable, match="the supervisor has stopped"):
-                await asyncio.wait_for(hearing, 30)
+                await asyncio.wait_for(hearing, 60)

@@ -46,7 +46,7 @@ class Live:
         record = await self.supervisor.record(call_id)
         if record.state.kind == "waiting":
             await self.supervisor.decide(call_id, Approve(), HUMAN, record.seen_digest())
-        await asyncio.wait_for(self.supervisor.started(call_id), 30)
+        await asyncio.wait_for(self.supervisor.started(call_id), 60)
         await self.until(lambda: call_id in self.screen.board.calls and self.board(call_id).process is not None)
         return call_id
 

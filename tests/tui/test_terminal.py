@@ -82,7 +82,7 @@ async def test_the_terminal_is_awaited_while_the_approval_is_on_its_way_to_the_s
         await cockpit.press("T")
         await cockpit.sees("Terminal of call 1")
         cockpit.scenario.clock.advance(4)
-        await asyncio.wait_for(arrived.wait(), 30)
+        await asyncio.wait_for(arrived.wait(), 60)
         await asyncio.sleep(3 * READY_S)
         await cockpit.sees("Terminal of call 1")
         answers.set()

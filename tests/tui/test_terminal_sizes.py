@@ -59,7 +59,7 @@ async def test_a_resized_terminal_is_exported_and_replayed_with_its_sizes(tmp_pa
         before = terminal.size
         await cockpit.pilot.resize_terminal(100, 30)
         await cockpit.until(lambda: terminal.size.width != before.width)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await cockpit.supervisor.terminal_sizes(call))[-1].columns != terminal.size.width - 1:
                 await cockpit.pilot.pause(0.02)
         await cockpit.pilot.press("T", *"stty size", "enter")

@@ -39,14 +39,14 @@ class Raw:
         self.writer.write(line + b"\n")
 
     async def receive(self) -> dict[str, Any]:
-        return json.loads(await asyncio.wait_for(self.reader.readline(), 30))
+        return json.loads(await asyncio.wait_for(self.reader.readline(), 60))
 
     async def request(self, content: Any) -> dict[str, Any]:
         self.send(content)
         return await self.receive()
 
     async def is_closed(self) -> bool:
-        return await asyncio.wait_for(self.reader.read(), 30) == b""
+        return await asyncio.wait_for(self.reader.read(), 60) == b""
 
 
 @pytest.fixture

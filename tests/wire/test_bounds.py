@@ -23,7 +23,7 @@ from whisper_tui.wire.server import ConnectionLimits, most_connections, serve
 
 
 async def until(holds):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -138,7 +138,7 @@ async def test_a_supervisor_stops_though_a_client_does_not_read_its_answers(supe
     await raw.writer.drain()
     (writer,) = listening._connections.values()
     await until(lambda: writer.transport.get_write_buffer_size() > 1_000_000)
-    await asyncio.wait_for(listening.close(), 30)
+    await asyncio.wait_for(listening.close(), 60)
 
 
 async def test_calls_that_are_large_together_can_be_watched_over_the_socket(server, supervisor, home, tmp_path):
@@ -169,7 +169,7 @@ async def test_an_event_goes_whole_into_a_line_and_a_line_is_no_longer_than_it_m
     raw.send({"id": 1, "op": "watch"})
     events = []
     while len([event for event in events if event["kind"] == "judged"]) < 20:
-        line = await asyncio.wait_for(raw.reader.readline(), 30)
+        line = await asyncio.wait_for(raw.reader.readline(), 60)
         items = json.loads(line)["item"]
         assert len(line) < 2100 or len(items) == 1
         events += items

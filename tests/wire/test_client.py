@@ -37,7 +37,7 @@ async def test_a_waiting_client_is_told_when_the_supervisor_stops(client, server
     await client.status()
     await server.close()
     with pytest.raises(Unavailable, match="lost"):
-        await asyncio.wait_for(outcome, 30)
+        await asyncio.wait_for(outcome, 60)
 
 
 @pytest.mark.parametrize("differs", ["the packing", "the version"])
@@ -49,7 +49,7 @@ async def test_a_board_comes_as_events_from_a_supervisor_that_packs_otherwise_or
         known = {name: operation for name, operation in OPERATIONS.items() if name != "watch_board"}
         monkeypatch.setattr("whisper_tui.wire.operations.OPERATIONS", known)
     board = Board()
-    async with asyncio.timeout(30), aclosing(client.watch_board("otherwise")) as batches:
+    async with asyncio.timeout(60), aclosing(client.watch_board("otherwise")) as batches:
         async for events in batches:
             if not events:
                 break
@@ -63,7 +63,7 @@ async def test_a_watcher_is_told_when_the_supervisor_goes_away(client, server, s
     await anext(watching)
     await server.close()
     with pytest.raises(Unavailable):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 await anext(watching)
 
@@ -133,7 +133,7 @@ async def test_closing_tells_everybody_who_waits(client, supervisor, tmp_path):
     await client.status()
     await client.close()
     with pytest.raises(Unavailable):
-        await asyncio.wait_for(outcome, 30)
+        await asyncio.wait_for(outcome, 60)
 
 
 async def test_a_request_is_carried_out_even_if_its_client_is_gone(client, server, supervisor, monkeypatch):
@@ -146,12 +146,12 @@ async def test_a_request_is_carried_out_even_if_its_client_is_gone(client, serve
 
     monkeypatch.setattr(supervisor, "close_session", slow)
     asking = asyncio.create_task(client.close_session("s1", "bye"))
-    await asyncio.wait_for(begun.wait(), 30)
+    await asyncio.wait_for(begun.wait(), 60)
     asking.cancel()
     await asyncio.wait([asking])
     await client.close()
     may_end.set()
-    await asyncio.wait_for(ended.wait(), 30)
+    await asyncio.wait_for(ended.wait(), 60)
 
 
 def test_the_client_has_every_method_of_the_api_as_it_is_declared():

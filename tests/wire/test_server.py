@@ -159,7 +159,7 @@ async def test_nothing_is_written_to_a_watcher_that_does_not_read(raw, superviso
     supervisor.watch = endless
     raw.send({"id": 1, "op": "watch"})
     still = 0
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while still < 20:
             before = len(asked)
             await asyncio.sleep(0.01)
@@ -213,7 +213,7 @@ async def test_a_session_that_ends_with_its_connection_is_closed_with_it_alone(s
         for connection, hello in ((other, ends), (other, {**ends, "ends_with_connection": False}), (raw, ends))
     ]
     other.writer.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await supervisor.session(opened[0])).closed_at is None:
             await asyncio.sleep(0.005)
     first, second, third = [await supervisor.session(session_id) for session_id in opened]
@@ -228,12 +228,12 @@ async def test_a_session_that_is_resumed_stays_with_the_new_connection(server, s
     again = {**hello, "resume": session_id}
     assert (await raw.request({"id": 1, "op": "open_session", "args": {"hello": again}}))["ok"]["id"] == session_id
     other.writer.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(server._connections) > 1:
             await asyncio.sleep(0.005)
     assert (await supervisor.session(session_id)).closed_at is None
     raw.writer.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await supervisor.session(session_id)).closed_at is None:
             await asyncio.sleep(0.005)
 

@@ -183,7 +183,7 @@ async def end_everything(engine: Engine) -> None:
             continue
         key = RunKey(call, int(attempt))
         with suppress(NotRunning, TimeoutError):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await engine.executor.attach(key)
                 await engine.executor.signal(key, signal.SIGKILL, "tree")
                 while not (directory / "done").exists():

@@ -67,11 +67,12 @@ async def test_processes_that_were_stopped_before_stay_stopped(engine: Engine) -
 
 @pytest.mark.slow
 async def test_a_frozen_run_does_not_time_out(engine: Engine) -> None:
-    key = await engine.start("echo $$ > a; sleep 1; exit 5", timeout_s=2.0)
+    key = await engine.start("echo $$ > a; while [ ! -e go ]; do sleep 0.05; done; exit 5", timeout_s=5.0)
     await written(engine, "a")
     await frozen(engine, key, pids(engine, "a"))
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(5.5)
     assert not Path(engine.runs / f"{key.call_id}.1" / "exit").exists()
+    (engine.workspace / "go").touch()
     await engine.executor.set_frozen(key, frozen=False)
     assert await engine.ended(key) == Exited(code=5)
 

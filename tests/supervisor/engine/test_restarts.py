@@ -44,7 +44,7 @@ class Restarted:
 
     async def ready(self) -> None:
         assert self.process is not None and self.process.stdout is not None
-        line = await asyncio.wait_for(asyncio.to_thread(self.process.stdout.readline), 30)
+        line = await asyncio.wait_for(asyncio.to_thread(self.process.stdout.readline), 60)
         assert line == "ready\n"
 
     def kill(self) -> None:

@@ -33,7 +33,7 @@ class Shop:
 
     async def submitted(self) -> CallRecord:
         """The newest call, once there is one that was not given out before."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 calls = self.bench.supervisor._store.board.calls
                 new = [record for call_id, record in calls.items() if call_id not in self._seen]

@@ -18,13 +18,13 @@ async def approved(shop: Shop, kind, **arguments) -> dict:
     """The envelope of a call that a human agrees to."""
     answer = asyncio.create_task(asked(shop, kind).execute(**arguments))
     await shop.bench.approve((await newest(shop, kind)).id)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await answer
 
 
 async def newest(shop: Shop, kind) -> CallRecord:
     name = kind(shop.context).name
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             calls = shop.bench.supervisor._store.board.calls.values()
             waiting = [call for call in calls if call.call.tool == name and call.state.kind == "waiting"]
@@ -95,7 +95,7 @@ async def test_a_stop_is_asked_and_ends_the_task_with_a_grace(shop: Shop):
     record = await newest(shop, TaskStopTool)
     assert shop.bench.executor.ended == []
     await shop.bench.approve(record.id)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while shop.bench.executor.ended != [key]:
             await asyncio.sleep(0.005)
     shop.bench.executor.finish(key, Signalled(number=15, by_us=True))
@@ -142,7 +142,7 @@ async def test_a_standing_approval_of_the_session_answers_for_the_same_stop(shop
     answer = asyncio.create_task(asked(shop, TaskStopTool).execute(task_id=key.call_id))
     await shop.bench.approve((await newest(shop, TaskStopTool)).id, remember="exact_for_session")
     await answer
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asked(shop, TaskStopTool).execute(task_id=key.call_id)
     assert shop.bench.executor.signals == [(key, 9, "tree")]
 

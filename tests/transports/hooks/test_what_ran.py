@@ -70,7 +70,7 @@ class Desk:
         """Approve a call. Returns the arguments with which the client is to make it."""
         known = set(self.bench.supervisor.board.calls)
         asking = asyncio.create_task(self.said(content))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (new := set(self.bench.supervisor.board.calls) - known) and not asking.done():
                 await asyncio.sleep(0.01)
             (call_id,) = new
@@ -96,7 +96,7 @@ class Desk:
         await self.bench.supervisor.claim(call_id, record.call.ticket or "", Claim(by="exec of the test"))
 
     async def alarmed(self, call_id: str = "1") -> Alarm:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self.call(call_id).alarms:
                 await asyncio.sleep(0.01)
         alarm = self.call(call_id).alarm
@@ -331,7 +331,7 @@ async def test_while_another_call_of_its_session_waits_or_runs_a_ticket_may_come
     await desk.allowed(before)
     another = {**before, "tool_use_id": "toolu_2", "tool_input": {"command": "make"}}
     waiting = asyncio.create_task(desk.said(another))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while desk.what_ran._by_id["1"].looks < 2:
             await asyncio.sleep(SOON_S)
     assert desk.call().alarms == ()
