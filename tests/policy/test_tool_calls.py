@@ -76,7 +76,7 @@ def remembered(command: CarriedOut, scope: ToolScope, root: Path) -> Grant:
 
 
 def test_an_edit_of_an_ordinary_file_in_the_workspace_is_allowed(workspace: Path):
-    verdict = judge(workspace, write(workspace / "src" / "app.py", workspace / "src" / "new.py"))
+    verdict = judge(workspace, write(*(workspace / path for path in ORDINARY)))
     assert (verdict.kind, verdict.rule, verdict.risks) == ("allow", EDITS_RULE, ())
 
 
@@ -96,7 +96,20 @@ RUN_LATER = (
     "gradlew", "mvnw", "build.gradle", "app/build.gradle.kts", "pom.xml", "CMakeLists.txt", "cmake/x.cmake", "BUILD",
     ".venv/bin/activate", "node_modules/.bin/x", ".zed/tasks.json", ".gitattributes", ".gitmodules", "pyproject.toml",
     "tox.ini", "tests/conftest.py", "sitecustomize.py", "Dockerfile", "Dockerfile.dev", "compose.yaml", "makefile",
-    "jest.config.js", "vite.config.ts", "src/x.pth", "src/.envrc", ".npmrc",
+    "jest.config.js", "vite.config.ts", "src/x.pth", "src/.envrc", ".npmrc", ".mocharc.json", ".mocharc.cjs",
+    "Taskfile.dist.yml", "taskfile.dist.yaml", "mise.local.toml", ".config/mise/tasks/x", ".tool-versions",
+    "pnpm-workspace.yaml", ".pnpmfile.mjs", ".pnp.cjs", ".yarn/releases/yarn-4.cjs", ".yarn/plugins/x.cjs",
+    "lefthook-local.yml", ".lefthook.toml", ".huskyrc", "tox.toml", "jest.config.json", "vitest.workspace.ts",
+    ".eslintrc", "web/.eslintrc.json", ".eslintrc.mjs", ".prettierrc", ".prettierrc.mjs", ".babelrc.json",
+    "karma.conf.cjs", "cypress.config.ts", "gulpfile.babel.js", "Gruntfile.coffee", "lib/tasks/x.rake",
+    "x.gradle.kts", "devcontainer.json", ".stylelintrc.json", ".pylintrc", "mypy.ini", ".flake8", ".rspec",
+    ".rubocop.yml", ".golangci.yml", "phpunit.xml.dist", "Makefile.toml", "magefiles/x.go", "nodemon.json",
+)  # fmt: skip
+ORDINARY = (
+    "src/app.py", "src/index.ts", "src/a.test.ts", "src/config.ts", "src/task.py", "tests/test_x.py", "README.md",
+    "data.json", "lib/mise/x.go", "package-lock.json", "pnpm-lock.yaml", "Cargo.toml", "go.mod", "tsconfig.json",
+    ".nvmrc", ".python-version", ".editorconfig", ".gitignore", ".prettierignore", ".eslintignore", "ruff.toml",
+    ".yarn/cache/x.zip", "src/.hidden/x.ts", "conf/x.yaml", "src/linters.toml",
 )  # fmt: skip
 STEER = (
     "CLAUDE.md", "CLAUDE.local.md", "src/AGENTS.md", "AGENTS.override.md", "GEMINI.md", "QWEN.md", "agents.md",
@@ -146,7 +159,7 @@ def test_files_that_decide_run_later_or_hold_secrets_are_asked(workspace: Path, 
 
 def test_a_preview_flags_the_same_files():
     assert all(flagged_kind(f"/w/{path}", "/home/me", ()) for path in (*RUN_LATER, *STEER, ".git/config"))
-    assert not flagged_kind("/w/src/app.py", "/home/me", ())
+    assert not [path for path in ORDINARY if flagged_kind(f"/w/{path}", "/home/me", ())]
 
 
 @pytest.mark.parametrize(

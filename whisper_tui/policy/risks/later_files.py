@@ -71,24 +71,45 @@ _RUN_LATER: tuple[tuple[str, str], ...] = (
         .continuerules .continue/** .rules .junie/** .amazonq/** .kiro/** .aiassistant/** .trae/** .augment/**
         .augment-guidelines .openhands/** .agent/** .agents/** .amp/** .idx/airules.md .aider.conf.yml replit.md
         llms-install.md"""),
+    ("settings of tests, with code that they run", """
+        conftest.py tox.ini tox.toml pytest.ini .pytest.ini .coveragerc .mocharc.* .nycrc* .taprc jasmine.json
+        jest.config.json vitest.workspace.* testem.js wallaby.js cypress.json cucumber.js cucumber.json cucumber.yml
+        cucumber.yaml .detoxrc* .rspec .rspec-local .simplecov .busted phpunit.xml phpunit.xml.dist .config/nextest.toml
+        """),
+    ("settings of a linter, with code that it runs", """
+        .eslintrc .eslintrc.* .oxlintrc.json .stylelintrc* .prettierrc* .commitlintrc* .markdownlint-cli2.jsonc pylintrc
+        .pylintrc pylintrc.toml .pylintrc.toml .flake8 mypy.ini .mypy.ini .gitlint .rubocop.yml .yardopts .golangci.yml
+        .golangci.yaml .golangci.toml .golangci.json phpstan.neon phpstan.neon.dist psalm.xml psalm.xml.dist rector.php
+        .php-cs-fixer.php .php-cs-fixer.dist.php"""),
     ("a build file", """
-        GNUmakefile makefile *.mk Makefile.am Makefile.in configure configure.ac CMakeLists.txt *.cmake
-        CMakePresets.json CMakeUserPresets.json meson.build meson_options.txt =BUILD BUILD.bazel =WORKSPACE
-        WORKSPACE.bazel MODULE.bazel *.bzl .bazelrc SConstruct SConscript wscript Earthfile Tiltfile Justfile
-        .justfile Taskfile.yml Taskfile.yaml Rakefile Jakefile build.rs build.zig Package.swift mix.exs rebar.config
-        build.sbt *.sbt build.sc project.clj gradlew gradlew.bat build.gradle build.gradle.kts settings.gradle
-        settings.gradle.kts init.gradle *.gradle gradle.properties gradle/wrapper/** buildSrc/** mvnw mvnw.cmd
-        pom.xml .mvn/** *.csproj *.fsproj *.vbxproj Directory.Build.props Directory.Build.targets *.targets setup.py
-        setup.cfg noxfile.py tasks.py fabfile.py dodo.py conanfile.py Vagrantfile Procfile mise.toml .mise.toml
-        .cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml gulpfile.js gulpfile.cjs gulpfile.mjs
-        gulpfile.ts gulpfile.mts gulpfile.cts Gruntfile.js Gruntfile.cjs Gruntfile.mjs *.config.js *.config.cjs
-        *.config.mjs *.config.ts *.config.cts *.config.mts *.conf.js .eslintrc.js .eslintrc.cjs .prettierrc.js
-        .prettierrc.cjs .babelrc.js .babelrc.cjs .yarnrc .yarnrc.yml .pnpmfile.cjs bunfig.toml deno.json deno.jsonc
-        composer.json Gemfile *.gemspec Podfile Fastfile Guardfile Capfile Brewfile flake.nix shell.nix default.nix"""),
-    ("settings of tests, with code that they run", "conftest.py tox.ini pytest.ini .pytest.ini .coveragerc"),
-    ("commands or settings that a shell or a package manager loads in its directory", ".envrc .npmrc .pnpmrc .pypirc"),
+        GNUmakefile makefile *.mk Makefile.am Makefile.in Makefile.PL Build.PL configure configure.ac CMakeLists.txt
+        *.cmake CMakePresets.json CMakeUserPresets.json meson.build meson_options.txt meson.options =BUILD BUILD.bazel
+        =WORKSPACE WORKSPACE.bazel MODULE.bazel *.bzl .bazelrc .bazelversion .bazeliskrc =BUCK .buckconfig* pants.toml
+        SConstruct SConscript wscript premake5.lua xmake.lua Earthfile Tiltfile Justfile .justfile *.just Taskfile.yml
+        Taskfile.yaml Taskfile.dist.yml Taskfile.dist.yaml maskfile.md Snakefile skaffold.yaml Rakefile Rakefile.rb
+        *.rake Thorfile Dangerfile Jakefile build.rs Makefile.toml bacon.toml build.zig Package.swift mix.exs .*.exs
+        rebar.config rebar.config.script build.sbt *.sbt build.sc build.mill project.clj build.clj deps.edn bb.edn
+        shadow-cljs.edn Setup.hs dune dune-project *.nimble *.nims *.rockspec magefile.go magefiles/** .air.toml
+        .goreleaser.yml .goreleaser.yaml buf.gen.yaml gradlew gradlew.bat *.gradle *.gradle.kts gradle.properties
+        gradle/wrapper/** buildSrc/** mvnw mvnw.cmd pom.xml .mvn/** *.csproj *.fsproj *.vbxproj Directory.Build.props
+        Directory.Build.targets *.targets setup.py setup.cfg noxfile.py tasks.py invoke.yaml fabfile.py dodo.py
+        hatch.toml pixi.toml poe_tasks.toml poe_tasks.yaml poe_tasks.json Pipfile conanfile.py ansible.cfg
+        terragrunt.hcl Vagrantfile Procfile Procfile.* .cargo/config .cargo/config.toml rust-toolchain
+        rust-toolchain.toml gulpfile.* Gruntfile.* webpack.mix.js ember-cli-build.js *.config.js *.config.cjs
+        *.config.mjs *.config.ts *.config.cts *.config.mts *.conf.js *.conf.cjs *.conf.mjs *.conf.ts *.conf.cts
+        *.conf.mts .*.js .*.cjs .*.mjs .*.ts .*.cts .*.mts .storybook/** .babelrc .babelrc.json babel.config.json
+        .postcssrc* .releaserc* nodemon.json nx.json project.json rush.json command-line.json angular.json melos.yaml
+        .moon/** moon.yml dprint.json package.json5 package.yaml pnpm-workspace.yaml .yarn/releases/** .yarn/plugins/**
+        .yarn/sdks/** .yarnrc .yarnrc.yml bunfig.toml deno.json deno.jsonc composer.json castor.php RoboFile.php
+        Gemfile *.gemspec Podfile Fastfile Guardfile Capfile Brewfile flake.nix shell.nix default.nix devenv.nix
+        devbox.json"""),
+    ("commands or settings that a shell or a package manager loads in its directory", """
+        .envrc .autoenv .npmrc .pnpmrc .pypirc uv.toml .tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml
+        mise/config.toml mise/config.*.toml mise/tasks/** mise-tasks/** .mise/** .mise-tasks/** .config/mise/**
+        .tmuxinator.yml"""),
     ("code that every program of its language loads", """
-        sitecustomize.py usercustomize.py *.pth .Rprofile .Renviron .irbrc .pryrc .gdbinit .lldbinit .ghci"""),
+        sitecustomize.py usercustomize.py *.pth .Rprofile .Renviron .irbrc .pryrc .pdbrc .pdbrc.py
+        .gdbinit .lldbinit .ghci"""),
     ("a program of the project", """
         .venv/bin/** venv/bin/** .venv/Scripts/** venv/Scripts/** node_modules/.bin/** vendor/bin/**"""),
     ("the description of a container", """
@@ -101,15 +122,20 @@ _RUN_LATER: tuple[tuple[str, str], ...] = (
         .woodpecker.yml .woodpecker.yaml .cirrus.yml appveyor.yml .appveyor.yml .forgejo/workflows/**
         .gitea/workflows/**"""),
     ("hooks of git", """
-        .pre-commit-config.yaml lefthook.yml lefthook.yaml .lefthook/** .lintstagedrc* .overcommit.yml"""),
+        .pre-commit-config.yaml .pre-commit-hooks.yaml prek.toml lefthook.* lefthook-local.* .lefthook.*
+        .lefthook-local.* .lefthook/** .huskyrc* .lintstagedrc* .simple-git-hooks.* simple-git-hooks.*
+        .overcommit.yml"""),
     ("filters and modules of git", ".gitattributes .gitmodules"),
     ("a task of an editor", """
         .vscode/tasks.json .vscode/launch.json .vscode/settings.json .zed/tasks.json .zed/debug.json
-        .zed/settings.json .devcontainer/** .devcontainer.json .idea/runConfigurations/** *.code-workspace
-        *.sublime-project .exrc .vimrc .nvimrc .nvim.lua .dir-locals.el"""),
+        .zed/settings.json .devcontainer/** devcontainer.json .devcontainer.json .idea/runConfigurations/**
+        *.code-workspace *.sublime-project .exrc .vimrc .nvimrc .nvim.lua .dir-locals.el"""),
 )  # fmt: skip
 """Kinds of files with patterns of their names: `*` is part of a name, `/**` is everything below a directory, and `=`
-before a name makes letters matter."""
+before a name makes letters matter.
+
+They hold code, or name commands or code that a tool loads. What only names a version (`.nvmrc`) or turns checks on and
+off (`ruff.toml`) is none of them; `.tool-versions` may name a directory of programs."""
 
 
 def _plain_names() -> Iterator[tuple[str, str]]:
