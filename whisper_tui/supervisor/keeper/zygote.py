@@ -157,8 +157,6 @@ FEWEST_IDLE = 2
 """With fewer idle keepers, new ones are forked without delay."""
 REFILL_AFTER_MS = 10
 """Idle milliseconds before further keepers are forked, so that the fork does not slow down a command just started."""
-WARM_UPS = 8
-"""Warm-ups before the first fork: CPython specializes a function after about so many calls (PEP 659)."""
 REUSE_WAIT_S = 1.0
 """Seconds that a keeper waits for another job after a short one, so that many short commands need few forks."""
 SHORT_RUN_S = 1.0
@@ -199,8 +197,8 @@ class Zygote:
         self._table = KeeperTable()
         for fd in (self._too_few, self._too_few_in):
             os.set_blocking(fd, False)
-        for _ in range(WARM_UPS):
-            warm_up(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+        # Once: it loads what all keepers share. More would delay the first command, and make no later one faster.
+        warm_up(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
         # The garbage collector does not touch frozen objects, so their pages stay shared with the forks.
         gc.collect()
         gc.freeze()
