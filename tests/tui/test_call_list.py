@@ -20,7 +20,7 @@ from whisper_tui.present.quantities import clock_time
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
 from whisper_tui.tui.cockpit.call_roster import FOUND, SECTIONS, CallRoster, RowPlace
-from whisper_tui.tui.cockpit.grouped_rows import BLOCK, CallKind, ListedCall, ListedCalls, OrderedTickets
+from whisper_tui.tui.cockpit.grouped_rows import OrderedTickets
 
 
 def many(count: int) -> Scenario:
@@ -341,23 +341,6 @@ async def test_an_ended_call_stays_in_view_when_a_filter_is_cleared() -> None:
         await cockpit.press("escape")
         await cockpit.until(lambda: cockpit.screen.roster.count("waiting") == 59)
         await cockpit.until(lambda: any(line.startswith("▌✔ 7 echo 6") for line in cockpit.text().splitlines()))
-
-
-def test_listed_calls_are_found_by_their_tickets_also_when_most_have_gone() -> None:
-    listed, plain = ListedCalls(), dict[int, ListedCall]()
-    for number in range(5 * BLOCK + 3):
-        words = None if number % 7 == 0 else f"echo ü\n{number}"
-        call = ListedCall(str(number), CallKind("waiting", f"s{number % 3}", "echo", "not flagged"), words)
-        plain[listed.add(call)] = call
-    # One call of the second block stays, and none of the third.
-    for ticket in (*range(BLOCK + 1, 3 * BLOCK), *range(4 * BLOCK, 4 * BLOCK + 9)):
-        listed.discard(ticket)
-        del plain[ticket]
-    for ticket in range(-1, 6 * BLOCK):
-        assert (ticket in listed) is (ticket in plain)
-        if ticket in plain:
-            assert ListedCall(listed.id(ticket), listed.kind(ticket), listed.words(ticket)) == plain[ticket]
-    assert len(listed._blocks) == 5
 
 
 @pytest.mark.slow

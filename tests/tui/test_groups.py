@@ -12,7 +12,7 @@ from whisper_tui.model.event import Decided
 from whisper_tui.model.verdict import Risk, Verdict
 from whisper_tui.tui.cockpit.call_list import CallList, ListLayout
 from whisper_tui.tui.cockpit.call_roster import GROUPINGS, CallRoster, RowPlace, similarity_key
-from whisper_tui.tui.cockpit.grouped_rows import SPARE, CallKind, FenwickTree, GroupedTickets
+from whisper_tui.tui.cockpit.grouped_rows import GroupedTickets
 
 
 def asked(scenario: Scenario, text: str, session: str = "s1") -> str:
@@ -36,33 +36,11 @@ def ids(roster: CallRoster) -> list[str | None]:
     return [roster.id_at(RowPlace("waiting", row)) for row in range(roster.count("waiting"))]
 
 
-def test_prefix_sums_agree_with_plain_addition() -> None:
-    chance = random.Random(7)
-    pairs: list[list[int]] = []
-    sums = FenwickTree()
-    for _ in range(500):
-        if pairs and chance.random() < 0.5:
-            at = chance.randrange(len(pairs))
-            change = chance.randint(-pairs[at][0], 4)
-            pairs[at][0] += change
-            sums.add(at, change, 0)
-        else:
-            pairs.append([chance.randint(0, 4), 1])
-            sums.append(*pairs[-1])
-    before = [(sum(p[0] for p in pairs[:at]), at) for at in range(len(pairs))]
-    assert [sums.before(at) for at in range(len(pairs))] == before
-    for target in range(before[-1][0] + before[-1][1]):
-        by_row = max(at for at in range(len(pairs)) if before[at][0] <= target)
-        by_line = max(at for at in range(len(pairs)) if 2 * before[at][0] + before[at][1] <= target)
-        assert sums.find(target) == by_row
-        assert sums.find(target, per_row=2, per_head=1) == by_line
-
-
 def test_groups_agree_with_plain_lists_after_any_changes() -> None:
     chance = random.Random(11)
     plain: dict[str, list[int]] = {}
     keys: list[str] = []
-    grouped = GroupedTickets(lambda ticket: CallKind("waiting", "s1", keys[ticket], ""), lambda kind: kind.similarity)
+    grouped = GroupedTickets(lambda ticket: keys[ticket])
     for _ in range(4000):
         alive = [ticket for members in plain.values() for ticket in members]
         if alive and chance.random() < 0.48:
@@ -76,13 +54,12 @@ def test_groups_agree_with_plain_lists_after_any_changes() -> None:
             key = str(chance.randrange(200))
             plain.setdefault(key, []).append(len(keys))
             keys.append(key)
-            grouped.add(plain[key][-1], CallKind("waiting", "s1", key, ""))
-            grouped.add(plain[key][-1], CallKind("waiting", "s1", key, ""))
+            grouped.add(plain[key][-1])
+            grouped.add(plain[key][-1])
     expected = [ticket for members in plain.values() for ticket in members]
     assert list(grouped) == expected == [grouped[row] for row in range(len(grouped))]
     assert [grouped.position(ticket) for ticket in expected] == list(range(len(expected)))
     assert grouped.groups == len(plain)
-    assert len(grouped._slots) <= SPARE + 2 * len(plain) + 1
     line = 0
     for key, members in plain.items():
         assert grouped.at_line(line, 2)[0].key == key and grouped.at_line(line, 2)[1] is None

@@ -1,23 +1,17 @@
 """The rows of the list of calls: sections that follow a board, and the facts by which they are filtered and grouped."""
 
+import sys
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.packed_calls import CallLine, Lines
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tui.cockpit.grouped_rows import (
-    CallKind,
-    GroupedTickets,
-    ListedCall,
-    ListedCalls,
-    OrderedTickets,
-    Section,
-)
+from whisper_tui.tui.cockpit.grouped_rows import GroupedTickets, ListedCall, OrderedTickets, Section
 
 SECTIONS: tuple[Section, ...] = get_args(Section)
 """From top to bottom: waits for a human, was set aside, waits for a worker, runs, left background processes, ended."""
@@ -78,8 +72,15 @@ def listed(id_: str, line: CallLine, section: Section) -> ListedCall:
     """Return the facts about a call that the list keeps. `id_`: the board's, so that it is kept once."""
     words = searched_words(line)
     waits = section == "waiting"
-    kind = CallKind(section, line.session_id, similarity_key(line) if waits else "", _risk_group(line) if waits else "")
-    return ListedCall(id_, kind, words if len(words) <= LONGEST_SEARCHED else None)
+    return ListedCall(
+        id_,
+        section,
+        # Many calls share these texts.
+        sys.intern(line.session_id),
+        sys.intern(similarity_key(line)) if waits else "",
+        _risk_group(line) if waits else "",
+        words if len(words) <= LONGEST_SEARCHED else None,
+    )
 
 
 def _risk_group(line: CallLine) -> str:
@@ -99,28 +100,28 @@ def searched_words(line: CallLine) -> str:
 class SectionRows:
     """The tickets of each section, and those of the waiting calls in all groupings."""
 
-    def __init__(self, listed: ListedCalls) -> None:
+    def __init__(self, listed: Mapping[int, ListedCall]) -> None:
         """`listed` holds the call of every ticket that is here."""
         self._listed = listed
         self._rows = {section: OrderedTickets() for section in SECTIONS}
         # Maintained continuously: the key that regroups 100,000 calls must not sort them (decision 26).
         self._grouped: dict[Grouping, GroupedTickets] = {
-            "session": GroupedTickets(listed.kind, attrgetter("session_id")),
-            "similarity": GroupedTickets(listed.kind, attrgetter("similarity")),
-            "risk": GroupedTickets(listed.kind, attrgetter("risk"), RISK_GROUPS),
+            "session": GroupedTickets(lambda ticket: listed[ticket].session_id),
+            "similarity": GroupedTickets(lambda ticket: listed[ticket].similarity),
+            "risk": GroupedTickets(lambda ticket: listed[ticket].risk, RISK_GROUPS),
         }
 
     def add(self, ticket: int) -> None:
         """Add a ticket to its section."""
-        kind = self._listed.kind(ticket)
-        self._rows[kind.section].add(ticket)
-        if kind.section == "waiting":
+        section = self._listed[ticket].section
+        self._rows[section].add(ticket)
+        if section == "waiting":
             for grouped in self._grouped.values():
-                grouped.add(ticket, kind)
+                grouped.add(ticket)
 
     def discard(self, ticket: int) -> None:
         """Remove a ticket from its section, if it is there."""
-        section = self._listed.kind(ticket).section
+        section = self._listed[ticket].section
         self._rows[section].discard(ticket)
         if section == "waiting":
             for grouped in self._grouped.values():
@@ -136,7 +137,7 @@ class SectionRows:
         """Return the groups of waiting calls. None: they are not grouped."""
         return self._grouped.get(grouping)
 
-    def snapshot(self) -> dict[Section, OrderedTickets]:
+    def snapshot(self) -> dict[Section, list[int]]:
         """Return a copy of each section."""
         return {section: rows.copy() for section, rows in self._rows.items()}
 
@@ -152,7 +153,7 @@ class FilterSearch:
 
     def __init__(
         self,
-        source: Iterable[OrderedTickets],
+        source: Iterable[Iterable[int]],
         into: SectionRows,
         matches: Callable[[int], bool],
         work: int = WORK,
@@ -225,7 +226,9 @@ class CallRoster:
         self.grouping: Grouping = grouping
         self._ticket_of: dict[str, int] = {}
         """The ticket of each call: its place in time within its section."""
-        self._listed = ListedCalls()
+        self._listed: dict[int, ListedCall] = {}
+        """The calls of the tickets, which are given in ascending order."""
+        self._tickets = count()
         self._all = SectionRows(self._listed)
         self._shown = self._all
         self._search: FilterSearch | None = None
@@ -250,21 +253,22 @@ class CallRoster:
         """Move a call to the section of its state. Returns True if it is listed for the first time."""
         now = section_of(self.board, id_)
         ticket = self._ticket_of.get(id_)
-        if now is (self._listed.kind(ticket).section if ticket is not None else None):
+        if now is (self._listed[ticket].section if ticket is not None else None):
             return False
         if ticket is not None:
             # Before the entry is deleted: the groups look up the key of the ticket in it.
             self._shown.discard(ticket)
             self._all.discard(ticket)
             del self._ticket_of[id_]
-            self._listed.discard(ticket)
+            del self._listed[ticket]
         if now is not None and line is not None:
             self._list(listed(id_, line, now))
         return ticket is None
 
     def _list(self, call: ListedCall) -> None:
         # A new, higher ticket per section: rows are in the order in which calls came into their section.
-        ticket = self._ticket_of[call.id] = self._listed.add(call)
+        ticket = self._ticket_of[call.id] = next(self._tickets)
+        self._listed[ticket] = call
         self._all.add(ticket)
         if self._shown is not self._all and self._matches(ticket):
             self._shown.add(ticket)
@@ -301,14 +305,14 @@ class CallRoster:
     def _matches(self, ticket: int) -> bool:
         if ticket not in self._listed:
             return False
-        words = self._listed.words(ticket)
+        words = self._listed[ticket].words
         if words is None:
             # The text was too long to be kept for every call.
-            line = self.board.calls.line(self._listed.id(ticket))
+            line = self.board.calls.line(self._listed[ticket].id)
             words = searched_words(line) if line is not None else ""
         if self.filter in words:
             return True
-        session_id = self._listed.kind(ticket).session_id
+        session_id = self._listed[ticket].session_id
         found = self._sessions_found.get(session_id)
         if found is None:
             session = self.board.sessions.get(session_id)
@@ -359,14 +363,14 @@ class CallRoster:
         if not 0 <= place.row < len(tickets):
             return None
         row = len(tickets) - 1 - place.row if place.section in NEWEST_FIRST else place.row
-        return self._listed.id(tickets[row])
+        return self._listed[tickets[row]].id
 
     def place_of(self, id_: str) -> RowPlace | None:
         """Return the row of a call. None: it is not shown."""
         ticket = self._ticket_of.get(id_)
         if ticket is None:
             return None
-        section = self._listed.kind(ticket).section
+        section = self._listed[ticket].section
         tickets = self._shown.of(section, self.grouping)
         if ticket not in tickets:
             return None
