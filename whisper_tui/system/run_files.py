@@ -6,6 +6,7 @@ A directory `<call>.<attempt>` below the runs directory holds one attempt. The f
 
 import json
 import os
+import stat
 import struct
 from typing import Any, NamedTuple
 
@@ -120,14 +121,43 @@ def make_directory(directory: str) -> None:
 
 def remove_tree(top: str) -> None:
     """Remove a directory tree as far as possible. Links are removed, not followed."""
+    if os.path.islink(top):
+        _remove_entry(top)
+        return
+    _remove_tree(top)
+    if os.path.lexists(top):
+        # A command may have left directories into which its own user may not look, or in which nothing can be removed.
+        _open_up(top)
+        for directory, names, _ in os.walk(top):
+            for name in names:
+                _open_up(os.path.join(directory, name))
+        _remove_tree(top)
+
+
+def _remove_tree(top: str) -> None:
     for directory, names, files in os.walk(top, topdown=False):
         for name in (*files, *names):
-            path = os.path.join(directory, name)
-            try:
-                os.unlink(path)
-            except OSError:
-                _remove_empty(path)
+            _remove_entry(os.path.join(directory, name))
     _remove_empty(top)
+
+
+def _remove_entry(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        _remove_empty(path)
+
+
+def _open_up(path: str) -> None:
+    """Give the owner of a directory all permissions on it, if that is this user. Links are not followed."""
+    found = status(path, follow_links=False)
+    if found is None or not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    if found.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        try:
+            os.chmod(path, stat.S_IMODE(found.st_mode) | stat.S_IRWXU)
+        except OSError:
+            return
 
 
 def _remove_empty(directory: str) -> None:
