@@ -94,6 +94,17 @@ async def test_a_command_that_fails_has_changed_what_it_has_changed(live: LiveBe
     assert "exactly the file changes" in (agent_note(record) or "")
 
 
+async def test_what_that_means_is_told_once_in_a_session(live: LiveBench) -> None:
+    session, other, records = await live.session(), await live.session(), []
+    for each in (session, session, other):
+        records.append(await live.over(await live.submit(each, text="echo x >> made")))
+    whole, again, elsewhere = map(agent_note, records)
+    assert whole == elsewhere and "without network, and exactly the file changes" in (whole or "")
+    assert again == "It ran in a preview as well, and its file changes are real."
+    await live.restart(WORKSPACE)
+    assert agent_note(await live.record(records[1].id)) == again
+
+
 async def test_the_agents_shell_goes_on_where_a_command_has_ended_that_was_held_back(live: LiveBench) -> None:
     spec = CommandSpec(command=Shell(text="mkdir -p a/b && cd a/b"), cwd=str(live.workspace))
     request = CallRequest(

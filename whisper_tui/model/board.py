@@ -325,7 +325,7 @@ class Board:
         """Ids of the ended calls with processes that are still alive."""
         self.settled: deque[str] = deque()
         """Ids of the calls that are over, oldest first."""
-        self._idle, self._weight = IdleSessions(), 0
+        self._idle, self._weight, self._first_applied = IdleSessions(), 0, dict[str, str]()
         self._settled: deque[tuple[int, str]] = deque()
         """Memory of each of the same calls, and its session."""
 
@@ -370,6 +370,7 @@ class Board:
             case _:
                 before = self.record(event.call_id)
                 after = advance(before, event)
+                after = self._with_known_previews(before, after)
                 self._place(before, after)
                 self._note_preview(after)
                 self._note_heard(before, after)
@@ -419,6 +420,13 @@ class Board:
     def _note_heard(self, before: CallRecord, after: CallRecord) -> None:
         if after.heard and not before.heard:
             self._unheard.pop(before.call.session_id, None)
+
+    def _with_known_previews(self, before: CallRecord, after: CallRecord) -> CallRecord:
+        if before.applies or not after.applies:
+            return after
+        # By session: the id of its first call whose preview was approved.
+        first = self._first_applied.setdefault(after.call.session_id, after.id)
+        return after if first == after.id else after.model_copy(update={"knows_previews": True})
 
     def record(self, call_id: str) -> CallRecord:
         """The record of a call. Raises `BrokenHistory` when the board does not know it."""
@@ -480,6 +488,7 @@ class Board:
         for session_id in self._idle.take_surplus():
             self.sessions.pop(session_id, None)
             self.said.pop(session_id, None)
+            self._first_applied.pop(session_id, None)
             for grant_id in [grant.id for grant in self.grants.values() if grant.session_id == session_id]:
                 del self.grants[grant_id]
             for denial in self.denials_of(session_id):

@@ -191,6 +191,8 @@ class CallRecord(Value):
     decided_at: float | None = None
     heard: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Messages of humans to the session that its agent gets with the answer to this call."""
+    knows_previews: bool = Field(default=False, exclude_if=not_)
+    """True if an earlier call of its session had its preview made real: its answer has told the agent what it means."""
     background: tuple[BackgroundProcess, ...] = ()
     signals: tuple[int, ...] = ()
     """Numbers of the signals sent through whisper_tui, oldest first."""

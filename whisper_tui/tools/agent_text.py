@@ -130,6 +130,8 @@ def _who_decided(record: CallRecord) -> str:
 
 def _preview(record: CallRecord) -> str | None:
     """Return the note about a run in a view of the files. None: it changed the real files itself."""
+    if record.applies and record.knows_previews:
+        return "It ran in a preview as well, and its file changes are real."
     if record.applies:
         return (
             f"{_who_decided(record)} let this command run in a preview, without network, and exactly the file changes "
