@@ -154,6 +154,18 @@ def test_every_file_of_a_run_is_described() -> None:
     assert {getattr(run_files, name) for name in files} <= described
 
 
+def test_every_file_in_which_a_change_begins_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:whisper_tui|tests)/[^`]+)`", page.split("## Where a change begins")[1]))
+    assert {path for path in named if not (ROOT / path).exists()} == set()
+
+
+def test_every_way_in_for_agents_names_programs_that_are_there() -> None:
+    section = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Ways in for agents")[1]
+    named = {path.split("/")[-1] for path in re.findall(r"`([\w/]+\.py)`", section.split("\n## ")[0])}
+    assert named <= {path.name for path in (ROOT / "whisper_tui").rglob("*.py")}
+
+
 @each_row("page", PAGES, ids=name_of)
 def test_every_python_program_of_a_page_compiles(page: Path) -> None:
     for program in blocks(page, "python"):

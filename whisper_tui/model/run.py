@@ -1,4 +1,4 @@
-"""One execution: how it is confined, its processes, its output and what it used."""
+"""One execution: how it is confined and limited, its processes, its output and what it used."""
 
 from collections.abc import Sequence
 from operator import not_

@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
 
 class CallPattern(NamedTuple):
-    """CallPattern of a program that do something: those that begin with some words, and have one of some options."""
+    """A pattern of calls that do something: those that begin with some words, and have one of some options."""
 
     words: tuple[str, ...]
     """Patterns for its first words."""

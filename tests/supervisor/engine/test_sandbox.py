@@ -17,8 +17,9 @@ from tests.interpreter import PYTHON
 from tests.supervisor.engine.conftest import Engine
 from whisper_tui.model.ending import Exited, FailedToStart
 from whisper_tui.model.run import Limits
+from whisper_tui.supervisor.keeper.limited_start import ProcessLimits, fork_limited
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.sandbox import ProcessLimits, Profile, Sandboxes, fork_limited
+from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
 from whisper_tui.system import landlock_rules, syscalls
 from whisper_tui.system.confinement import probe

@@ -12,8 +12,8 @@ import pytest
 
 from tests.ssh_server import SshServer, loopback_server
 from tests.supervisor.engine.conftest import PATIENCE_S, Engine, end_everything, until
-from whisper_tui.supervisor.places.engines import PlaceTransport, SshTransport
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport, SshTransport
 from whisper_tui.supervisor.places.remote_executor import RemoteExecutor
 from whisper_tui.supervisor.runs.executor import RunKey
 

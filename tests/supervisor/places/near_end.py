@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.supervisor.engine.restartable import main
-from whisper_tui.supervisor.places.engines import SshTransport
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import SshTransport
 from whisper_tui.supervisor.places.remote_executor import RemoteExecutor
 
 CUT_SHARE = 0.4

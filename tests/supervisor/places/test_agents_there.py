@@ -31,10 +31,10 @@ from whisper_tui.model.protocol_version import HELLO_VERSIONS, LONGEST_REQUEST
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
 from whisper_tui.supervisor.places import far_agents
-from whisper_tui.supervisor.places.engines import PlaceTransport, SshTransport
 from whisper_tui.supervisor.places.far_agents import AGENTS, PROGRAM
 from whisper_tui.supervisor.places.place_connection import Hello
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport, SshTransport
 from whisper_tui.supervisor.places.remote_executor import peer_from
 from whisper_tui.system.ancestry import PeerThere, ProcessSeen
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint

@@ -15,8 +15,8 @@ from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.state import Ended, Queued
 from whisper_tui.policy.rules.rule import NO_RULES, Rules
-from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.supervisor import Supervisor

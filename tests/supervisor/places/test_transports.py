@@ -16,15 +16,15 @@ from whisper_tui.supervisor.places.cluster_transports import (
     SlurmTransport,
     resources,
 )
-from whisper_tui.supervisor.places.engines import (
+from whisper_tui.supervisor.places.far_host import LOCKED
+from whisper_tui.supervisor.places.place_settings import Engine, PlaceSettings
+from whisper_tui.supervisor.places.place_transports import (
     ContainerTransport,
     PlaceTransport,
     SystemdTransport,
     engine_name,
     kept,
 )
-from whisper_tui.supervisor.places.far_host import LOCKED
-from whisper_tui.supervisor.places.place_settings import Engine, PlaceSettings
 
 
 def settings(by: Engine, **options: str) -> PlaceSettings:

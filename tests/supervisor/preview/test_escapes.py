@@ -14,7 +14,7 @@ import pytest
 from tests.changes.trees import as_nobody, described, public_directory
 from tests.outside import EXHAUSTIVE, needs_overlays
 from tests.supervisor.preview.escape_attempts import GROUPS, REACHED
-from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
+from whisper_tui.supervisor.keeper.limited_start import PreviewedCommand
 from whisper_tui.supervisor.preview.overlay_mounts import NoPreview
 from whisper_tui.supervisor.preview.preview_process import PreviewStart, start
 from whisper_tui.system import syscalls

@@ -22,7 +22,8 @@ from tests.outside import needs_overlays, needs_sandbox
 from whisper_tui.changes import transition
 from whisper_tui.changes.change_records import Plan
 from whisper_tui.changes.overlay_diff import read_changes
-from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, Sandboxes
+from whisper_tui.supervisor.keeper.limited_start import PreviewedCommand
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.preview import confined, overlay_mounts, preview_process, preview_ways
 from whisper_tui.supervisor.preview.confined import is_copy, leaks_of, read_copy
 from whisper_tui.supervisor.preview.machine_places import MOST_SHOWN

@@ -12,7 +12,7 @@ from whisper_tui.policy.commands.argv import (
     operands,
     short_or_long,
 )
-from whisper_tui.policy.risks.command_table import find_calls
+from whisper_tui.policy.risks.call_patterns import find_calls
 from whisper_tui.programs.entries import entry_of
 
 SYSTEM_PLACES = re.compile(

@@ -1,7 +1,7 @@
 """Subcommands that reach other machines, of programs that mostly work on this one."""
 
 from whisper_tui.policy.commands.argv import Words
-from whisper_tui.policy.risks.command_table import find_calls
+from whisper_tui.policy.risks.call_patterns import find_calls
 from whisper_tui.policy.risks.host_access import uses_network
 
 

@@ -2,7 +2,7 @@
 
 from whisper_tui.policy.commands.argv import Danger, Words
 from whisper_tui.policy.commands.readings import read_words
-from whisper_tui.policy.risks.command_table import find_calls
+from whisper_tui.policy.risks.call_patterns import find_calls
 from whisper_tui.programs.entries import entry_of
 
 _SAYS_ALREADY = ("name", "wide", "-oname", "-owide", "--output=name", "--output=wide")

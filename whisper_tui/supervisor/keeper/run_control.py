@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from whisper_tui.supervisor.keeper.limited_start import LAST_CPU_S
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.sandbox import LAST_CPU_S
 from whisper_tui.system.processes import (
     Descendants,
     ProcessEntry,

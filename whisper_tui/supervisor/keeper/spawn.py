@@ -7,8 +7,9 @@ import tempfile
 from typing import Any
 
 from whisper_tui.supervisor.keeper import sandbox
+from whisper_tui.supervisor.keeper.limited_start import ALL_SIGNALS, PreviewedCommand, ProcessLimits, fork_limited
 from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
-from whisper_tui.supervisor.keeper.sandbox import ALL_SIGNALS, PreviewedCommand, ProcessLimits, Sandboxes, fork_limited
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.system.run_files import stamp
 
 

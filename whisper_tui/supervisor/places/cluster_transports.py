@@ -13,8 +13,8 @@ from typing import Any
 
 from whisper_tui.model.errors import BadConfiguration, Unavailable
 from whisper_tui.model.text import visible
-from whisper_tui.supervisor.places.engines import EngineHost, ask_engine, engine_name, kept
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import EngineHost, ask_engine, engine_name, kept
 from whisper_tui.system.own_program import own_script
 
 _NO_SLURM = "Install Slurm's client commands, or name a login node of the cluster as host"

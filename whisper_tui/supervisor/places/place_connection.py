@@ -17,11 +17,11 @@ from typing import IO, Any
 
 from whisper_tui.model.errors import OtherVersion, Unavailable, WhisperError, error_from
 from whisper_tui.model.text import visible
-from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.far_package import far_package
 from whisper_tui.supervisor.places.frames import BadFrame, Frame, FrameView, encoded
 from whisper_tui.supervisor.places.incoming_frames import IncomingFrames, StreamEnded, TakesNews
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport
 from whisper_tui.system.ssh_command import NOT_FOUND
 
 RETRIES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)

@@ -9,10 +9,15 @@ from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.run import OutputChunk, OutputSpan, SignalTarget, Stream, TerminalSize
 from whisper_tui.model.state import PlaceState
 from whisper_tui.supervisor.places.cluster_transports import KubernetesTransport, RayTransport, SlurmTransport
-from whisper_tui.supervisor.places.engines import ContainerTransport, PlaceTransport, SshTransport, SystemdTransport
 from whisper_tui.supervisor.places.mirror import placed_at
 from whisper_tui.supervisor.places.place_connection import PlaceConnection
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import (
+    ContainerTransport,
+    PlaceTransport,
+    SshTransport,
+    SystemdTransport,
+)
 from whisper_tui.supervisor.places.remote_executor import RemoteExecutor, ServeAgent
 from whisper_tui.supervisor.runs.executor import Executor, Report, RunKey, StartOrder
 

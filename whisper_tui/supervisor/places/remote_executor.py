@@ -16,12 +16,12 @@ from typing import Any
 
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, WhisperError
 from whisper_tui.model.state import PlaceState
-from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame, FrameView
 from whisper_tui.supervisor.places.incoming_frames import LongFrame, TakesNews
 from whisper_tui.supervisor.places.mirror import Identity, Mirror, MirroredRuns, PlacedRun, PlaceMark, near_name
 from whisper_tui.supervisor.places.place_connection import Disconnected, Hello, PlaceConnection
 from whisper_tui.supervisor.places.place_settings import PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport
 from whisper_tui.supervisor.runs.attempt import spec_of
 from whisper_tui.supervisor.runs.executor import (
     Report,

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.changes.file_trees import remove_tree
-from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand
+from whisper_tui.supervisor.keeper.limited_start import PreviewedCommand
 from whisper_tui.supervisor.preview.overlay_mounts import (
     NODEV,
     NOEXEC,

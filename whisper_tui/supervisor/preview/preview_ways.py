@@ -23,7 +23,8 @@ from contextlib import suppress
 from typing import Any
 
 from whisper_tui.changes.file_trees import remove_tree
-from whisper_tui.supervisor.keeper.sandbox import PreviewedCommand, ProcessLimits, Sandboxes
+from whisper_tui.supervisor.keeper.limited_start import PreviewedCommand, ProcessLimits
+from whisper_tui.supervisor.keeper.sandbox import Sandboxes
 from whisper_tui.supervisor.preview import confined, preview_process
 from whisper_tui.supervisor.preview.overlay_mounts import (
     Layer,

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 
 from whisper_tui.changes.file_trees import copy_tree, remove_tree
-from whisper_tui.supervisor.keeper.sandbox import PASSING
+from whisper_tui.supervisor.keeper.limited_start import PASSING
 from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import (

@@ -16,8 +16,8 @@ from tests.supervisor.places.conftest import PlaceEngine, end_place, processes_w
 from tests.supervisor.places.engines import servers
 from tests.supervisor.places.engines.fake_kubernetes import FakeKubernetes
 from tests.supervisor.places.engines.servers import Containers, EngineServer, RayCluster
-from whisper_tui.supervisor.places.engines import PlaceTransport
 from whisper_tui.supervisor.places.place_settings import Engine, PlaceSettings
+from whisper_tui.supervisor.places.place_transports import PlaceTransport
 from whisper_tui.supervisor.places.placed_executors import transport_of
 
 ENGINES: tuple[Engine, ...] = ("docker", "podman", "systemd", "slurm", "kubernetes", "ray")

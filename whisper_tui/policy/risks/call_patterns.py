@@ -1,4 +1,4 @@
-"""CallPattern that have an effect by their subcommand or an option: whether a command is one that its entry names."""
+"""Finds the calls that the entry of a program names in `deletes`, `interrupts`, `prints_secrets` or `connects`."""
 
 import fnmatch
 from collections.abc import Iterator

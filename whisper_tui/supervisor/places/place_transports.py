@@ -1,7 +1,8 @@
-"""Transports: command lines that run a program at a place with its standard input and output here, and their engines.
+"""Transports to places: command lines that run a program there, with its standard input and output here.
 
-An engine keeps the host process of a place: ssh keeps none, a container has its owner, who starts, stops and removes
-it, and the user's systemd lasts longer than the user's logins.
+The interface, and the transports to machines: ssh, a container of docker or podman, the user's systemd. Those to
+clusters are in `cluster_transports`. An engine keeps the host process of a place: ssh keeps none, a container has its
+owner, who starts, stops and removes it, and the user's systemd lasts longer than the user's logins.
 """
 
 import asyncio
