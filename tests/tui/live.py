@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from textual.pilot import Pilot
@@ -71,6 +72,13 @@ class Live:
                 return
             await self.pilot.pause(0.03)
         raise AssertionError(f"the condition was not met; on the screen:\n{self.text()}")
+
+    async def press(self, key: str) -> None:
+        """Press a key once what is on the screen has been there for so long that keys are meant for it."""
+        decisions = self.screen.decisions
+        await self.until(lambda: not decisions.guard.holds_at(monotonic()))
+        decisions.typing.forget()
+        await self.pilot.press(key)
 
     async def sees(self, *words: str) -> None:
         def are_there() -> bool:

@@ -97,10 +97,10 @@ async def test_p_pauses_everything_and_p_lets_it_continue(tmp_path: Path) -> Non
         leader = psutil.Process(cockpit.board(call).process.leader.pid)  # type: ignore[union-attr]
         await cockpit.until(leader.children)
         tree = [leader, *leader.children()]
-        await cockpit.pilot.press("p")
+        await cockpit.press("p")
         await cockpit.until(lambda: all(one.status() == psutil.STATUS_STOPPED for one in tree))
         await cockpit.sees("‖ paused · p continues")
-        await cockpit.pilot.press("p")
+        await cockpit.press("p")
         await cockpit.until(lambda: not any(one.status() == psutil.STATUS_STOPPED for one in tree))
         await cockpit.until(lambda: "paused" not in cockpit.text())
         assert cockpit.board(call).signals == (signal.SIGSTOP, signal.SIGCONT)
@@ -135,9 +135,9 @@ async def test_a_queued_call_says_why_and_a_key_starts_it_anyway(tmp_path: Path)
         await cockpit.sees(
             "Approved, in the queue", "◇ approved, queued: ", "MiB of memory are available", "Start anyway"
         )
-        await cockpit.pilot.press("Q")
+        await cockpit.press("Q")
         assert cockpit.board(await started).state.kind == "running"
-        await cockpit.pilot.press("Q")
+        await cockpit.press("Q")
         await cockpit.sees("Start anyway is not possible: call 1 is not queued for a worker.")
 
 
@@ -304,11 +304,11 @@ async def test_a_background_server_is_shown_with_its_port_and_ended(tmp_path: Pa
         )
         await cockpit.until(lambda: (tmp_path / "port").read_text().strip())
         port = (tmp_path / "port").read_text().strip()
-        await cockpit.pilot.press("b")
+        await cockpit.press("b")
         await cockpit.sees(f"listens on 127.0.0.1:{port}")
-        await cockpit.pilot.press("k")
+        await cockpit.press("k")
         await cockpit.sees(f"End call {call}")
-        await cockpit.pilot.press("k")
+        await cockpit.press("k")
         await cockpit.until(lambda: not cockpit.board(call).is_open)
 
 

@@ -235,7 +235,9 @@ async def test_a_real_shell_is_typed_into_and_learns_the_size_of_its_pane(tmp_pa
         call = await cockpit.start("PS1='ready> ' exec bash --norc --noprofile -i", tty=True)
         terminal = cockpit.screen.query_one(TerminalPane)
         await cockpit.until(lambda: "ready>" in terminal.text())
-        await cockpit.pilot.press("T", *"echo sum is $((19+23))", "enter")
+        await cockpit.press("T")
+        await cockpit.until(lambda: terminal.typing)
+        await cockpit.pilot.press(*"echo sum is $((19+23))", "enter")
         await cockpit.until(lambda: "sum is 42" in terminal.text())
         await cockpit.pilot.press(*"stty size", "enter")
         rows, columns = terminal.size.height - 1, terminal.size.width - 1

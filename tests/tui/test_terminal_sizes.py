@@ -62,7 +62,9 @@ async def test_a_resized_terminal_is_exported_and_replayed_with_its_sizes(tmp_pa
         async with asyncio.timeout(60):
             while (await cockpit.supervisor.terminal_sizes(call))[-1].columns != terminal.size.width - 1:
                 await cockpit.pilot.pause(0.02)
-        await cockpit.pilot.press("T", *"stty size", "enter")
+        await cockpit.press("T")
+        await cockpit.until(lambda: terminal.typing)
+        await cockpit.pilot.press(*"stty size", "enter")
         await cockpit.until(lambda: TOLD.search(terminal.text()))
         rows, columns = map(int, TOLD.search(terminal.text()).groups())
         assert columns == terminal.size.width - 1
