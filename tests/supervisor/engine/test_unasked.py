@@ -396,11 +396,12 @@ async def test_an_unasked_command_has_an_environment_from_an_allow_list(place: P
 class TestBounds:
     """Nobody has agreed that a command of the built-in list goes on for ever, or fills the disk."""
 
+    @pytest.mark.slow
     async def test_commands_that_never_end_hold_another_session_up_for_no_longer_than_their_limit(
         self, tmp_path: Path
     ) -> None:
         made = Place(tmp_path)
-        await made.open(Rules(read_only=True), SupervisorSettings(workers=2, unasked_timeout_s=1))
+        await made.open(Rules(read_only=True), SupervisorSettings(workers=2, unasked_timeout_s=5))
         try:
             endless = [await made.harness.submit(text="sleep infinity", timeout_s=3600) for _ in range(2)]
             other = SessionHello(name="another", root=str(made.workspace), environment={"PATH": "/usr/bin:/bin"})
@@ -408,7 +409,7 @@ class TestBounds:
             assert (await made.unasked("ls")).state.ending == Exited(code=0)
             for call_id in endless:
                 record = await made.supervisor.outcome(call_id)
-                assert record.state.ending == TimedOut(after_s=1)
+                assert record.state.ending == TimedOut(after_s=5)
         finally:
             await made.supervisor.close()
 
