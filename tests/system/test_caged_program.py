@@ -120,7 +120,7 @@ def wait_for_a_child(before: set[int]) -> int:
 def test_what_hangs_is_ended_in_time_and_has_the_mark_and_no_rights(workspace: Path) -> None:
     os.mkfifo(workspace / "fifo")
     before, said = set(children_of(os.getpid())), []
-    hanging = threading.Thread(target=lambda: said.append(caged("/bin/cat", "fifo", workspace=workspace, timeout_s=3)))
+    hanging = threading.Thread(target=lambda: said.append(caged("/bin/cat", "fifo", workspace=workspace, timeout_s=6)))
     hanging.start()
     directory = Path(f"/proc/{wait_for_a_child(before)}")
     deadline = time.monotonic() + 60

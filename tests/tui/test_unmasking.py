@@ -45,13 +45,20 @@ async def test_a_secret_is_shown_before_the_decision_and_hidden_afterwards():
 
 
 async def test_secrets_of_decided_calls_are_hidden_and_m_reveals_those_of_one_call(monkeypatch):
-    monkeypatch.setattr(call_card, "REVEALED_S", 0.5)
     async with open_cockpit(ended()) as cockpit:
+        set_timer, later = cockpit.screen.set_timer, {}
+
+        def noted(delay, callback, **more):
+            later[delay] = callback
+            return set_timer(delay, callback, **more)
+
+        monkeypatch.setattr(cockpit.screen, "set_timer", noted)
         await cockpit.select("1")
         await cockpit.sees(MASKED, "Secrets", "hidden; M shows them")
         assert SECRET not in cockpit.text()
         await cockpit.press("M")
         await cockpit.sees(SECRET, "Secrets     shown")
+        later[call_card.REVEALED_S]()
         await cockpit.until(lambda: SECRET not in cockpit.text())
 
 

@@ -353,9 +353,9 @@ async def test_a_pause_lasts_until_the_last_machine_resumes(tmp_path):
 
 
 async def test_a_machine_that_does_not_answer_delays_no_request_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ANSWER_S", 0.1)
     async with a_desk(tmp_path, "gpu1") as desk:
         await desk.all_reached()
+        monkeypatch.setattr(module, "ANSWER_S", 0.1)
 
         async def never(**_):
             await asyncio.Event().wait()
