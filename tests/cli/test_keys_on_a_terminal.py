@@ -36,10 +36,10 @@ def terminal(instance: Instance, waiting: object) -> Iterator[Terminal]:
 
 
 def settled(terminal: Terminal) -> None:
-    """Wait until it draws nothing for longer than any guard asks for."""
-    size, deadline = -1, time.monotonic() + 60
-    while len(terminal.text) != size and time.monotonic() < deadline:
-        size = len(terminal.text)
+    """Wait until it draws nothing for longer than any guard asks for, also if the machine pauses meanwhile."""
+    sizes, deadline = [-1], time.monotonic() + 60
+    while sizes[-3:] != [len(terminal.text)] * 3 and time.monotonic() < deadline:
+        sizes.append(len(terminal.text))
         time.sleep(0.6)
 
 
