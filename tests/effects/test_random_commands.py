@@ -51,6 +51,9 @@ UNTRUE = """
 /usr/bin/time -f 'any text' -o ~/rc ls
 strace -o ~/rc ls
 valgrind --log-file=new ls
+chmod 000 sub; cd sub; rm a.txt
+chmod -x sub && cd sub/deep; touch new
+chmod -R a=r sub; cd sub/deep; touch new
 cd dirlink; install -d -m700 /proc/self/cwd/new dirlink/../a.txt
 mkdir -p new/../other
 cat > /proc/self/cwd/new < <(for NAME in 1 2; do dd if=b.txt of=sub/deep status=none >& dead; cd $PLACE; done)
@@ -257,6 +260,9 @@ def test_no_change_is_left_out_where_effects_claim_to_be_complete(line: str, gro
 
 
 KNOWN = """
+chmod 700 sub; cd sub; rm c.txt
+chmod -R u=rwX,go-w sub; cd sub/deep; touch new
+chmod 000 sub; chmod 711 sub; cd sub; rm c.txt
 /usr/bin/time -o new ls
 strace -o new true
 flock new ls
@@ -310,6 +316,12 @@ NAME=new bash -c 'touch $NAME'
 unset PLACE; NAME=new bash -c 'touch $NAME'
 unset PLACE; bash -c 'NAME=new; touch $NAME'
 """
+
+
+@each_row("line", ["chmod 000 sub; cd sub; rm c.txt", "chmod -R a=r sub; cd sub; rm c.txt"])
+def test_a_directory_that_may_be_closed_leads_nowhere(line: str, ground: Ground) -> None:
+    effects = ground.effects_of(line)
+    assert not effects.files_are_certain and not effects.removals
 
 
 @each_row("line", KNOWN.strip().splitlines())

@@ -339,8 +339,18 @@ def _mode_change(step: Step, args: ParsedWords, changes: Changes) -> None:
         if found.kind == "absent" or (same and not deep):
             continue
         changes.change(step, found, "changes mode of", detail=mode or "", below=deep and found.kind == "directory")
+        if found.kind == "directory":
+            changes.view.note_entering(found.real, is_certain=mode is not None and _lets_enter(mode))
 
 
+def _lets_enter(mode: str) -> bool:
+    """True if the owner of a directory certainly has the right to enter it behind chmod, or keeps it."""
+    if re.fullmatch(r"[0-7]{1,4}", mode):
+        return bool(int(mode, 8) & 0o100)
+    return _KEEPS_ENTERING.fullmatch(mode) is not None
+
+
+_KEEPS_ENTERING = re.compile(r"(?:[ugoa]*(?:[+-][rwst]+|\+[rwxXst]+|=[rwst]*[xX][rwxXst]*)(?:,(?!\Z)|\Z))+")
 _MODE_OPTION = re.compile(r"-[cfvRHLP]+|--(?!$).*|--")
 
 

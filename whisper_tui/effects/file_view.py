@@ -82,6 +82,8 @@ class FileView:
         """Directories below which anything may have changed."""
         self._unlinked: set[str] = set()
         """Those of them in which no links were made."""
+        self._closed: set[str] = set()
+        """Directories that their owner may not enter, as far as is known, since a command before."""
 
     def find(self, path: str, directory: str | None, *, follow: bool = True) -> Found | None:
         """Look at a path. None: it is relative to a directory that is not known, no system takes it, or a command
@@ -191,6 +193,10 @@ class FileView:
         self.note(real, "directory")
         self._unsure.append(inside)
 
+    def note_entering(self, real: str, *, is_certain: bool) -> None:
+        """Remember that a command sets the mode of a directory. `is_certain`: its owner can enter it then."""
+        (self._closed.discard if is_certain else self._closed.add)(real)
+
     def leads_out(self, real: str, names: Iterable[str]) -> bool:
         """True if a link may lead from below a directory out of it, at or on the way to one of these names."""
         plain: set[str] = set()
@@ -230,12 +236,16 @@ class FileView:
 
     def is_directory(self, path: str) -> bool:
         """True if there is a directory at that point."""
-        return self.directory(path) is not None
+        found = self.find(path, None)
+        return found is not None and found.kind == "directory"
 
     def directory(self, path: str) -> str | None:
-        """Where a path leads if there is a directory at that point. None: there is none."""
+        """Where a path leads if there is a directory at that point that can be entered. None: perhaps there is none."""
         found = self.find(path, None)
-        return found.real if found is not None and found.kind == "directory" else None
+        if found is None or found.kind != "directory":
+            return None
+        is_closed = any(found.real == each or found.real.startswith(f"{each}/") for each in self._closed)
+        return None if is_closed else found.real
 
     def exists(self, path: str) -> bool:
         """True if there is anything of that name at that point."""

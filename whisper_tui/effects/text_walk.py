@@ -134,7 +134,7 @@ class Disk(Protocol):
     """The files, as far as a walk has to look at them."""
 
     def directory(self, path: str) -> str | None:
-        """Where a path leads if there is a directory at that point of the text. None: there is none."""
+        """Where a path leads if there is a directory at that point of the text that can be entered, or None."""
         ...
 
     def matching(self, directory: str, pattern: str, most: int) -> list[str] | None:
