@@ -56,6 +56,16 @@ def test_a_rename_is_printed_as_git_prints_it(instance: Instance) -> None:
     assert "-line 50\n+fifty\n" in shown and "line 40" not in shown and "-b\n" not in shown
 
 
+def test_what_was_applied_is_shown_once(instance: Instance, files: Path) -> None:
+    previewed(instance)
+    assert instance.run("approve", "1", "--as-previewed").returncode == 0
+    instance.until(lambda: instance.rows("show", "1")["state"] == "ended")
+    shown = instance.run("show", "1").stdout
+    assert len([line for line in shown.splitlines() if line.startswith("changes ")]) == 1, shown
+    assert shown.count(" created") == 1, shown
+    assert "applied from the preview; it did not run again" in shown
+
+
 def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files: Path) -> None:
     previewed(instance)
     approved = instance.run("approve", "1", "--as-previewed")

@@ -337,10 +337,14 @@ def _paths_text(undo: Undo, root: str) -> str:
     return f" ({', '.join(named + more)})" if named else ""
 
 
-def outcome_text(report: PreviewReport) -> str:
-    """Return the outcome of a preview as words: its changes, its ending, and what a person must know besides."""
+def outcome_text(report: PreviewReport, *, counted: bool = True) -> str:
+    """Return the outcome of a preview as words: its changes, its ending, and what a person must know besides.
+
+    `counted`: False where its changes are told by themselves.
+    """
     missing = _ways_not_there(report) if isinstance(report.ending, FailedToStart) else ()
-    return " ".join((f"{findings_text(report)}; {ending_word(report.ending)}.", *warnings(report), *missing))
+    found = f"{findings_text(report)}; " if counted else ""
+    return " ".join((f"{found}{ending_word(report.ending)}.", *warnings(report), *missing))
 
 
 def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:

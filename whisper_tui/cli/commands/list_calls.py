@@ -475,13 +475,15 @@ def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
     if preview := row["preview"]:
         report = preview["report"]
-        found = outcome_text(PreviewReport.model_validate(report)) if report else preview["state"]
+        counted = not (row["applied"] and row.get("changed"))
+        found = outcome_text(PreviewReport.model_validate(report), counted=counted) if report else preview["state"]
         edited = f" of {_command_in_full(preview['edited'])}" if preview["edited"] else ""
         yield "preview", f"{preview['state']}{edited}, by {preview['by']['who']}: {found}"
-    if row["applied"]:
-        yield "changes", "applied from the preview; it did not run again"
+    words = ["applied from the preview; it did not run again"] if row["applied"] else []
     if changed := row.get("changed"):
-        yield "changes", changed_text(ChangedFiles.model_validate(changed), row["spec"]["cwd"])
+        words.insert(0, changed_text(ChangedFiles.model_validate(changed), row["spec"]["cwd"]))
+    if words:
+        yield "changes", "; ".join(words)
     if row["state"] == "ended" and row["undoable"] and not row["taken_back"]:
         yield "undo", f"its changes were kept; whisper-tui undo {row['id']} undoes them"
     if row["not_undoable_because"]:
