@@ -119,6 +119,14 @@ async def test_no_prefix_is_offered_with_a_variable_that_changes_what_runs_or_is
             await programs.approve(call, remember=scope)
 
 
+@pytest.mark.parametrize("text", ["source .venv/bin/activate && npm test", "X=1; npm test", "unset X; npm test"])
+async def test_no_prefix_is_offered_where_it_is_not_certain_what_a_program_gets(programs: Bench, text: str) -> None:
+    await programs.restart(Rules(read_only=True, allow=(Rule(name="tests", prefix=("npm", "test"), sandbox=False),)))
+    call = await programs.submit(await programs.session(), text=text)
+    verdict = (await programs.record(call)).verdict
+    assert (verdict.kind, verdict.prefixes) == ("ask", ())
+
+
 async def test_what_a_scope_would_cover_is_counted_beside_what_only_reads(programs: Bench) -> None:
     await programs.restart(Rules(read_only=True))
     session = await programs.session()

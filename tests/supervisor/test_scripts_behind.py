@@ -29,6 +29,7 @@ from whisper_tui.supervisor.approvals.resolve import resolve
         ("cat s.sh | sudo sh -s x", "s.sh"),
         ("sudo bash s.sh", "s.sh"),
         ("timeout 5 ./s.sh", "s.sh"),
+        ("source ./s.sh && ls", "s.sh"),
         ("bash -c 'bash s.sh'", "s.sh"),
     ],
 )
