@@ -12,8 +12,9 @@ from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.edit_scenes import approved, edit, folder, one_edit, several_files
 from tests.tui.scenes import Scenario
 from whisper_tui.model.call import DeleteFile, EditedFile, FileVersions, ReplaceText, WriteFile
+from whisper_tui.model.changed_blocks import changed_blocks
 from whisper_tui.model.state import Waiting
-from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, changed_blocks, file_diffs
+from whisper_tui.present.diff_text import MOST_CHANGED, FileDiff, file_diffs
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.edit_diff import FRESH_S, SIDE_BY_SIDE, ColouredDiff, coloured_diffs, laid_out
 from whisper_tui.tui.lines import width_of

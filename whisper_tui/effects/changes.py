@@ -1,13 +1,12 @@
 """The changes that were found so far, each with the state before it and its diff; the view of the disk follows them."""
 
-import difflib
 import os
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from whisper_tui.effects.file_view import LARGEST_COMPARED, Deadline, FileView, Found
 from whisper_tui.effects.text_walk import Step
+from whisper_tui.model.changed_blocks import changed_blocks
 from whisper_tui.model.effects import (
     LONGEST_DIFF,
     MOST_ENTRIES,
@@ -34,8 +33,8 @@ CONTENT_UNKNOWN = "the content is only known when it runs"
 MOST_LINES = 40_000
 """Lines of both texts together that are compared."""
 
-LARGEST_BLOCK = 100
-"""Lines of a changed block that are matched with each other; a larger block is shown as removed and added."""
+MOST_COMPARISONS = 10_000
+"""Comparisons of lines within a changed block; a larger one is shown as removed and added."""
 
 CONTEXT = 3
 """Unchanged lines around a change."""
@@ -371,94 +370,22 @@ def lines_of(text: str) -> list[str]:
 
 
 def _operations(before: Sequence[str], after: Sequence[str], is_late: Callable[[], bool]) -> Iterator[Operation]:
-    """The steps from one text to the other, as `difflib` gives them."""
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    if start:
-        yield "equal", 0, start, 0, start
-    low, high = start, start
-    anchors = _anchors(before[start : len(before) - end], after[start : len(after) - end])
-    for one, other in [*anchors, (len(before) - end - start, len(after) - end - start)]:
-        yield from _block(before, after, (low, start + one), (high, start + other), is_late)
-        low, high = start + one, start + other
-    if end:
-        yield "equal", len(before) - end, len(before), len(after) - end, len(after)
-
-
-def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of lines that each text holds once, in an order that both share.
-
-    Comparing every line with every other takes quadratic time, and a text can be made for that.
-    """
-    if len(before) <= LARGEST_BLOCK and len(after) <= LARGEST_BLOCK:
-        return []
-    ours, theirs = _once(before), _once(after)
-    pairs = [(at, theirs[line]) for line, at in sorted(ours.items(), key=lambda item: item[1]) if line in theirs]
-    return _rising(pairs)
-
-
-def _once(lines: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for at, line in enumerate(lines):
-        found[line] = -1 if line in found else at
-    return {line: at for line, at in found.items() if at >= 0}
-
-
-def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of the pairs in which the second numbers rise, too."""
-    tails: list[int] = []
-    last: list[int] = []
-    previous: list[int] = []
-    for at, (_, place) in enumerate(pairs):
-        length = bisect_left(tails, place)
-        previous.append(last[length - 1] if length else -1)
-        if length == len(tails):
-            tails.append(place)
-            last.append(at)
-        else:
-            tails[length], last[length] = place, at
-    found: list[tuple[int, int]] = []
-    at = last[-1] if last else -1
-    while at >= 0:
-        found.append(pairs[at])
-        at = previous[at]
-    return found[::-1]
-
-
-def _block(
-    before: Sequence[str],
-    after: Sequence[str],
-    ours: tuple[int, int],
-    theirs: tuple[int, int],
-    is_late: Callable[[], bool],
-) -> Iterator[Operation]:
-    (low, low_end), (high, high_end) = ours, theirs
-    same = 0
-    while low + same < low_end and high + same < high_end and before[low + same] == after[high + same]:
-        same += 1
-    if same:
-        yield "equal", low, low + same, high, high + same
-        low, high = low + same, high + same
-    if low == low_end and high == high_end:
-        return
-    is_small = 0 < low_end - low <= LARGEST_BLOCK and 0 < high_end - high <= LARGEST_BLOCK
-    if is_small and not is_late():
-        matcher = difflib.SequenceMatcher(None, before[low:low_end], after[high:high_end], autojunk=False)
-        for kind, a, b, c, d in matcher.get_opcodes():
-            yield kind, low + a, low + b, high + c, high + d
-    else:
-        yield "replace", low, low_end, high, high_end
+    """The steps from one text to the other: parts that are equal, and parts that replace others."""
+    low = high = 0
+    for start, end, new_start, new_end in changed_blocks(before, after, most=MOST_COMPARISONS, is_late=is_late):
+        if start > low:
+            yield "equal", low, start, high, new_start
+        yield "replace", start, end, new_start, new_end
+        low, high = end, new_end
+    if low < len(before):
+        yield "equal", low, len(before), high, len(after)
 
 
 def _text(operations: list[Operation], before: Sequence[str], after: Sequence[str]) -> tuple[str, bool]:
     """The unified diff, cut to its longest length, and whether it was cut."""
     parts: list[str] = []
     length = 0
-    for group in _groups(_joined(operations)):
+    for group in _groups(operations):
         low, low_end, high, high_end = group[0][1], group[-1][2], group[0][3], group[-1][4]
         lines = [f"@@ -{_range(low, low_end)} +{_range(high, high_end)} @@\n"]
         for kind, a, b, c, d in group:
@@ -474,18 +401,6 @@ def _text(operations: list[Operation], before: Sequence[str], after: Sequence[st
                 return "".join(parts), True
             parts.append(whole)
     return "".join(parts), False
-
-
-def _joined(operations: list[Operation]) -> list[Operation]:
-    """Neighbours of one kind as one step."""
-    found: list[Operation] = []
-    for each in operations:
-        if found and found[-1][0] == each[0]:
-            kind, a, _, c, _ = found[-1]
-            found[-1] = (kind, a, each[2], c, each[4])
-        else:
-            found.append(each)
-    return found
 
 
 def _groups(operations: list[Operation]) -> Iterator[list[Operation]]:

@@ -1,9 +1,7 @@
-"""The difference of two texts or of two commands, in bounded time; and the facts about an edited file in words."""
+"""The difference of two texts or of two commands, in rows; and the facts about an edited file in words."""
 
 import re
 import shlex
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -21,6 +19,7 @@ from whisper_tui.model.call import (
     Shell,
     WriteFile,
 )
+from whisper_tui.model.changed_blocks import Block, changed_blocks, trimmed
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
@@ -38,7 +37,6 @@ LONGEST_CHANGE = 4000
 """Characters of a change within one line that are shown."""
 LONGEST_PAIRED = 400
 """Characters of a line beyond which it is not compared word by word."""
-_SMALLEST_WORK = 400_000
 _PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
 MINUS = "\u2212"
 # SequenceMatcher takes quadratic time, and the comparison runs again at every typed character.
@@ -46,113 +44,6 @@ LONGEST_COMPARED = 4000
 """Most characters of a line that is compared word by word; longer lines are marked as a whole."""
 ALIKE = 0.45
 """Share of common text from which two lines count as one that was changed."""
-
-Block = tuple[int, int, int, int]
-"""Lines from the first number to the second are replaced by those from the third to the fourth."""
-
-
-class _Work:
-    """Counts the comparisons that are left: texts of agents may be made to take for ever."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def spend(self, amount: int) -> bool:
-        """Return True if there is so much left."""
-        self.left -= amount
-        return self.left >= 0
-
-
-def changed_blocks(old: Sequence[str], new: Sequence[str]) -> tuple[Block, ...]:
-    """Return the parts of two lists of lines that differ, in their order.
-
-    Lines that occur once on both sides are matched first, as in the patience algorithm, and what lies between them by
-    difflib if it is short. Beyond a bound of work a part counts as replaced.
-    """
-    work = _Work(_SMALLEST_WORK * 10 + 40 * (len(old) + len(new)))
-    found: list[Block] = []
-    stack: list[Block] = [(0, len(old), 0, len(new))]
-    while stack:
-        block = _trimmed(old, new, stack.pop())
-        low, high, new_low, new_high = block
-        if low == high or new_low == new_high or not work.spend(high - low + new_high - new_low):
-            if low != high or new_low != new_high:
-                found.append(block)
-            continue
-        anchors = _anchors(old, new, block)
-        if anchors:
-            stack += _between(block, anchors)
-        elif (high - low) * (new_high - new_low) <= _SMALLEST_WORK and work.spend((high - low) * (new_high - new_low)):
-            found += _compared(old, new, block)
-        else:
-            found.append(block)
-    return tuple(_joined(sorted(found)))
-
-
-def _trimmed(old: Sequence[str], new: Sequence[str], block: Block) -> Block:
-    low, high, new_low, new_high = block
-    while low < high and new_low < new_high and old[low] == new[new_low]:
-        low, new_low = low + 1, new_low + 1
-    while low < high and new_low < new_high and old[high - 1] == new[new_high - 1]:
-        high, new_high = high - 1, new_high - 1
-    return low, high, new_low, new_high
-
-
-def _anchors(old: Sequence[str], new: Sequence[str], block: Block) -> list[tuple[int, int]]:
-    """Return pairs of equal lines that occur once on each side, as many as are in the same order on both."""
-    low, high, new_low, new_high = block
-    once = {line for line, times in Counter(old[low:high]).items() if times == 1}
-    other = {line for line, times in Counter(new[new_low:new_high]).items() if times == 1}
-    places = {new[at]: at for at in range(new_low, new_high) if new[at] in once and new[at] in other}
-    pairs = [(at, places[old[at]]) for at in range(low, high) if old[at] in places]
-    return _rising(pairs)
-
-
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return a longest run of pairs whose second numbers rise."""
-    tops: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        at = bisect_left(tops, place)
-        before.append(ends[at - 1] if at else -1)
-        tops[at : at + 1] = [place]
-        ends[at : at + 1] = [number]
-    found = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        found.append(pairs[number])
-        number = before[number]
-    return found[::-1]
-
-
-def _between(block: Block, anchors: list[tuple[int, int]]) -> Iterator[Block]:
-    low, high, new_low, new_high = block
-    for at, place in anchors:
-        yield low, at, new_low, place
-        low, new_low = at + 1, place + 1
-    yield low, high, new_low, new_high
-
-
-def _compared(old: Sequence[str], new: Sequence[str], block: Block) -> Iterator[Block]:
-    low, high, new_low, new_high = block
-    matcher = SequenceMatcher(None, old[low:high], new[new_low:new_high], autojunk=False)
-    for kind, start, end, new_start, new_end in matcher.get_opcodes():
-        if kind != "equal":
-            yield low + start, low + end, new_low + new_start, new_low + new_end
-
-
-def _joined(blocks: list[Block]) -> Iterator[Block]:
-    last: Block | None = None
-    for block in blocks:
-        if last is not None and block[0] == last[1] and block[2] == last[3]:
-            last = (last[0], block[1], last[2], block[3])
-            continue
-        if last is not None:
-            yield last
-        last = block
-    if last is not None:
-        yield last
 
 
 class Side(NamedTuple):
@@ -340,7 +231,7 @@ def _window(side: Side) -> Side:
 def _marks(old: str, new: str) -> tuple[Marks, Marks]:
     """Return the parts of two lines that differ; nothing if the lines have little in common."""
     if len(old) > LONGEST_PAIRED or len(new) > LONGEST_PAIRED:
-        start, end, _, new_end = _trimmed(old, new, (0, len(old), 0, len(new)))
+        start, end, _, new_end = trimmed(old, new, (0, len(old), 0, len(new)))
         return ((start, end),), ((start, new_end),)
     one, other = _PIECES.findall(old), _PIECES.findall(new)
     matcher = SequenceMatcher(None, one, other, autojunk=False)
