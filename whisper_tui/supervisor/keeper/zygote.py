@@ -157,6 +157,9 @@ FEWEST_IDLE = 2
 """With fewer idle keepers, new ones are forked without delay."""
 REFILL_AFTER_MS = 10
 """Idle milliseconds before further keepers are forked, so that the fork does not slow down a command just started."""
+REST_S = 1.0
+"""Seconds without a job after which a keeper warms up. Most supervisors that a subcommand starts end earlier, and a
+burst of commands needs its processors for itself."""
 REUSE_WAIT_S = 1.0
 """Seconds that a keeper waits for another job after a short one, so that many short commands need few forks."""
 SHORT_RUN_S = 1.0
@@ -258,10 +261,6 @@ class Zygote:
         try:
             os.setsid()
             setup = KeeperSetup(self._boot, wakeup_pipe(signal.SIGCHLD), self._adopt.begin(), self._sandboxes)
-            if not is_waiting(self._jobs):
-                warm_up(self._runs, setup)
-                self._sandboxes.prepare()
-            _leave_standard_output()
             self._serve(setup, slot)
             status = 0
         finally:
@@ -281,7 +280,7 @@ class Zygote:
             self._sandboxes.close()
             self._table.leave(slot)
 
-        message = jobs.next(None)
+        message = self._first_job(jobs, setup)
         while message:
             self._table.work(slot)
             self._ask_for_more()
@@ -294,6 +293,18 @@ class Zygote:
             message = jobs.next(REUSE_WAIT_S)
         self._table.leave(slot)
         self._ask_for_more()
+
+    def _first_job(self, jobs: JobQueue, setup: KeeperSetup) -> bytes:
+        """Wait for the first job, and warm up if it does not come soon. Empty: the supervisor is gone."""
+        if not is_waiting(self._jobs):
+            self._sandboxes.prepare()
+        message = jobs.next(REST_S)
+        # What is waiting after a rest is the end of the supervisor, which waits until nothing is written any more.
+        if not message and not is_waiting(self._jobs):
+            warm_up(self._runs, setup)
+            self._sandboxes.prepare()
+        _leave_standard_output()
+        return message or jobs.next(None)
 
     def _ask_for_more(self) -> None:
         """Wake the parent if too few keepers wait."""
