@@ -131,7 +131,6 @@ def pytest_collection_finish() -> None:
     Every cockpit makes so many objects that it walked through all of that again and again, for a quarter of the
     processor time.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ class Place:
         self._line_starts = [0]
         for line in self._source.splitlines(keepends=True):
             self._line_starts.append(self._line_starts[-1] + len(line))
-        self._scopes: list[ast.AST] = [syntax_tree(self._source)]
+        self._scopes: list[ast.AST] = [_tree_of(self._source)]
         for name in inside:
             self._scopes = [found for scope in self._scopes for found in _named(scope, name)]
         if not self._scopes:
@@ -70,6 +71,12 @@ class Place:
             self._line_starts[first.lineno - 1] + first.col_offset,
             self._line_starts[last.end_lineno - 1] + last.end_col_offset,
         )
+
+
+@lru_cache(maxsize=1)
+def _tree_of(source: bytes) -> ast.Module:
+    """Return the syntax tree of a module. The one before is kept: rows about one module follow each other."""
+    return syntax_tree(source)
 
 
 def _module_of(root: Path, dotted: str) -> tuple[Path, list[str]]:

@@ -11,7 +11,7 @@ from tests.rows import each_row
 ROOT = Path(__file__).parent.parent.parent
 
 
-@each_row("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@each_row("mutation", sorted(MUTATIONS, key=lambda mutation: mutation.place), ids=lambda mutation: mutation.name)
 def test_each_defence_is_where_the_table_says_and_its_tests_exist(mutation: Mutation):
     Place(ROOT, mutation.place).replaced(mutation.text, mutation.instead)
     assert mutation.text != mutation.instead and mutation.tests

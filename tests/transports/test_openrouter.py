@@ -2,23 +2,32 @@
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
 import pytest
-from openai import AsyncOpenAI
 
 from tests.transports.scripted_model import ScriptedModel, call, text
 from whisper_tui import Approve, CallRecord, Deny, in_process
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports.agent_loop import Conversation, TooManySteps
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
 ECHO = json.dumps({"command": "echo", "args": ["hello"]})
+
+
+def client_of(model: ScriptedModel, **settings) -> "AsyncOpenAI":
+    from openai import AsyncOpenAI  # each process that collects this module would load its hundreds of types
+
+    return AsyncOpenAI(api_key="a key", base_url=model.url, **settings)
 
 
 async def run(model: ScriptedModel, tmp_path, *, decide=lambda _call: Approve(), said=None, **settings):
     async with (
         model.open(),
         in_process("agent", root=tmp_path, decide=decide) as agent,
-        AsyncOpenAI(api_key="a key", base_url=model.url, max_retries=0) as client,
+        client_of(model, max_retries=0) as client,
     ):
         say = (said if said is not None else []).append
         conversation = Conversation(client, "some/model", agent.tools, say=say, **settings)
@@ -80,7 +89,7 @@ async def test_parallel_calls_whose_pieces_come_in_turns_wait_in_the_queue_toget
     async with (
         model.open(),
         in_process("agent", root=tmp_path, decide=decide) as agent,
-        AsyncOpenAI(api_key="k", base_url=model.url) as client,
+        client_of(model) as client,
     ):
         working = asyncio.create_task(Conversation(client, "m", agent.tools, say=lambda _: None).ask("go"))
         async with asyncio.timeout(60):
@@ -157,7 +166,7 @@ async def test_a_second_question_continues_the_conversation(tmp_path):
     async with (
         model.open(),
         in_process("agent", root=tmp_path, decide=lambda _call: Approve()) as agent,
-        AsyncOpenAI(api_key="k", base_url=model.url) as client,
+        client_of(model) as client,
     ):
         conversation = Conversation(client, "m", agent.tools, say=lambda _: None)
         assert [await conversation.ask("a"), await conversation.ask("b")] == ["first", "second"]
@@ -170,7 +179,7 @@ async def test_a_conversation_that_is_given_up_withdraws_what_waits(tmp_path):
     async with (
         model.open(),
         in_process("agent", root=tmp_path, decide=lambda _call: waits.set()) as agent,
-        AsyncOpenAI(api_key="k", base_url=model.url) as client,
+        client_of(model) as client,
     ):
         working = asyncio.create_task(Conversation(client, "m", agent.tools, say=lambda _: None).ask("go"))
         async with asyncio.timeout(60):
