@@ -106,15 +106,8 @@ def _open_directories(place: Path) -> None:
 class TerminalTool(ExecuteCommandTool):
     """A tool that runs one program in a terminal that the human can type into."""
 
-    @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return "run_in_terminal"
-
-    @property
-    def description(self) -> str:
-        """The description for agents."""
-        return "Runs a program in a terminal of its own. The human can answer its questions."
+    name = "run_in_terminal"
+    description = "Runs a program in a terminal of its own. The human can answer its questions."
 
     @property
     def parameters_schema(self) -> dict[str, Any]:

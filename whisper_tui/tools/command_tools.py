@@ -21,34 +21,18 @@ class ExecuteCommandTool(CommandTool):
     """Runs one program in the workspace, or in any other directory that the human approves."""
 
     title = "Run a program"
+    name = "execute_command"
+    description = (
+        "Executes a system command and returns its standard output, standard error, and return code. "
+        "Allows specifying arguments, a working directory, and a timeout."
+    )
+    category = "System Execution"
+    tags: list[str] = ["command", "shell", "execute", "process", "system"]  # noqa: RUF012
 
     def __init__(self, context: ToolContext, *, longest_timeout_s: int = LONGEST_TIMEOUT_S) -> None:
         super().__init__(context)
         self._longest_timeout_s = longest_timeout_s
         self._default_timeout_s = min(DEFAULT_TIMEOUT_S, longest_timeout_s)
-
-    @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return "execute_command"
-
-    @property
-    def description(self) -> str:
-        """The description for the model."""
-        return (
-            "Executes a system command and returns its standard output, standard error, and return code. "
-            "Allows specifying arguments, a working directory, and a timeout."
-        )
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "System Execution"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["command", "shell", "execute", "process", "system"]
 
     @property
     def parameters_schema(self) -> dict[str, Any]:
@@ -173,6 +157,29 @@ class ExecuteCommandLineTool(CommandTool):
     """Runs a command line with `sh`. With the name `execute_command` it replaces the tool with an argv."""
 
     title = "Run a line of sh"
+    description = (
+        "Executes a CLI command line with a shell and returns its standard output, standard error, and return "
+        "code. Allows specifying a working directory."
+    )
+    category = "System Execution"
+    tags: list[str] = ["cli", "command", "shell", "execute", "system"]  # noqa: RUF012
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {
+            "command": {
+                "type": "string",
+                "description": 'The CLI command to execute (e.g., "python script.py --arg", "ls -l").',
+            },
+            "cwd": {
+                "type": "string",
+                "description": "The working directory to execute the command in. Defaults to the workspace "
+                "directory; a relative path starts there.",
+                "default": ".",
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    }
 
     def __init__(self, context: ToolContext, *, name: str = "execute_command_line") -> None:
         super().__init__(context)
@@ -182,45 +189,6 @@ class ExecuteCommandLineTool(CommandTool):
     def name(self) -> str:
         """The tool's identifier."""
         return self._name
-
-    @property
-    def description(self) -> str:
-        """The description for the model."""
-        return (
-            "Executes a CLI command line with a shell and returns its standard output, standard error, and return "
-            "code. Allows specifying a working directory."
-        )
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "System Execution"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["cli", "command", "shell", "execute", "system"]
-
-    @property
-    def parameters_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": {
-                "command": {
-                    "type": "string",
-                    "description": 'The CLI command to execute (e.g., "python script.py --arg", "ls -l").',
-                },
-                "cwd": {
-                    "type": "string",
-                    "description": "The working directory to execute the command in. Defaults to the workspace "
-                    "directory; a relative path starts there.",
-                    "default": ".",
-                },
-            },
-            "required": ["command"],
-            "additionalProperties": False,
-        }
 
     def get_ai_prompt_instructions(self) -> str:
         """When and how to use the tool."""
@@ -284,6 +252,9 @@ class RunShellCommandTool(CommandTool):
     """Runs a command line with bash inside the project. The result lists background processes."""
 
     title = "Run a line of bash in the project"
+    name = "run_shell_command"
+    category = "System Execution"
+    tags: list[str] = ["command", "shell", "bash", "execute", "background", "system"]  # noqa: RUF012
 
     def __init__(self, context: ToolContext, *, places: Sequence[str] = (), platform: str = sys.platform) -> None:
         """`places`: the names of the places where commands can run besides this machine."""
@@ -292,25 +263,10 @@ class RunShellCommandTool(CommandTool):
         self._on_windows = platform == "win32"
 
     @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return "run_shell_command"
-
-    @property
     def description(self) -> str:
         """The description for the model."""
         shell = "`cmd.exe /c`" if self._on_windows else "`bash -c`"
         return f"This tool executes a given shell command with {shell}. It can start background processes."
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "System Execution"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["command", "shell", "bash", "execute", "background", "system"]
 
     @property
     def parameters_schema(self) -> dict[str, Any]:

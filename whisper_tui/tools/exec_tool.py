@@ -165,38 +165,18 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
     """Runs one shell command. A process that outlives the foreground window becomes a task."""
 
     title = "Run a shell command or start a task"
-
-    @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return EXEC_COMMAND
-
-    @property
-    def description(self) -> str:
-        """The description for the model."""
-        return (
-            "Start a shell command inside the workspace. Valid startup input uses `cmd` plus optional `workdir`, "
-            "`shell`, `login`, `tty`, `duplicate_policy`, `accepts_input`, `yield_time_ms`, and `max_output_tokens`; "
-            "do not pass result or task metadata such as `status` or `task_handle`. `duplicate_policy` defaults to "
-            "`reuse_running` and `yield_time_ms` defaults to 10_000 ms when omitted; set it only when intentionally "
-            "changing the foreground wait window. Short commands return immediately; long non-interactive commands "
-            "become command_task automatically."
-        )
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "System Execution"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["command", "shell", "execute", "task", "background", "system"]
-
-    @property
-    def parameters_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return SCHEMA
+    name = EXEC_COMMAND
+    description = (
+        "Start a shell command inside the workspace. Valid startup input uses `cmd` plus optional `workdir`, "
+        "`shell`, `login`, `tty`, `duplicate_policy`, `accepts_input`, `yield_time_ms`, and `max_output_tokens`; "
+        "do not pass result or task metadata such as `status` or `task_handle`. `duplicate_policy` defaults to "
+        "`reuse_running` and `yield_time_ms` defaults to 10_000 ms when omitted; set it only when intentionally "
+        "changing the foreground wait window. Short commands return immediately; long non-interactive commands "
+        "become command_task automatically."
+    )
+    category = "System Execution"
+    tags: list[str] = ["command", "shell", "execute", "task", "background", "system"]  # noqa: RUF012
+    parameters_schema: dict[str, Any] = SCHEMA
 
     def get_ai_prompt_instructions(self) -> str:
         """When and how to use the tool."""

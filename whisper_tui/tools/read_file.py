@@ -17,52 +17,28 @@ class ReadFileTool(AITool):
     """Reads one text file."""
 
     title = "Read a text file"
+    name = "read_file"
+    description = "Reads the entire content of a specified text file."
+    category = "File System"
+    tags: list[str] = ["file", "read", "text"]  # noqa: RUF012
+    read_only = True
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The relative or absolute path to the file to be read."},
+            "encoding": {
+                "type": "string",
+                "description": "The encoding of the file (e.g., 'utf-8'). Defaults to 'utf-8'.",
+                "default": "utf-8",
+            },
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
 
     def __init__(self, context: ToolContext, *, largest: int = LARGEST) -> None:
         self._root = os.path.realpath(context.session.root)
         self._largest = largest
-
-    @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return "read_file"
-
-    @property
-    def description(self) -> str:
-        """The description for the model."""
-        return "Reads the entire content of a specified text file."
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "File System"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["file", "read", "text"]
-
-    @property
-    def read_only(self) -> bool:
-        """It changes nothing."""
-        return True
-
-    @property
-    def parameters_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string", "description": "The relative or absolute path to the file to be read."},
-                "encoding": {
-                    "type": "string",
-                    "description": "The encoding of the file (e.g., 'utf-8'). Defaults to 'utf-8'.",
-                    "default": "utf-8",
-                },
-            },
-            "required": ["path"],
-            "additionalProperties": False,
-        }
 
     def get_ai_prompt_instructions(self) -> str:
         """When and how to use the tool."""

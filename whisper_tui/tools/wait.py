@@ -74,57 +74,33 @@ class WaitTool(AITool):
     """Waits for a call, and answers in the format of that call's tool."""
 
     title = "Wait for a pending call"
+    name = WAIT
+    description = (
+        "Wait for the result of a call that was answered with `pending_approval`, `approved` or `running` and a "
+        "`ticket`. Returns the result of that call as its own tool would, or says again that it is not there yet."
+    )
+    category = "System Execution"
+    tags: list[str] = ["wait", "ticket", "approval", "system"]  # noqa: RUF012
+    read_only = True
+    parameters_schema: dict[str, Any] = {  # noqa: RUF012
+        "type": "object",
+        "properties": {
+            "ticket": {"type": "string", "description": "The ticket that the call was answered with."},
+            "wait_s": {
+                "type": "number",
+                "description": "Seconds to wait at most. Defaults to as long as the agent's program can wait.",
+                "minimum": 0,
+                "maximum": LONGEST_WAIT_S,
+            },
+        },
+        "required": ["ticket"],
+        "additionalProperties": False,
+    }
 
     def __init__(self, context: ToolContext, tool_of: Callable[[str], AITool]) -> None:
         """`tool_of`: returns the session's tool with a name."""
         self._context = context
         self._tool_of = tool_of
-
-    @property
-    def name(self) -> str:
-        """The tool's identifier."""
-        return WAIT
-
-    @property
-    def description(self) -> str:
-        """The description for the model."""
-        return (
-            "Wait for the result of a call that was answered with `pending_approval`, `approved` or `running` and a "
-            "`ticket`. Returns the result of that call as its own tool would, or says again that it is not there yet."
-        )
-
-    @property
-    def category(self) -> str:
-        """The kind of tool."""
-        return "System Execution"
-
-    @property
-    def tags(self) -> list[str]:
-        """Keywords for finding the tool."""
-        return ["wait", "ticket", "approval", "system"]
-
-    @property
-    def read_only(self) -> bool:
-        """It changes nothing."""
-        return True
-
-    @property
-    def parameters_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": {
-                "ticket": {"type": "string", "description": "The ticket that the call was answered with."},
-                "wait_s": {
-                    "type": "number",
-                    "description": "Seconds to wait at most. Defaults to as long as the agent's program can wait.",
-                    "minimum": 0,
-                    "maximum": LONGEST_WAIT_S,
-                },
-            },
-            "required": ["ticket"],
-            "additionalProperties": False,
-        }
 
     def get_ai_prompt_instructions(self) -> str:
         """When and how to use the tool."""
