@@ -7,7 +7,6 @@ request in them than the proxy; of the editor's lines only a few methods count.
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +32,7 @@ from whisper_tui.transports.acp.acp_sessions import (
     why_unguarded,
 )
 from whisper_tui.transports.acp.acp_terminals import Terminals
-from whisper_tui.transports.child_process import GRACE_S, end_process
+from whisper_tui.transports.child_process import GRACE_S, awaited_end, end_process
 from whisper_tui.transports.json_lines import (
     INVALID_REQUEST,
     LONGEST_LINE,
@@ -407,26 +406,11 @@ async def _serve(
     process: "subprocess.Popen[bytes]", sessions: Callable[[], AgentSessions], *, allow_unseen: bool
 ) -> int:
     assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[str] = loop.create_future()
-
-    def end(why: str) -> None:
-        def set_result() -> None:
-            if not ended.done():
-                ended.set_result(why)
-
-        with suppress(RuntimeError):  # The loop is closed, and everything has ended.
-            loop.call_soon_threadsafe(set_result)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, end, TERMINATED)
+    ended, end = awaited_end(TERMINATED)
     to_editor = LineWriter(1, partial(end, EDITOR_GONE))
     # An agent that reads no more may still answer. It has ended when its output ends.
     to_agent = LineWriter(process.stdin.fileno(), lambda: None)
     proxy = Proxy(sessions(), to_agent, to_editor, partial(end, REFUSED), allow_unseen=allow_unseen)
-    for descriptor in (0, 1):
-        # The editor may have made them non-blocking.
-        os.set_blocking(descriptor, True)
     read_in_thread(0, proxy.editor_line, partial(end, EDITOR_GONE))
     reading = read_in_thread(process.stdout.fileno(), proxy.agent_line, partial(end, AGENT_GONE))
     why = await ended

@@ -7,7 +7,6 @@ answers to calls and to `tools/list` (decision 5). What talks to the supervisor 
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import is_sendable, visible
-from whisper_tui.transports.child_process import GRACE_S, end_process
+from whisper_tui.transports.child_process import GRACE_S, awaited_end, end_process
 from whisper_tui.transports.json_lines import (
     INVALID_REQUEST,
     LONGEST_LINE,
@@ -380,26 +379,11 @@ def run_gateway(
 
 async def _serve(server: str, process: "subprocess.Popen[bytes]", session: Callable[[], ApprovalSession]) -> int:
     assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[str] = loop.create_future()
-
-    def end(why: str) -> None:
-        def set_result() -> None:
-            if not ended.done():
-                ended.set_result(why)
-
-        with suppress(RuntimeError):  # The loop is closed, and everything has ended.
-            loop.call_soon_threadsafe(set_result)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, end, TERMINATED)
+    ended, end = awaited_end(TERMINATED)
     to_client = LineWriter(1, partial(end, CLIENT_GONE))
     # A server that reads no more may still answer. It has ended when its output ends.
     to_server = LineWriter(process.stdin.fileno(), lambda: None)
     gateway = Gateway(session(), server, to_server, to_client)
-    for descriptor in (0, 1):
-        # The client may have made them non-blocking.
-        os.set_blocking(descriptor, True)
     server_gone = f"the MCP server {server} has ended"
     read_in_thread(0, gateway.client_line, partial(end, CLIENT_GONE))
     reading = read_in_thread(process.stdout.fileno(), partial(_from_server, gateway, server), partial(end, server_gone))
