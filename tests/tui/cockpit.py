@@ -11,7 +11,7 @@ from textual._compositor import Compositor, LayoutUpdate
 from textual.app import ScreenStackError
 from textual.events import Key
 from textual.message_pump import MessagePump
-from textual.pilot import Pilot
+from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.strip import Strip
 from textual.widgets._toast import Toast
 
@@ -28,8 +28,21 @@ from whisper_tui.tui.output.output_pane import OutputPane
 
 TURNS = 10
 """Turns of the loop in which what is ready runs, before a pilot looks at the widgets."""
-PATIENCE = 1000
+PATIENCE = 3000
 """Looks at a condition before a test gives up; there are 20 ms between them."""
+
+_wait_for_screen = Pilot._wait_for_screen
+
+
+async def _wait_patiently(pilot: Pilot[None], timeout: float = 30.0) -> bool:
+    """Ask the widgets again: one that is removed while it is asked never says that it has handled its messages."""
+    for _ in range(10):
+        with suppress(WaitForScreenTimeout):
+            return await _wait_for_screen(pilot, timeout / 5)
+    return await _wait_for_screen(pilot, timeout)
+
+
+patch.object(Pilot, "_wait_for_screen", _wait_patiently).start()
 
 
 def toast_text(app: CockpitApp) -> str:

@@ -24,7 +24,7 @@ from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit_screen import CockpitScreen
 
 HUMAN = Decider(surface="library", who="tester")
-PATIENCE = 1000
+PATIENCE = 3000
 
 
 @dataclass

@@ -27,7 +27,7 @@ def three_waiting() -> Scenario:
 async def test_a_approves_the_call_as_it_is() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.record("1").decision == Approve()
@@ -38,7 +38,7 @@ async def test_a_approves_the_call_as_it_is() -> None:
 async def test_s_approves_and_remembers_it_for_the_session() -> None:
     async with open_cockpit(three_waiting()) as cockpit:
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("F")
         await cockpit.until(lambda: cockpit.scenario.supervisor.board.grants)
         assert cockpit.record("1").decision == Approve(remember="exact_for_session")
@@ -50,11 +50,11 @@ async def test_the_next_waiting_call_is_selected_after_a_decision() -> None:
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "3")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "1")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         assert cockpit.selected == "1"
@@ -69,7 +69,7 @@ async def test_a_call_that_was_just_selected_by_itself_is_not_approved() -> None
         await cockpit.sees("the selection had just changed")
         assert isinstance(cockpit.record("2").state, Waiting)
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: isinstance(cockpit.record("2").state, Running))
 
@@ -245,7 +245,7 @@ async def test_a_click_on_a_button_decides_like_its_key() -> None:
         await cockpit.click("#do-approve")
         await cockpit.until(lambda: cockpit.selected == "2")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.click("#do-deny")
         await cockpit.sees("Deny call 2")
         await cockpit.press("n", "o")
@@ -305,7 +305,7 @@ async def test_the_next_question_comes_up_by_itself_after_the_last_one_was_answe
     first = scenario.ask("build")
     async with open_cockpit(scenario) as cockpit:
         await cockpit.can_be_seen()
-        scenario.clock.advance(1)
+        scenario.clock.advance(30)
         await cockpit.press("d", *"no", "enter")
         await cockpit.until(lambda: isinstance(cockpit.record(first).state, Ended))
         await cockpit.until(lambda: cockpit.screen.query_one(CallList).is_left_over)

@@ -269,7 +269,7 @@ async def test_a_long_difference_is_laid_out_anew_for_a_narrow_terminal_before_i
         await cockpit.still()
         await cockpit.until(lambda: card.unseen > 5000 and not edits.asking and not edits.is_missing(cockpit.shown))
         await cockpit.can_be_seen()
-        scenario.clock.advance(1)
+        scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.sees("not on the screen yet")
         assert isinstance(cockpit.record("1").state, Waiting)
@@ -281,7 +281,7 @@ async def test_rows_of_a_difference_have_to_be_seen_before_an_approval() -> None
     async with open_cockpit(scenario, size=(120, 40)) as cockpit:
         await cockpit.sees("not seen yet")
         await cockpit.can_be_seen()
-        scenario.clock.advance(1)
+        scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.sees("not on the screen yet")
         assert isinstance(cockpit.record(call_id).state, Waiting)
@@ -302,7 +302,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
         try:
             await cockpit.sees("Reading the files …")
             await cockpit.can_be_seen()
-            scenario.clock.advance(1)
+            scenario.clock.advance(30)
             await cockpit.press("a")
             await cockpit.sees("the files of this edit are still being read")
             assert isinstance(cockpit.record("1").state, Waiting)
@@ -310,7 +310,7 @@ async def test_nothing_is_approved_before_the_files_are_read(monkeypatch: pytest
             go_on.set()
         await cockpit.sees('"pages": 20')
         await cockpit.can_be_seen()
-        scenario.clock.advance(1)
+        scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
 

@@ -128,7 +128,7 @@ async def test_earlier_reasons_are_offered() -> None:
         await cockpit.press(*"use make", "enter")
         await cockpit.until(lambda: cockpit.selected == "2")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("d")
         await cockpit.sees("Deny call 2", "Your earlier reasons", "use make")
         await cockpit.press("down", "enter")
@@ -137,7 +137,7 @@ async def test_earlier_reasons_are_offered() -> None:
         assert cockpit.record("2").decision.reason == "use make first"
         await cockpit.until(lambda: cockpit.selected == "3")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("d")
         await cockpit.sees("Deny call 3", "use make first")
         await cockpit.click("#recent", offset=(2, 1))

@@ -62,7 +62,7 @@ async def test_a_reconnection_shows_the_current_board() -> None:
         assert not cockpit.screen.query_one(Banner).display
         assert cockpit.selected == "8"
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: "8" in later.supervisor.board.running)
 

@@ -72,7 +72,7 @@ async def test_a_call_that_changed_on_the_screen_is_guarded() -> None:
         )
         await cockpit.sees("the program is another one now")
         await nothing_happens(cockpit, "a", "1")
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("a")
         await cockpit.until(lambda: not isinstance(cockpit.record("1").state, Waiting))
 
@@ -162,7 +162,7 @@ async def test_a_key_that_came_for_the_call_before_does_not_decide_about_the_nex
         await cockpit.until(lambda: cockpit.shown.id == "2")
         await cockpit.can_be_seen()
         # All the time that the guard asks for has passed, but the key came before.
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         cockpit.screen.decisions.typing.forget()
         cockpit.app.post_message(late)
         await cockpit.sees(TOLD)

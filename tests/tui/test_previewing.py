@@ -42,7 +42,7 @@ async def decide(cockpit: Cockpit, key: str) -> None:
     """Press a key some time after the selection has changed."""
     await cockpit.settled()
     await cockpit.can_be_seen()
-    cockpit.scenario.clock.advance(1)
+    cockpit.scenario.clock.advance(30)
     await cockpit.press(key)
 
 

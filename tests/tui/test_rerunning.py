@@ -42,7 +42,7 @@ def judged_alike(scenario: Scenario, *risks: Risk, program: str = "") -> None:
 async def pressed(cockpit: Cockpit, key: str = "U", call_id: str = "1") -> None:
     await cockpit.select(call_id)
     await cockpit.can_be_seen()
-    cockpit.scenario.clock.advance(1)
+    cockpit.scenario.clock.advance(30)
     await cockpit.press(key)
 
 

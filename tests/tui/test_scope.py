@@ -344,7 +344,7 @@ async def test_a_click_and_the_palette_open_it_too() -> None:
         await cockpit.until(lambda: isinstance(cockpit.record("1").state, Running))
         await cockpit.until(lambda: cockpit.selected == "2")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.choose("Approve more…  (A)")
         await cockpit.sees("Approve call 2, and more")
         assert cockpit.app.screen.query_one(OptionList).highlighted == 0

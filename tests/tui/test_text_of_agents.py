@@ -39,7 +39,7 @@ async def test_commands_descriptions_and_names_are_shown_letter_by_letter() -> N
 async def test_dialogs_and_toasts_show_it_letter_by_letter() -> None:
     async with open_cockpit(await adversarial_play(Shell(text=ADVERSARIAL)), size=(200, 60)) as cockpit:
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.press("e")
         await cockpit.sees("invisible character")
         assert only_printable(cockpit.text())

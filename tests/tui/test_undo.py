@@ -28,7 +28,7 @@ async def test_the_approval_of_a_severe_risk_is_sent_when_its_undo_window_ends()
         cockpit.scenario.clock.advance(2)
         await cockpit.sees(f"Approving call {RISKY} in 1 s")
         assert isinstance(cockpit.record(RISKY).state, Waiting)
-        cockpit.scenario.clock.advance(1)
+        cockpit.scenario.clock.advance(30)
         await cockpit.until(lambda: isinstance(cockpit.record(RISKY).state, Running))
         await cockpit.until(lambda: "Approving call" not in cockpit.text())
 

@@ -174,7 +174,7 @@ async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
         ask(scenario, "ls")
         await cockpit.select("2")
         await cockpit.can_be_seen()
-        scenario.clock.advance(1)
+        scenario.clock.advance(30)
         await cockpit.press("N")
         await cockpit.sees("Denied already: 'psql --password=⟨secret⟩ prod'")
         assert SECRET not in cockpit.text()
