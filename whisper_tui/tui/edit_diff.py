@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, pairwise, takewhile, zip_longest
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from rich.syntax import Syntax
-from textual.css.query import NoMatches
 
 from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, WriteFile
 from whisper_tui.model.errors import Refused, WhisperError
@@ -22,6 +20,7 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Ground, HunkPlace, Line, Paragraph, Role, Span, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.lines import fitted, rows_of
 
@@ -266,17 +265,12 @@ class Difference(NamedTuple):
         return (*_stale(self.record, self.versions), *rows, *asked)
 
 
-class EditFacts:
+class EditFacts(AskedFacts):
     """Asks for the contents of the files of the edit on the screen, and compares them beside the keys."""
 
     def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
-        """`changed` draws the call again."""
-        self._cockpit = cockpit
-        self._changed = changed
+        super().__init__(cockpit, changed)
         self._version: Version | None = None
-        self._asked_at = float("-inf")
-        self.asking = False
-        """True until the supervisor has answered, and its answer is laid out."""
         self._difference: Difference | None = None
         self._width = 0
         """The columns that there are."""
@@ -359,8 +353,7 @@ class EditFacts:
             found = found._replace(problem=error_text(error))
             rows = (width, found.rows(width))
         finally:
-            self.asking = False
-            self._asked_at = self._cockpit.clock()
+            self._answered()
         same = version == self._version and rows == self._rows
         self._version, self._difference, self._rows = version, found, rows
         if isinstance(record.state, Ended) and self._may_change(record):
@@ -368,11 +361,6 @@ class EditFacts:
             self._cockpit.screen.set_timer(FRESH_S, self._draw)
         if not same:
             self._draw()
-
-    def _draw(self) -> None:
-        # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
-        with suppress(NoMatches):
-            self._changed()
 
 
 class EditedResult:

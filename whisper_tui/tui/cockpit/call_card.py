@@ -21,6 +21,7 @@ from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_ans
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import rule_words
+from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit.call_list import places_of
 from whisper_tui.tui.cockpit.call_panel import CallPanel, CardParts
 from whisper_tui.tui.cockpit.call_row import place_key
@@ -44,17 +45,12 @@ Version = tuple[str, str]
 """The id of a call, and the fingerprint of the version that a person sees."""
 
 
-class CardFacts:
+class CardFacts(AskedFacts):
     """Asks for the facts about the call on the screen, without ever delaying a key."""
 
     def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
-        """`changed` draws the card again."""
-        self._cockpit = cockpit
-        self._changed = changed
+        super().__init__(cockpit, changed)
         self._version: Version | None = None
-        self._asked_at = float("-inf")
-        self.asking = False
-        """True until the supervisor has answered."""
         self._effects: tuple[Paragraph, ...] = ()
         self._nothing_there = False
         self._offer: Offer | None = None
@@ -125,13 +121,10 @@ class CardFacts:
             # The call was decided meanwhile, or the connection is lost: the banner reports that.
             return
         finally:
-            self.asking = False
-            self._asked_at = self._cockpit.clock()
+            self._answered()
         self._version, self._effects, self._offer = version, effects, offer
         if (version, effects, offer) != before:
-            # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
-            with suppress(NoMatches):
-                self._changed()
+            self._draw()
 
     async def _stated(self, record: CallRecord) -> tuple[Paragraph, ...]:
         """Return what a command would change."""

@@ -2,10 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import NamedTuple
-
-from textual.css.query import NoMatches
 
 from whisper_tui.model.call import FileVersions
 from whisper_tui.model.errors import WhisperError
@@ -23,6 +20,7 @@ from whisper_tui.present.preview_text import (
 )
 from whisper_tui.present.spans import BLANK, Paragraph, Span, said
 from whisper_tui.present.words import error_text
+from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.edit_diff import ColouredDiff, coloured_diffs, laid_out
 
@@ -72,17 +70,12 @@ class PreviewedChanges(NamedTuple):
         return ChangeText(listed, (BLANK, *diffs) if diffs else ())
 
 
-class PreviewFacts:
+class PreviewFacts(AskedFacts):
     """Asks for the changes of the preview, or of the undoable run, on the screen."""
 
     def __init__(self, cockpit: CockpitContext, changed: Callable[[], object]) -> None:
-        """`changed` draws the call again."""
-        self._cockpit = cockpit
-        self._changed = changed
+        super().__init__(cockpit, changed)
         self._version: Version | None = None
-        self._asked_at = float("-inf")
-        self.asking = False
-        """True until the supervisor has answered, and its answer is laid out."""
         self._found = PreviewedChanges()
         self._width = 0
         self._text = NO_TEXT
@@ -164,14 +157,11 @@ class PreviewFacts:
             found = PreviewedChanges(problem=error_text(error))
             text = found.text(root, width, decides=False)
         finally:
-            self.asking = False
-            self._asked_at = self._cockpit.clock()
+            self._answered()
         same = version == self._version and text == self._text and found.page.conflicts == before.page.conflicts
         self._version, self._found, self._text, self._laid_out_for = version, found, text, width
         if not same:
-            # Widgets go one after the other when the cockpit closes, and this may still be on its way then.
-            with suppress(NoMatches):
-                self._changed()
+            self._draw()
 
     async def _changes(self, record: CallRecord, before: PreviewedChanges) -> PreviewedChanges:
         """Return the changes as they are now; the contents of files are asked for once."""
