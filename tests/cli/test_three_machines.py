@@ -340,10 +340,13 @@ def _shows_another_key(here, machine, tmp_path):
 
 
 def _runs_another_version(here, machine, tmp_path):
-    restart = (*PROGRAM, "restart", "--home", str(machine.root))
-    end_well(machine.begin(*restart, source=str(other_version(tmp_path / "other"))))
+    stop, restart = ((*PROGRAM, word, "--home", str(machine.root)) for word in ("stop", "restart"))
+    newer = str(other_version(tmp_path / "other"))
+    end_well(machine.begin(*restart, source=newer))
     here.sees_grey(machine, f"whisper-tui bring {machine.name}")
     here.is_refused_on(machine, "nothing was done")
+    # an older program stops no newer supervisor
+    end_well(machine.begin(*stop, source=newer))
     end_well(machine.begin(*restart))
     here.sees_all()
     here.approves_on(machine)
