@@ -37,7 +37,7 @@ class ButtonBar(Horizontal):
                 button = Button(
                     label(command),
                     id=f"do-{command.id}",
-                    classes=f"-{command.group.lower()}",
+                    classes=f"-{command.group.lower()} {self.begins_with(command)}",
                     compact=True,
                 )
                 # A click must not take the focus from the list, or the next key would go to the button.
@@ -48,6 +48,10 @@ class ButtonBar(Horizontal):
         more.can_focus = False
         more.tooltip = EVERYTHING
         yield more
+
+    def begins_with(self, command: Command) -> str:
+        """Return the class that the button of a command has at first. Empty: none."""
+        return ""
 
     @property
     def buttons(self) -> list[Button]:

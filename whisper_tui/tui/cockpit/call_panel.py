@@ -14,7 +14,7 @@ from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, said
 from whisper_tui.tui.button_bar import ButtonBar, label
 from whisper_tui.tui.cockpit.notices import FirstHints
-from whisper_tui.tui.command_definition import Keymap, available, in_force
+from whisper_tui.tui.command_definition import Command, Keymap, available, in_force
 from whisper_tui.tui.lines import LineView, width_of
 from whisper_tui.tui.paragraphs_view import ParagraphsView, Position
 
@@ -50,6 +50,11 @@ class ActionBar(ButtonBar):
         """False if nothing can be previewed on this machine. The key still works: the card says why."""
         self._still = False
         self._shown: tuple[CallRecord | None, bool, bool, bool] = None, False, False, False
+
+    def begins_with(self, command: Command) -> str:
+        """Return the class of a button that means nothing while no call is selected. Empty: it means something."""
+        # A class that a button gets later has its styles computed once more, and there are thirty buttons.
+        return "" if available(command, None) and command.id not in SOME_STATES_ONLY else "-meaningless"
 
     def on_mount(self) -> None:
         """Nothing is selected yet."""
