@@ -47,16 +47,16 @@ def two_that_ask() -> Scenario:
 
 
 async def test_the_terminal_after_an_approval_is_that_of_the_approved_call_and_no_key_decides_before_it_opens() -> None:
-    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 60.0)) as cockpit:
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 3.0)) as cockpit:
         await cockpit.select("1")
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "2")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(30)
+        cockpit.scenario.clock.advance(1)
         await cockpit.press("T")
         await cockpit.sees("Terminal of call 1", "opens as soon as the command runs")
         await cockpit.press("a", "l", "q")
-        cockpit.scenario.clock.advance(31)
+        cockpit.scenario.clock.advance(3)
         await cockpit.sees("TERMINAL MODE")
         assert cockpit.selected == "1" and cockpit.screen.query_one(TerminalPane).typing
         await cockpit.press("v", "1")
@@ -104,12 +104,12 @@ async def test_an_approval_that_cannot_be_sent_opens_no_terminal(monkeypatch) ->
 
 
 async def test_an_approval_that_is_undone_opens_no_terminal() -> None:
-    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 60.0)) as cockpit:
+    async with open_cockpit(two_that_ask(), undo=UndoSettings("every", 3.0)) as cockpit:
         await cockpit.select("1")
         await cockpit.press("a")
         await cockpit.until(lambda: cockpit.selected == "2")
         await cockpit.can_be_seen()
-        cockpit.scenario.clock.advance(30)
+        cockpit.scenario.clock.advance(1)
         await cockpit.press("T")
         await cockpit.sees("Terminal of call 1")
         await cockpit.press("escape", "u", "T")
