@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import whisper_tui
+from tests.tools.post_tool import Post
 from whisper_tui import (
     AITool,
     Approve,
@@ -226,18 +227,6 @@ async def test_a_model_learns_why_nothing_ran(tmp_path):
         with pytest.raises(ToolFailure, match="'command' is missing"):
             await agent.call("execute_command", {})
         assert "'verbose'" in json.dumps(await agent.call("ExecCommand", {"cmd": "x", "verbose": True}))
-
-
-class Post(AITool):
-    name = "post"
-    description = "Posts a text."
-    parameters_schema = {"type": "object", "properties": {"text": {"type": "string"}}}  # noqa: RUF012
-
-    def get_ai_prompt_instructions(self):
-        return "Use post to post."
-
-    async def execute(self, text):
-        return {"posted": text}
 
 
 async def test_a_tool_of_the_authors_own_is_asked_about(tmp_path):

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.supervisor.conftest import Bench
+from tests.tools.post_tool import Post
 from tests.transports.endpoint_server import EndpointServer
 from whisper_tui.model.state import CallRecord
-from whisper_tui.tools import AITool, standard_registry
+from whisper_tui.tools import standard_registry
 from whisper_tui.transports.mcp.mcp_endpoint import McpEndpoint
 
 
@@ -105,18 +106,6 @@ async def test_a_file_that_was_asked_for_and_left_is_read_when_it_is_asked_for_a
         result = await asyncio.wait_for(again, 60)
     assert result.content[0].text == "from outside"
     assert list(bench.supervisor._store.board.calls) == [record.id]
-
-
-class Post(AITool):
-    name = "post"
-    description = "Posts a text."
-    parameters_schema = {"type": "object", "properties": {"text": {"type": "string"}}}  # noqa: RUF012
-
-    def get_ai_prompt_instructions(self):
-        return "Use post to post."
-
-    async def execute(self, text):
-        return {"posted": text}
 
 
 async def test_a_tool_of_the_users_own_is_asked_about_over_mcp(bench, tmp_path):
