@@ -85,7 +85,7 @@ def test_a_call_that_runs_code_which_nobody_has_read_is_never_said_to_be_unflagg
         width: "".join(span.text for span in row_line(record, None, 1, width, 0.0, whole=False)) for width in (30, 80)
     }
     assert "▲ network ?" in rows[30] and "▲ network · not read" in rows[80]
-    assert listed("1", call_line(judged(code=code)), "waiting").kind.risk == "not read"
+    assert listed("1", call_line(judged(code=code)), "waiting").risk == "not read"
     drawn = "\n".join("".join(span.text for span in each.spans) for each in card(judged(network, code=code), None))
     assert "Not read: ./deploy.py, code of python is not analysed." in drawn
 
