@@ -254,6 +254,7 @@ def ground() -> Iterator[Ground]:
         yield made
 
 
+@pytest.mark.slow
 @each_row("line", UNTRUE.strip().splitlines())
 def test_no_change_is_left_out_where_effects_claim_to_be_complete(line: str, ground: Ground) -> None:
     assert ground.look_at(line) is None

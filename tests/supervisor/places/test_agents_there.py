@@ -42,7 +42,8 @@ from whisper_tui.wire import server as wire_server
 from whisper_tui.wire.operations import OPERATIONS
 from whisper_tui.wire.server import Server, serve
 
-pytestmark = [outside_only, pytest.mark.filterwarnings("error")]
+# The resources of others are those of tests before it, which are collected some time.
+pytestmark = [outside_only, pytest.mark.filterwarnings("error", "ignore::ResourceWarning")]
 
 
 class AgentsBench(PlacedBench):
