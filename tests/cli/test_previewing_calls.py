@@ -66,6 +66,7 @@ def test_what_was_applied_is_shown_once(instance: Instance, files: Path) -> None
     assert "applied from the preview; it did not run again" in shown
 
 
+@pytest.mark.slow
 def test_what_was_previewed_is_applied_and_taken_back(instance: Instance, files: Path) -> None:
     previewed(instance)
     approved = instance.run("approve", "1", "--as-previewed")

@@ -325,6 +325,7 @@ def test_a_directory_that_may_be_closed_leads_nowhere(line: str, ground: Ground)
     assert not effects.files_are_certain and not effects.removals
 
 
+@pytest.mark.slow
 @each_row("line", KNOWN.strip().splitlines())
 def test_effects_of_ordinary_lines_are_complete(line: str, ground: Ground) -> None:
     effects = ground.effects_of(line)

@@ -48,6 +48,7 @@ def test_a_well_known_token_is_masked_wherever_it_stands(name):
     assert token not in json.dumps(masked_json({"arguments": {"text": [f"use {token}"], "note": token}}))
 
 
+@pytest.mark.slow
 @each_row("name", [name for name, _, _ in SHAPES])
 def test_samples_of_every_shape_are_masked(name):
     (keywords, pattern) = next((keywords, pattern) for each, keywords, pattern in SHAPES if each == name)

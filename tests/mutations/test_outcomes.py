@@ -40,6 +40,7 @@ def test_a_defence_is_proven_if_each_of_its_tests_fails(outcomes: Outcomes):
     assert outcomes.problem(["test_some.py::test_that_fails[2]"]) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "problem"),
     [

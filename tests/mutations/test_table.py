@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.mutations.mutation import Mutation
 from tests.mutations.source import Place
 from tests.mutations.table import MUTATIONS
@@ -11,6 +13,7 @@ from tests.rows import each_row
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.slow
 @each_row("mutation", sorted(MUTATIONS, key=lambda mutation: mutation.place), ids=lambda mutation: mutation.name)
 def test_each_defence_is_where_the_table_says_and_its_tests_exist(mutation: Mutation):
     Place(ROOT, mutation.place).replaced(mutation.text, mutation.instead)

@@ -117,6 +117,7 @@ def wait_for_a_child(before: set[int]) -> int:
     return found.pop()
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended_in_time_and_has_the_mark_and_no_rights(workspace: Path) -> None:
     os.mkfifo(workspace / "fifo")
     before, said = set(children_of(os.getpid())), []
