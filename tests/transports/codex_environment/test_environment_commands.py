@@ -288,9 +288,11 @@ async def test_commands_continue_under_the_next_supervisor_and_no_output_is_repe
         waiting = await codex.start("waiting", "echo later")
         later = await place.call(lambda row: row["state"] == "waiting")
         supervision = await SupervisorClient.connect(find_directories(str(place.home), {}), start=False)
-        before = (await supervision.status()).pid
-        os.kill(before, number)
+        killed = psutil.Process((await supervision.status()).pid)
+        killed.send_signal(number)
         await supervision.close()
+        # A command that connects while it ends is told that the connection was lost.
+        await asyncio.to_thread(psutil.wait_procs, [killed], 60)
         # Its place is taken by another one, which knows the call that waits.
         again = await place.call(lambda row: row["id"] == later["id"] and row["agent_gave_up"] is None)
         assert again["state"] == "waiting"
