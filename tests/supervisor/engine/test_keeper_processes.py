@@ -135,7 +135,8 @@ async def test_many_runs_at_once_hold_no_descriptor_of_the_supervisor(engine: En
     keys = [await engine.start("until test -e go; do sleep 0.5; done; exit 3") for _ in range(60)]
     for key in keys:
         await engine.spawned(key)
-    assert len(os.listdir("/dev/fd")) == before
+    # Fewer if what earlier tests left was collected meanwhile.
+    assert len(os.listdir("/dev/fd")) <= before
     (engine.workspace / "go").touch()
     for key in keys:
         assert await engine.ended(key) == Exited(code=3)
