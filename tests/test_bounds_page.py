@@ -14,11 +14,10 @@ from whisper_tui.supervisor.journal import journal, store
 from whisper_tui.supervisor.places import far_agents, far_runs
 from whisper_tui.supervisor.preview import preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
-from whisper_tui.transports import json_lines
+from whisper_tui.transports import json_lines, loopback_http
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import http_site, mcp_session
-from whisper_tui.transports.mcp import http_site as http_protocol
 from whisper_tui.tui.cockpit import preview_card
 from whisper_tui.tui.dialogs import take_back_dialog
 from whisper_tui.wire import client, federation, protocol, server
@@ -82,8 +81,8 @@ ROWS = {
     "undo | free bytes of the disk below which nothing is kept": pre_images.LEAST_FREE,
     "undo | changes that the dialog lists one by one": take_back_dialog.MOST_LISTED,
     "places | days for which the output of an ended command stays there if nobody asks for it": far_runs.OLD_S / 86_400,
-    "HTTP | connections": http_protocol.MOST_CONNECTIONS,
-    "HTTP | seconds until the head of the first request": http_protocol.FIRST_REQUEST_WITHIN_S,
+    "HTTP | connections": loopback_http.MOST_CONNECTIONS,
+    "HTTP | seconds until the head of the first request": loopback_http.FIRST_REQUEST_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,
     "HTTP | sessions": http_site.MOST_SESSIONS,
 }

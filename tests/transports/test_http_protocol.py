@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 import uvicorn
 
-from whisper_tui.transports.mcp import http_site
-from whisper_tui.transports.mcp.http_site import BoundedProtocol
+from whisper_tui.transports import loopback_http
+from whisper_tui.transports.loopback_http import BoundedProtocol
 
 
 async def app(_scope, _receive, send):
@@ -32,7 +32,7 @@ async def port():
 
 
 async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed(port, monkeypatch):
-    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(loopback_http, "MOST_CONNECTIONS", 2)
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     for other, sending in held:
         sending.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -50,7 +50,7 @@ async def test_connections_beyond_those_that_there_may_be_are_told_so_and_closed
 
 
 async def test_a_connection_that_has_asked_for_nothing_gives_way_to_one_that_comes(port, monkeypatch):
-    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(loopback_http, "MOST_CONNECTIONS", 2)
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -66,7 +66,7 @@ async def test_a_connection_that_has_asked_for_nothing_gives_way_to_one_that_com
 
 @pytest.mark.slow
 async def test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_not(port, monkeypatch):
-    monkeypatch.setattr(http_site, "FIRST_REQUEST_WITHIN_S", 3.0)  # a busy machine has to send a request in it
+    monkeypatch.setattr(loopback_http, "FIRST_REQUEST_WITHIN_S", 3.0)  # a busy machine has to send a request in it
     slow_reader, slow = await asyncio.open_connection("127.0.0.1", port)
     slow.write(b"GET / HTTP/1.1\r\nHos")
     quick_reader, quick = await asyncio.open_connection("127.0.0.1", port)

@@ -6,29 +6,23 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-from h11 import LocalProtocolError
-from starlette.types import Receive, Scope, Send
-
 from whisper_tui.cli.standard_streams import on_signals
-from whisper_tui.model.errors import InvalidRequest, Unavailable, WhisperError
+from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.protocol_version import HELLO_VERSIONS
 from whisper_tui.model.text import sendable
 from whisper_tui.system.own_program import installed_program
 from whisper_tui.system.state_directory import Directories, make_private
+from whisper_tui.transports.loopback_http import HOST, LoopbackServer, listening_on
 from whisper_tui.transports.mcp.http_session import HttpSession
-from whisper_tui.transports.mcp.http_site import HOST, BoundedProtocol, McpSite, token_in
+from whisper_tui.transports.mcp.http_site import McpSite, token_in
 from whisper_tui.transports.mcp.relay import Relay
 from whisper_tui.wire.rendezvous import connect, home_options, reach
-
-LAST_S = 2
-"""Seconds in which requests are finished when the server stops."""
 
 DENIED = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
 
@@ -42,48 +36,16 @@ def token_of(home: Directories) -> str:
 def serve_http(home: Directories, *, port: int, root: str, name: str | None, wait_s: float | None) -> None:
     """Serve until a signal ends it. Raises `WhisperError`."""
     token = token_of(home)
-    with _bound(port) as listening:
+    with listening_on(port) as listening:
         # A supervisor that cannot start is reported here, not in the first request of an agent.
         reach(home).close()
         asyncio.run(_serve(home, listening, token, partial(_opened, home, root, name, wait_s)))
 
 
-@contextmanager
-def _bound(port: int) -> Iterator[socket.socket]:
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        # A client may connect as soon as the address is printed, and uvicorn listens only once it has started.
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise Unavailable(
-            f"port {port} of {HOST} cannot be listened on: {error.strerror}",
-            hint="Choose another with --port; 0 is any that is free",
-        ) from error
-    except OverflowError as error:
-        listening.close()
-        raise InvalidRequest(f"there is no port {port}", hint="Name one from 1 to 65535, or 0 for any") from error
-    with listening:
-        yield listening
-
-
 async def _serve(home: Directories, listening: socket.socket, token: str, opened: Callable[[], HttpSession]) -> None:
     port = listening.getsockname()[1]
     site = McpSite(token, port, opened, partial(_ask_hook, home))
-    server = _Server(
-        uvicorn.Config(
-            partial(_unless_broken, site),
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=LAST_S,
-            ws="none",
-            http=BoundedProtocol,
-            interface="asgi3",
-        )
-    )
+    server = LoopbackServer(site)
 
     async def stop() -> None:
         await site.close()
@@ -98,23 +60,6 @@ async def _serve(home: Directories, listening: socket.socket, token: str, opened
     sys.stdout.flush()
     await server.serve(sockets=[listening])
     await asyncio.gather(*stopping)
-
-
-async def _unless_broken(site: McpSite, scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve one request."""
-    # A client that breaks the protocol in the middle of an answer makes h11 raise; the answer is lost either way.
-    with suppress(LocalProtocolError):
-        await site(scope, receive, send)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        # uvicorn raises the signal again at its end, which would kill the process before the sessions are closed.
-        yield
 
 
 def _opened(home: Directories, root: str, name: str | None, wait_s: float | None) -> HttpSession:

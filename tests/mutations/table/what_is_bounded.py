@@ -320,14 +320,14 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "connections over HTTP",
-        "whisper_tui.transports.mcp.http_site.BoundedProtocol.connection_made",
+        "whisper_tui.transports.loopback_http.BoundedProtocol.connection_made",
         "len(self.connections) > MOST_CONNECTIONS and not self._evict_a_silent_connection()",
         "False",
         (OVER_HTTP + "test_connections_beyond_those_that_there_may_be_are_told_so_and_closed",),
     ),
     Mutation(
         "silent connections over HTTP",
-        "whisper_tui.transports.mcp.http_site.BoundedProtocol._end_if_silent",
+        "whisper_tui.transports.loopback_http.BoundedProtocol._end_if_silent",
         "self.cycle is None",
         "False",
         (OVER_HTTP + "test_a_connection_that_begins_no_request_is_ended_and_one_that_did_is_not",),

@@ -110,7 +110,7 @@ WHO_COMES_IN = (
     ),
     Mutation(
         "loopback alone for agents",
-        "whisper_tui.transports.mcp.http_site.HOST",
+        "whisper_tui.transports.loopback_http.HOST",
         '"127.0.0.1"',
         '"0.0.0.0"',
         ("tests/cli/test_mcp_http.py::test_it_listens_on_loopback_alone",),

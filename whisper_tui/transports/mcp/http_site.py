@@ -13,9 +13,9 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from whisper_tui.model.errors import Unavailable, WhisperError
+from whisper_tui.transports.loopback_http import HOST
 from whisper_tui.transports.mcp.http_session import HttpSession, MessageQueue
 from whisper_tui.transports.mcp.relay import Message
 
@@ -74,44 +74,6 @@ def _read(path: Path) -> str:
 
 def _unusable(path: Path, error: OSError) -> Unavailable:
     return Unavailable(f"{path} cannot be used: {error.strerror}", hint="Check the permissions of its directory")
-
-
-MOST_CONNECTIONS = 400
-"""The most open connections. A session may have one that listens, and each waiting call has one."""
-
-FIRST_REQUEST_WITHIN_S = 30.0
-"""Seconds within which the headers of the first request must arrive."""
-
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
-    b"%d connections are open already: close some, then try again.\n"
-)
-
-
-class BoundedProtocol(H11Protocol):
-    """One connection."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept the connection, or refuse it with 503."""
-        super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS and not self._evict_a_silent_connection():
-            transport.write(_FULL % MOST_CONNECTIONS)
-            transport.close()
-        else:
-            self.loop.call_later(FIRST_REQUEST_WITHIN_S, self._end_if_silent)
-
-    def _evict_a_silent_connection(self) -> bool:
-        """Close one connection that has sent no request. Return False if there is none."""
-        # Other users of this machine can connect too. They must not lock agents out with silent connections.
-        for other in self.connections:
-            if other is not self and isinstance(other, BoundedProtocol) and other.cycle is None:
-                other.transport.abort()
-                return True
-        return False
-
-    def _end_if_silent(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
 
 
 PING_S = 15.0
@@ -175,8 +137,6 @@ async def _until_disconnected(receive: Receive) -> None:
         pass
 
 
-# Only loopback, by design. Other machines need a tunnel (decision 19).
-HOST = "127.0.0.1"
 LARGEST = 16 * 1024 * 1024
 """Bytes of one message."""
 MOST_SESSIONS = 200
