@@ -154,9 +154,8 @@ def code_of(
             record_program(step, changes)
 
     _follow(TextWalk(changes.view, environment).steps(command, directory), changes, record)
-    left_out = "time ran out before it was read" if deadline.is_over else changes.code_left_out
-    if left_out:
-        changes.code.append(CodeEffect(name="more code that it may run", not_inspected=left_out))
+    if deadline.was_missed:
+        changes.leave_out_code("time ran out before it was read")
     return tuple(changes.code)
 
 

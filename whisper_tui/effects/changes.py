@@ -36,14 +36,10 @@ MOST_LINES = 40_000
 MOST_COMPARISONS = 10_000
 """Comparisons of lines within a changed block; a larger one is shown as removed and added."""
 
-CONTEXT = 3
-"""Unchanged lines around a change."""
-
-Operation = tuple[str, int, int, int, int]
-
-
 MOST_CODE = 20
 """Pieces of code of one call."""
+MORE_CODE = "more code that it may run"
+"""The name of all that is left out."""
 
 
 class ReadScript(NamedTuple):
@@ -87,8 +83,6 @@ class Changes:
         self.git: list[GitEffect] = []
         self.hosts: list[HostEffect] = []
         self.code: list[CodeEffect] = []
-        self.code_left_out = ""
-        """Why more code may run than is recorded, as a clause. Empty: all of it was met."""
         self.unknowns: list[UnknownEffect] = []
         self.scripts: list[ReadScript] = []
         """Shell code that was read and of which the commands were not looked at yet."""
@@ -113,8 +107,12 @@ class Changes:
         if len(self.code) < MOST_CODE:
             self.code.append(code)
         else:
-            self.code_left_out = f"it runs more than {MOST_CODE} scripts"
-            self.unknown(None, "everything", self.code_left_out)
+            self.leave_out_code(f"it runs more than {MOST_CODE} scripts")
+
+    def leave_out_code(self, why: str) -> None:
+        """Say, once and as a clause, why more code may run than is recorded."""
+        if not self.code or self.code[-1].name != MORE_CODE:
+            self.code.append(CodeEffect(name=MORE_CODE, not_inspected=why))
 
     def _since_approval(self, code: CodeEffect) -> dict[str, object]:
         """The approval of a file, and what has changed in it since."""

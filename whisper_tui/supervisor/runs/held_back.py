@@ -64,7 +64,7 @@ def secret_files(directories: Iterable[str], private: Iterable[str]) -> tuple[st
     """Return the files with secrets in these directories and below, which a run that is held back cannot read.
 
     Not those that git tracks: whoever reads the history reads them, and git would take them for changed. Raises
-    `Refused` if git does not say in time which they are.
+    `Refused` if git does not say which they are.
     """
     found = list(
         dict.fromkeys(path for directory in dict.fromkeys(directories) for path in _secret_files_in(directory))
