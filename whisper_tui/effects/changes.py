@@ -1,12 +1,12 @@
 """The changes that were found so far, each with the state before it and its diff; the view of the disk follows them."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from whisper_tui.effects.file_view import LARGEST_COMPARED, Deadline, FileView, Found
 from whisper_tui.effects.text_walk import Step
-from whisper_tui.model.changed_blocks import changed_blocks
+from whisper_tui.model.changed_blocks import CONTEXT, Block, changed_blocks, lines_of
 from whisper_tui.model.effects import (
     LONGEST_DIFF,
     MOST_ENTRIES,
@@ -354,44 +354,27 @@ def diff_of(old: bytes, new: bytes, is_late: Callable[[], bool]) -> tuple[TextDi
         return None, "the content is not UTF-8 text"
     if len(before) + len(after) > MOST_LINES:
         return None, f"the texts have more than {MOST_LINES:,} lines"
-    operations = list(_operations(before, after, is_late))
-    added = sum(high - low for kind, _, _, low, high in operations if kind != "equal")
-    removed = sum(high - low for kind, low, high, _, _ in operations if kind != "equal")
-    text, cut = _text(operations, before, after)
+    blocks = changed_blocks(before, after, most=MOST_COMPARISONS, is_late=is_late)
+    added = sum(high - low for _, _, low, high in blocks)
+    removed = sum(high - low for low, high, _, _ in blocks)
+    text, cut = _text(blocks, before, after)
     return TextDiff(text=text, added=added, removed=removed, cut=cut), ""
 
 
-def lines_of(text: str) -> list[str]:
-    """Lines with their ends, split at line feeds alone."""
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
-def _operations(before: Sequence[str], after: Sequence[str], is_late: Callable[[], bool]) -> Iterator[Operation]:
-    """The steps from one text to the other: parts that are equal, and parts that replace others."""
-    low = high = 0
-    for start, end, new_start, new_end in changed_blocks(before, after, most=MOST_COMPARISONS, is_late=is_late):
-        if start > low:
-            yield "equal", low, start, high, new_start
-        yield "replace", start, end, new_start, new_end
-        low, high = end, new_end
-    if low < len(before):
-        yield "equal", low, len(before), high, len(after)
-
-
-def _text(operations: list[Operation], before: Sequence[str], after: Sequence[str]) -> tuple[str, bool]:
+def _text(blocks: Iterable[Block], before: Sequence[str], after: Sequence[str]) -> tuple[str, bool]:
     """The unified diff, cut to its longest length, and whether it was cut."""
     parts: list[str] = []
     length = 0
-    for group in _groups(operations):
-        low, low_end, high, high_end = group[0][1], group[-1][2], group[0][3], group[-1][4]
-        lines = [f"@@ -{_range(low, low_end)} +{_range(high, high_end)} @@\n"]
-        for kind, a, b, c, d in group:
-            if kind == "equal":
-                lines += [" " + line for line in before[a:b]]
-                continue
-            lines += ["-" + line for line in before[a:b]]
-            lines += ["+" + line for line in after[c:d]]
+    for group in _groups(blocks):
+        lead, tail = min(CONTEXT, group[0][0]), min(CONTEXT, len(before) - group[-1][1])
+        at, end = group[0][0] - lead, group[-1][1] + tail
+        lines = [f"@@ -{_range(at, end)} +{_range(group[0][2] - lead, group[-1][3] + tail)} @@\n"]
+        for low, high, new_low, new_high in group:
+            lines += [" " + line for line in before[at:low]]
+            lines += ["-" + line for line in before[low:high]]
+            lines += ["+" + line for line in after[new_low:new_high]]
+            at = high
+        lines += [" " + line for line in before[at:end]]
         for line in lines:
             whole = line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
             length += len(whole)
@@ -401,23 +384,15 @@ def _text(operations: list[Operation], before: Sequence[str], after: Sequence[st
     return "".join(parts), False
 
 
-def _groups(operations: list[Operation]) -> Iterator[list[Operation]]:
-    """Changes that are near to each other, with a few unchanged lines around."""
-    group: list[Operation] = []
-    for at, (kind, a, b, c, d) in enumerate(operations):
-        if kind != "equal":
-            group.append((kind, a, b, c, d))
-            continue
-        if group:
-            end = min(CONTEXT, b - a)
-            if b - a <= 2 * CONTEXT and at + 1 < len(operations):
-                group.append((kind, a, b, c, d))
-                continue
-            yield [*group, (kind, a, a + end, c, c + end)]
-        start = min(CONTEXT, b - a)
-        group = [(kind, b - start, b, d - start, d)] if at + 1 < len(operations) else []
-    if any(kind != "equal" for kind, *_ in group):
-        yield group
+def _groups(blocks: Iterable[Block]) -> list[list[Block]]:
+    """Changes that are near to each other: the unchanged lines around them meet."""
+    groups: list[list[Block]] = []
+    for block in blocks:
+        if groups and block[0] - groups[-1][-1][1] <= 2 * CONTEXT:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    return groups
 
 
 def _range(start: int, end: int) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from whisper_tui.effects.changes import diff_of, lines_of, printable
+from whisper_tui.effects.changes import diff_of, printable
 from whisper_tui.effects.file_view import resolved_path
 from whisper_tui.effects.run_by_git import directories_of_hooks, kind_for_git
 from whisper_tui.model.call import (
@@ -30,6 +30,7 @@ from whisper_tui.model.call import (
     ReplaceText,
     WriteFile,
 )
+from whisper_tui.model.changed_blocks import lines_of
 from whisper_tui.policy.risks.later_files import PACKAGE_SCRIPTS, PYTHON_PROJECT, later_kind, sensitive_kind
 from whisper_tui.policy.risks.sensitive_paths import names_secret
 from whisper_tui.system import host_files

@@ -7,6 +7,14 @@ from difflib import SequenceMatcher
 
 Block = tuple[int, int, int, int]
 """Lines from the first number to the second are replaced by those from the third to the fourth."""
+CONTEXT = 3
+"""Unchanged lines around a change."""
+
+
+def lines_of(text: str) -> list[str]:
+    """Return a text as lines with their ends. Only line feeds end a line, as in diff."""
+    parts = text.split("\n")
+    return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
 class _Work:

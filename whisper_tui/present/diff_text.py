@@ -19,7 +19,7 @@ from whisper_tui.model.call import (
     Shell,
     WriteFile,
 )
-from whisper_tui.model.changed_blocks import Block, changed_blocks, trimmed
+from whisper_tui.model.changed_blocks import CONTEXT, Block, changed_blocks, lines_of, trimmed
 from whisper_tui.model.errors import Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
@@ -27,8 +27,6 @@ from whisper_tui.present.quantities import count, limit, size
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
 from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
 
-CONTEXT = 3
-"""Unchanged lines around a change."""
 MOST_CHANGED = 4000
 """Rows with changes that are shown of one edit."""
 LONGEST_LINE = 1200
@@ -139,7 +137,7 @@ def _ends_with_crlf(text: str) -> bool:
 
 
 def _rows(versions: FileVersions, most: int) -> tuple[DiffRow, ...]:
-    old, new = (_lines(text) for text in (versions.old, versions.new))
+    old, new = (lines_of(text or "") for text in (versions.old, versions.new))
     blocks = changed_blocks(old, new)
     usual_end = "\r\n" if versions.new and _ends_with_crlf(versions.new) else "\n"
     found: list[DiffRow] = []
@@ -269,7 +267,7 @@ def unified_rows(text: str, most: int) -> tuple[DiffRow, ...]:
         old.clear()
         new.clear()
 
-    lines = [f"{line}\n" for line in text.split("\n")[:-1]]
+    lines = lines_of(text)
     for line, following in zip(lines[:most], [*lines[1:], ""], strict=False):
         words = line[1:].removesuffix("\n") if following.startswith("\\") else line[1:]
         if hunk := _HUNK.match(line):
