@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
+from whisper_tui.export import ExportFormat
 from whisper_tui.export.asciicast import asciicast
 from whisper_tui.export.session_story import Statistics, difference, oldest_first, outcome, title_of
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
@@ -270,12 +271,6 @@ async def json_line(supervision: Supervision, record: CallRecord, session: Sessi
     removed = await output_was_removed(supervision, record)
     row = {**call_details(masked_record(record), session), "output_removed": removed}
     return json.dumps(row, ensure_ascii=True).replace("\x7f", "\\u007f") + "\n"
-
-
-ExportFormat = Literal["jsonl", "asciicast", "asciicast3", "markdown"]
-FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-ENDINGS: dict[ExportFormat, str] = {"jsonl": ".jsonl", "asciicast": ".cast", "asciicast3": ".cast", "markdown": ".md"}
-"""The usual file extension of each format."""
 
 
 class ExportSelection(NamedTuple):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of
+from whisper_tui.export import ENDINGS
 from whisper_tui.model.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -58,9 +59,6 @@ async def _print(home: "Directories", options: Options) -> None:
         await supervision.close()
 
 
-FORMATS = ("jsonl", "asciicast", "asciicast3", "markdown")
-
-
 def add_export(verbs: Subcommands) -> None:
     """Declare the subcommand."""
     parser = verbs.add(
@@ -72,7 +70,7 @@ def add_export(verbs: Subcommands) -> None:
     )
     parser.add_argument("calls", nargs="*", metavar="CALL", help="number of a call")
     parser.add_argument("--session", metavar="NAME", help="all calls of the sessions with this name or id")
-    parser.add_argument("--format", choices=FORMATS, required=True, help="the format of the output")
+    parser.add_argument("--format", choices=tuple(ENDINGS), required=True, help="the format of the output")
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there, readable by you alone, not to stdout")
 
 

@@ -14,7 +14,8 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from whisper_tui.export.document import ENDINGS, ExportFormat, ExportSelection, document, save
+from whisper_tui.export import ENDINGS, ExportFormat
+from whisper_tui.export.document import ExportSelection, document, save
 from whisper_tui.model.call import Session
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.run import Stream
