@@ -111,7 +111,6 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
         (file.secret, "by its name a file with secrets"),
         (bool(file.sensitive), f"decides what runs later or who may approve: {file.sensitive}"),
         (file.steers_agents, f"holds {file.runs_later}"),
-        (bool(file.runs_later) and not file.steers_agents, f"runs later: {file.runs_later}"),
         (bool(file.hidden), f"its new text has a character that deceives: {file.hidden}"),
         (file.binary, "no text"),
         (bool(file.unread), f"not read: {file.unread}"),
@@ -159,15 +158,6 @@ def _rows(versions: FileVersions, most: int) -> tuple[DiffRow, ...]:
         if (rest := len(old) - at - after) > 0:
             found.append(DiffRow(folded=rest))
     return tuple(found)
-
-
-def _lines(text: str | None) -> list[str]:
-    """Return a text as lines with their ends. Only line feeds end a line, as in diff."""
-    if not text:
-        return []
-    lines = [f"{line}\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
 
 
 def _unchanged(old: list[str], start: int, end: int, new_end: int, usual_end: str, *, first: bool) -> Iterator[DiffRow]:
