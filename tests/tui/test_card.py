@@ -213,10 +213,13 @@ async def test_calls_that_were_approved_before_the_cockpit_opened_are_not_in_the
         assert not cockpit.screen.query_one("#recent").display
 
 
+WAYS = (("whisper-tui install claude", "connect Claude Code"), ("gemini", "start Gemini CLI: its commands come here"))
+
+
 async def test_an_empty_cockpit_offers_the_agents_of_this_machine_the_demo_and_help() -> None:
-    async with open_cockpit(Scenario.begin(), guidance=Guidance(clients=(("claude", "Claude Code"),))) as cockpit:
+    async with open_cockpit(Scenario.begin(), guidance=Guidance(clients=lambda: WAYS)) as cockpit:
         await cockpit.sees(
-            "whisper-tui install claude", "connect Claude Code", "whisper-tui demo", "what every key does"
+            "whisper-tui install claude", "connect Claude Code", "gemini", "whisper-tui demo", "what every key does"
         )
         assert "codex" not in cockpit.text()
         cockpit.scenario.ask("build")

@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whisper_tui.agents.known_clients import INSTALLABLE, KNOWN
+from whisper_tui.agents.known_clients import INSTALLABLE, profile_of
 from whisper_tui.cli.commands.approve import decider
 from whisper_tui.cli.commands.list_calls import answers_again
 from whisper_tui.cli.standard_streams import let_go_of_a_still_terminal
@@ -23,6 +23,7 @@ from whisper_tui.config import load
 from whisper_tui.config.configuration import Configuration
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import OtherVersion, WhisperError
+from whisper_tui.system.own_program import installed_program
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.terminal_driver import TerminalQuestion, asks_for_theme, theme_of
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
@@ -71,7 +72,6 @@ async def _show(
     take_over: "TakeOver | None" = None,
 ) -> int:
     """Run the cockpit with the user's settings until the human leaves it."""
-    clients = tuple((name, KNOWN[name].title) for name in INSTALLABLE if shutil.which(name))
     with TerminalQuestion(asks=asks_for_theme(wanted.cockpit.theme)) as question:
         # Loaded while the terminal answers.
         from whisper_tui.tui.app import CockpitApp
@@ -91,7 +91,7 @@ async def _show(
             indexed=has_indexed_colours(),
             reconnect=reconnect,
             take_over=take_over,
-            guidance=Guidance(clients=clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
+            guidance=Guidance(clients=_ways_to_clients, hints=remembered_hints(Path(home.state) / HINTS_FILE)),
         )
         app.question, app.answer_of = question, answers_again(wanted.tools)
         await app.run_async()
@@ -183,6 +183,25 @@ async def _first(home: Directories) -> SupervisorClient:
         return await SupervisorClient.connect(home, start=False, local_output=OutputWhenShown(home))
     except OtherVersion:
         return SupervisorClient.unconnected(home, start=False, local_output=OutputWhenShown(home))
+
+
+@cache
+def _ways_to_clients() -> tuple[tuple[str, str], ...]:
+    """Return a command line for each agent client of this machine: it starts those that are connected."""
+    # Only a cockpit without calls asks, and what the clients' files need takes a while to load.
+    from whisper_tui.agents.client_files import Launch
+    from whisper_tui.agents.findings import DoctorContext
+
+    scene = DoctorContext(Launch(tuple(installed_program())), os.environ, Path.cwd())
+    found: list[tuple[str, str]] = []
+    for name in filter(shutil.which, INSTALLABLE):
+        client = profile_of(name)
+        files = client.find(scene, None) if client.find is not None else None
+        if files is not None and (files.hooks or files.servers or files.environments):
+            found.append((name, f"start {client.title}: its commands come here"))
+        else:
+            found.append((f"whisper-tui install {name}", f"connect {client.title}"))
+    return tuple(found)
 
 
 HINTS_FILE = "hints"

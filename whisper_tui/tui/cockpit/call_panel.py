@@ -113,8 +113,8 @@ class Guidance:
 
     caption: Callable[[CallRecord | None], str] | None = None
     """Returns a line about the selected call, empty for none."""
-    clients: tuple[tuple[str, str], ...] = ()
-    """The agent clients on this machine, by name and title."""
+    clients: Callable[[], tuple[tuple[str, str], ...]] = lambda: ()
+    """Returns a command line for each agent client of this machine, with what it does: starts or connects it."""
     hints: FirstHints = field(default_factory=FirstHints)
     """Shows each hint once; without arguments, none at all."""
 
@@ -158,11 +158,11 @@ NO_PARTS = CardParts()
 def welcome(clients: tuple[tuple[str, str], ...]) -> tuple[Paragraph, ...]:
     """Return the text of a cockpit without calls: how to connect an agent, try the demo, test the policy, get help.
 
-    `clients` are the agent clients on this machine: their names on the command line, and their titles.
+    `clients` are command lines for the agent clients of this machine, with what each does.
     """
-    found = clients or (("CLIENT", "claude, codex, gemini, opencode, copilot, qwen, kimi, kilo"),)
+    names = "claude, codex, gemini, opencode, copilot, qwen, kimi, kilo"
     rows = [
-        *((f"whisper-tui install {name}", f"connect {title}") for name, title in found),
+        *(clients or (("whisper-tui install CLIENT", f"connect {names}"),)),
         ("whisper-tui demo", "try it without an agent"),
         ("whisper-tui explain 'rm -rf build'", "see what the policy decides about a command"),
         ("?", "what every key does"),
@@ -260,7 +260,7 @@ class CallPanel(Vertical):
     def _without_call(self, nothing: Nothing) -> tuple[Paragraph, ...]:
         match nothing:
             case "no-call":
-                return welcome(self.guidance.clients)
+                return welcome(self.guidance.clients())
             case "no-match":
                 return no_match(in_force(self.app))
             case "loading":
