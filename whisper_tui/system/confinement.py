@@ -8,7 +8,7 @@ import _thread
 import errno
 import os
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import Filter
@@ -51,36 +51,97 @@ def confine(rules: int, calls: Filter, *, listening: bool = True) -> int:
 
     `listening`: return the descriptor of the filter's notifications. Otherwise 0.
     """
+    _drop_rights()
+    restrict(rules)
+    # The filter is last: it may refuse the system calls of the other steps.
+    return calls.install(listening=listening)
+
+
+def restrict(rules: int) -> None:
+    """Restrict this thread irrevocably to a ruleset. Raises `OSError`."""
+    syscalls.call("landlock_restrict_self", rules, 0)
+
+
+def _drop_rights() -> None:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     syscalls.drop_capabilities()
-    syscalls.call("landlock_restrict_self", rules, 0)
-    # The filter is last: it would refuse the system calls of the other steps.
-    return calls.install(listening=listening)
+
+
+class _Outcome(Generic[_Result]):
+    """The result of work that another thread does, or its error."""
+
+    def __init__(self) -> None:
+        self._done, self._results = _thread.allocate_lock(), list[_Result]()
+        self._done.acquire()
+        self.problem: BaseException | None = None
+
+    def of(self, work: Callable[[], _Result]) -> None:
+        """Do the work."""
+        try:
+            self._results.append(work())
+        except BaseException as problem:  # noqa: BLE001 - passed to who waits
+            self.problem = problem
+        finally:
+            self._done.release()
+
+    def wait(self) -> _Result:
+        """Wait for the work. Return its result, or raise its error."""
+        self._done.acquire()
+        if self.problem is not None:
+            raise self.problem
+        return self._results[0]
 
 
 def begin_in_a_thread(work: Callable[[], _Result]) -> Callable[[], _Result]:
     """Begin `work` in a new thread, which ends with it. Return what waits for it: returns its result or raises."""
-    done, results, problems = _thread.allocate_lock(), [], []
-
-    def body() -> None:
-        try:
-            results.append(work())
-        except BaseException as problem:  # noqa: BLE001 - passed to the caller
-            problems.append(problem)
-        finally:
-            done.release()
-
-    def finish() -> _Result:
-        done.acquire()
-        if problems:
-            raise problems[0]
-        return results[0]
-
-    done.acquire()
-    _thread.start_new_thread(body, ())
-    return finish
+    outcome = _Outcome[_Result]()
+    _thread.start_new_thread(outcome.of, (work,))
+    return outcome.wait
 
 
-def in_a_thread(work: Callable[[], _Result]) -> _Result:
-    """Call `work` in a new thread. Return its result, or raise its error."""
-    return begin_in_a_thread(work)()
+class FilteredThread:
+    """A thread without rights, whose system calls are filtered. It has work done in other threads, which inherit that.
+
+    Installing a filter takes longer than all else that confines a command, and is the same for all commands.
+
+    Only the thread that starts a command enters its Landlock domain. If this one was in it, the command could send it
+    signals, and read the memory of the whole program in its `/proc/PID/task/TID/mem`.
+    """
+
+    def __init__(self, calls: Filter) -> None:
+        """Start it. `calls` permits threads, and to be restricted further. Raises `OSError`."""
+        self._asked = _thread.allocate_lock()
+        self._asked.acquire()
+        self._next: Callable[[], None] | None = None
+        installed = _Outcome[int]()
+        _thread.start_new_thread(self._run, (calls, installed))
+        self._listener = installed.wait()
+
+    def call(self, work: Callable[[], _Result]) -> _Result:
+        """Call `work` in a new filtered thread. Return its result, or raise its error."""
+        outcome = _Outcome[_Result]()
+        self._next = lambda: outcome.of(begin_in_a_thread(work))
+        self._asked.release()
+        return outcome.wait()
+
+    def listener(self) -> int:
+        """Return a new descriptor of the filter's notifications. Raises `OSError`."""
+        return os.dup(self._listener)
+
+    def close(self) -> None:
+        """End the thread. What it has started goes on."""
+        self._next = None
+        self._asked.release()
+        os.close(self._listener)
+
+    def _run(self, calls: Filter, installed: _Outcome[int]) -> None:
+        def install() -> int:
+            _drop_rights()
+            return calls.install()
+
+        installed.of(install)
+        while installed.problem is None:
+            self._asked.acquire()
+            if self._next is None:
+                return
+            self._next()

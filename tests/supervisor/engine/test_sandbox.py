@@ -191,6 +191,31 @@ async def test_environments_and_files_of_other_processes_stay_closed_even_to_vie
     assert b"environ: Permission denied" in box.err
 
 
+async def test_the_threads_of_its_keeper_stay_closed_even_to_viewers(box: Box) -> None:
+    looks = (
+        "for t in /proc/$PPID/task/*; do echo thread; head -c 1 $t/environ $t/mem; kill -0 ${t##*/} && echo sent; done"
+    )
+    await box.run(looks, processes=True)
+    # The main one, and the one that stays to start commands.
+    assert box.out == b"thread\n" * 2
+
+
+def test_one_sandbox_follows_another_in_the_same_keeper() -> None:
+    sandboxes = Sandboxes()
+    for network in (False, True, False):
+        profile = Profile((), (), (), network=network, processes=False)
+        started = sandboxes.start(profile, lambda: os.posix_spawn("/bin/sh", ["sh", "-c", "exit 7"], CLEAN))
+        os.close(started.listener)
+        assert os.waitstatus_to_exitcode(os.waitpid(started.pid, 0)[1]) == 7
+    with pytest.raises(FileNotFoundError):
+        sandboxes.start(profile, lambda: os.posix_spawn("/nowhere/program", ["program"], CLEAN))
+    sandboxes.close()
+    started = sandboxes.start(profile, lambda: os.posix_spawn("/bin/sh", ["sh", "-c", "exit 7"], CLEAN))
+    os.close(started.listener)
+    assert os.waitstatus_to_exitcode(os.waitpid(started.pid, 0)[1]) == 7
+    sandboxes.close()
+
+
 async def test_without_need_it_reads_nothing_about_other_processes(box: Box) -> None:
     await box.run(f"cat /proc/{os.getpid()}/cmdline")
     assert box.out == b""

@@ -4,20 +4,22 @@ Landlock covers files, TCP, signals and abstract sockets. A seccomp filter refus
 (sockets, ptrace, mounts, namespaces, io_uring, keys, TIOCSTI) and reports attempts to change something; no_new_privs
 and dropped capabilities keep a program from gaining rights. Neither root nor a helper program is needed.
 
-All of it is set on a thread of the keeper that only starts the command: Linux keeps these restrictions per thread and
+All of it is set on threads of the keeper that only start the command: Linux keeps these restrictions per thread and
 children inherit them. So the keeper itself stays unrestricted, and the start needs no fork, unless there are limits
-(`limited_start`). `docs/sandbox.md` lists what is not prevented.
+(`limited_start`). The filter is set once, on a thread that stays and begins those of the commands.
+`docs/sandbox.md` lists what is not prevented.
 """
 
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from whisper_tui.supervisor.keeper.seccomp import filter_instructions
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import Filter
-from whisper_tui.system.confinement import confine, in_a_thread, probe
+from whisper_tui.system.confinement import FilteredThread, confine, probe, restrict
 from whisper_tui.system.landlock_rules import READ, SystemRules
 
 TMP = "tmp"
@@ -66,24 +68,31 @@ def profile_of(spec: dict[str, Any]) -> Profile | None:
 
 
 class Sandboxes:
-    """Creates sandboxes. The rules that all of them share are prepared while no command waits."""
+    """Creates sandboxes. What all of them share is prepared while no command waits."""
 
     def __init__(self) -> None:
         self.support = probe()
         self._system = SystemRules(self.support.version) if self.support.version else None
         self._filters: dict[tuple[bool, bool], Filter] = {}
+        self._threads: dict[bool, FilteredThread] = {}
+        """Those that start commands, by whether these may use the network."""
         self._ready = -1
 
     def prepare(self) -> None:
-        """Prepare a ruleset with the rules for the system, for the next command without network."""
+        """Prepare a thread, and a ruleset with the rules for the system, for the next command without network."""
         if self._system is not None and self._ready < 0:
-            try:
+            with suppress(OSError):
+                self._thread(network=False)
                 self._ready = self._system.ruleset()
-            except OSError:
-                self._ready = -1
+
+    def end_threads(self) -> None:
+        """End all threads, before a fork: the new process has none of them."""
+        while self._threads:
+            self._threads.popitem()[1].close()
 
     def close(self) -> None:
         """Close what was prepared."""
+        self.end_threads()
         if self._system is not None:
             self._system.close()
         if self._ready >= 0:
@@ -92,9 +101,19 @@ class Sandboxes:
 
     def start(self, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
         """Call `spawn` in a sandbox. It starts a process and returns its pid. Raises its errors."""
-        rules = self._rules_for(profile)
+        thread, rules = self._thread(network=profile.network), self._rules_for(profile)
+
+        def restricted() -> int:
+            restrict(rules)
+            return spawn()
+
         try:
-            return in_a_thread(lambda: self._restricted(rules, profile, spawn))
+            listener = thread.listener()
+            try:
+                return SandboxedStart(thread.call(restricted), listener)
+            except BaseException:
+                os.close(listener)
+                raise
         finally:
             os.close(rules)
 
@@ -106,13 +125,10 @@ class Sandboxes:
         rules, listening = self._rules_for(profile), self._filter(network=profile.network, watched=watched)
         return lambda: confine(rules, listening)
 
-    def _restricted(self, rules: int, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
-        listener = confine(rules, self._filter(network=profile.network))
-        try:
-            return SandboxedStart(spawn(), listener)
-        except BaseException:
-            os.close(listener)
-            raise
+    def _thread(self, *, network: bool) -> FilteredThread:
+        if network not in self._threads:
+            self._threads[network] = FilteredThread(self._filter(network=network))
+        return self._threads[network]
 
     def _filter(self, *, network: bool, watched: bool = False) -> Filter:
         kind = network, watched

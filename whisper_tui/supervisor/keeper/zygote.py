@@ -202,6 +202,7 @@ class Zygote:
             os.set_blocking(fd, False)
         # Once: it loads what all keepers share. More would delay the first command, and make no later one faster.
         warm_up(runs, KeeperSetup(boot, self._wake, adopts=False, sandboxes=self._sandboxes))
+        self._sandboxes.end_threads()
         # The garbage collector does not touch frozen objects, so their pages stay shared with the forks.
         gc.collect()
         gc.freeze()
