@@ -23,6 +23,7 @@ from whisper_tui.policy.commands.wrappers import (
     StandardInput,
     changes_what_runs,
     may_set_variables,
+    sets_variables,
 )
 from whisper_tui.policy.shell.bash_grammar import mark_patterns
 from whisper_tui.policy.shell.bash_reader import parts_of, read_script
@@ -570,7 +571,7 @@ def _pairs(assignments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
 
 def _set_by_words(words: Sequence[str | None]) -> Iterator[tuple[str, str | None]]:
     """The variables that the words of a builtin may set, such as `export NAME=value` and `read NAME`."""
-    if not words or words[0] is None or not (words[0] in {"export", "readonly"} or may_set_variables(words)):
+    if not sets_variables(words):
         return
     for word in words[1:]:
         name, equals, value = (word or "").partition("=")

@@ -70,16 +70,23 @@ SET_BY_THE_SHELL = re.compile(
 
 def may_set_variables(argv: Words) -> bool:
     """True if a command may set any variable of its shell, so that no value before it is certain behind it."""
-    words = list(argv)
-    while words[:1] in (["builtin"], ["command"]):
-        words.pop(0)
-    if not words or words[0] is None:
-        return False
-    name = program_name(words[0])
+    name, words = _builtin(argv)
     option = _BY_OPTION.get(name)
     if option is not None:
-        return any(word is None or word.startswith(option) for word in words[1:])
+        return any(word is None or word.startswith(option) for word in words)
     return name in _SETTING
+
+
+def sets_variables(argv: Words) -> bool:
+    """True if a command may set variables of its shell, those that its words name among them."""
+    return _builtin(argv)[0] in {"export", "readonly"} or may_set_variables(argv)
+
+
+def _builtin(argv: Words) -> tuple[str, Words]:
+    """Return the name behind `builtin` and `command`, and its words. Empty: it is only known when it runs."""
+    at = next((at for at, word in enumerate(argv) if word not in {"builtin", "command"}), len(argv))
+    word = argv[at] if at < len(argv) else None
+    return ("", ()) if word is None else (program_name(word), argv[at + 1 :])
 
 
 _VARIABLES = frozenset(

@@ -13,7 +13,7 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.policy.commands.argv import Words, parse_git, program_name
 from whisper_tui.policy.commands.named_words import named_words
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import changes_what_runs
+from whisper_tui.policy.commands.wrappers import changes_what_runs, sets_variables
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
 from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED, TONED
@@ -172,16 +172,12 @@ def _empty_variables(question: Question, seen: CommandView) -> tuple[Risk, ...]:
 
 _NEVER_EMPTY = re.compile(r"\$\{\w+:(?:\?|[=-][^}])")
 """`${DIR:?}` ends the shell if DIR is empty; `${DIR:-x}` and `${DIR:=x}` have another value."""
-_SETS_VARIABLES = frozenset(
-    "read unset eval source . export declare typeset local readonly let mapfile readarray getopts printf wait "
-    "trap".split()
-)
 
 
 def _literal_variables(seen: CommandView) -> frozenset[str]:
     """Return the variables that certainly have a literal value where the text uses them."""
     script = seen.scripts[0]
-    if any(command.argv and (command.name is None or command.name in _SETS_VARIABLES) for command in seen.commands):
+    if any(command.argv and (command.name is None or sets_variables(command.argv)) for command in seen.commands):
         return frozenset()
     assigned = [word.pieces[0].text.partition("=")[0] for simple in script.commands for word in simple.assignments]
     # a loop over plain words sets its variable to one of them before each round

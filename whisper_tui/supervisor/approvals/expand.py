@@ -11,7 +11,7 @@ from whisper_tui.model.secrets import is_secret_name
 from whisper_tui.model.verdict import Meaning, Redirect
 from whisper_tui.policy.commands.argv import Argv, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand
-from whisper_tui.policy.commands.wrappers import BUILTINS, SETS_INSIDE, may_set_variables
+from whisper_tui.policy.commands.wrappers import BUILTINS, SETS_INSIDE, sets_variables
 from whisper_tui.policy.risks.code_execution import is_interpreter
 from whisper_tui.policy.shell.static_expansion import Pattern
 from whisper_tui.policy.shell.strict_reader import NotPlain
@@ -276,8 +276,7 @@ class _Values:
 def _assigned(seen: CommandView) -> frozenset[str]:
     """Return the variables that the text may set, so that the environment does not tell their value."""
     names = {assignment.partition("=")[0] for command in seen.commands for assignment in command.assignments}
-    may_set = (each.name in {"export", "readonly"} or may_set_variables(each.argv) for each in seen.commands)
-    sets = any(may_set) or SETS_INSIDE.search(seen.text) is not None
+    sets = any(sets_variables(each.argv) for each in seen.commands) or SETS_INSIDE.search(seen.text) is not None
     sets = sets or any(script.evaluations for script in seen.scripts[:1])
     loops = {name for script in seen.scripts[:1] for name in script.loop_variables}
     return frozenset(names | loops | (seen.scripts[0].variables if sets and seen.scripts else set()))
