@@ -9,7 +9,7 @@ from tests.rows import each_row
 from whisper_tui.model.call import CommandSpec, Shell
 from whisper_tui.policy.risks.call_risks import risks_of
 from whisper_tui.policy.risks.command_dangers import dangers_of_argv
-from whisper_tui.policy.risks.network_commands import reaches_network
+from whisper_tui.policy.risks.host_access import reaches_network
 from whisper_tui.policy.view import view
 
 PRINT_SECRETS = """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from whisper_tui.model.verdict import client_rule_name
 from whisper_tui.policy.commands.argv import program_name
 from whisper_tui.policy.commands.read_only_list import fails_in_sandbox, only_reads
-from whisper_tui.policy.risks.network_commands import reaches_network
+from whisper_tui.policy.risks.host_access import reaches_network
 from whisper_tui.policy.rules.grants import is_too_broad
 from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule, Rules, host_problem, path_problem
 from whisper_tui.policy.shell.strict_reader import NotPlain, read_plain

@@ -42,8 +42,7 @@ from whisper_tui.supervisor.runs.previews import Previews
 from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.runs.scheduling import Pause
 from whisper_tui.supervisor.runs.start_order import StartOrders
-from whisper_tui.supervisor.session_owners import SessionOwners
-from whisper_tui.supervisor.sessions import Environments, Sessions
+from whisper_tui.supervisor.sessions import Environments, SessionOwners, Sessions
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.unknown_files import number_beyond
 from whisper_tui.system.host_files import home_of_user

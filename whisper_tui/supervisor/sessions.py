@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from whisper_tui.model.api import PRESENCE_LASTS_S, Presence
+from whisper_tui.model.board import Board
 from whisper_tui.model.call import LONGEST_NAME, ClientInfo, Session, SessionHello
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.errors import InvalidRequest, JournalFailed, Refused, Unavailable
@@ -35,8 +36,37 @@ from whisper_tui.supervisor.approvals.admission import MOST_SESSIONS
 from whisper_tui.supervisor.journal.journal import check_storable
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.places.place_settings import Placement
-from whisper_tui.supervisor.session_owners import SessionOwners
 from whisper_tui.system.processes import find_process, is_process
+from whisper_tui.system.session_opener import agent_of_process
+
+
+class SessionOwners:
+    """The owner of each session: the agent that has opened it. Turns and limits are by owner (decision 15).
+
+    Nothing is journaled: each connection of an agent shows its owner anew.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._known: OrderedDict[str, str] = OrderedDict()
+
+    def note(self, session: Session, opener: str) -> None:
+        """Remember which agent has opened or resumed a session. `opener` is empty if this process itself has."""
+        # Nothing shows which processes of a place belong together, so all agents there count as one.
+        self._known[session.id] = f"place {session.place}" if session.relayed else opener or f"session {session.id}"
+        self._known.move_to_end(session.id)
+        if len(self._known) > MOST_SESSIONS:
+            self._known.popitem(last=False)
+
+    def of(self, session_id: str) -> str:
+        """Return the owner of a session. After a restart it is that of the agent's process, until that comes back."""
+        session = self._board.sessions.get(session_id)
+        if session_id not in self._known and session is not None:
+            pid = session.pid if session.closed_at is None else None
+            is_there = pid is not None and is_process(pid, session.started)
+            self.note(session, agent_of_process(pid) if pid is not None and is_there else "")
+        return self._known.get(session_id, f"session {session_id}")
+
 
 MOST_COCKPITS = 64
 """Cockpits whose reports are kept, the newest."""

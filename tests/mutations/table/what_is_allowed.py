@@ -353,7 +353,7 @@ FORMS_OF_AGENTS = (
     ),
     Mutation(
         "options behind operands",
-        "whisper_tui.policy.commands.named_words.named_words",
+        "whisper_tui.policy.commands.argv.named_words",
         "not each.takes_next or not operands",
         "True",
         NEIGHBOURS,

@@ -88,7 +88,7 @@ WHAT_IS_BOUNDED = (
     ),
     Mutation(
         "turns by agent",
-        "whisper_tui.supervisor.session_owners.SessionOwners.note",
+        "whisper_tui.supervisor.sessions.SessionOwners.note",
         'opener or f"session {session.id}"',
         'f"session {session.id}"',
         ("tests/cli/test_turns.py::test_an_agent_that_opens_many_sessions_has_no_more_turns_than_another_one",),

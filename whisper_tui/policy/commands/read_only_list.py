@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from whisper_tui.policy.commands.argv import parse_arguments, reading_form
-from whisper_tui.policy.commands.named_words import named_words
+from whisper_tui.policy.commands.argv import named_words, parse_arguments, reading_form
 from whisper_tui.policy.commands.read_only_programs import check_of, git_forms, git_only_reads
 from whisper_tui.policy.commands.words_of_input import GivenWords, starter
 from whisper_tui.policy.risks.sensitive_paths import names_secret

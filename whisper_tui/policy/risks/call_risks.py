@@ -10,14 +10,13 @@ from whisper_tui.model.call import Argv, Command, Shell
 from whisper_tui.model.secrets import is_secret_name, secret_spans
 from whisper_tui.model.text import BIDI, BLANKS, PLAIN_CONTROLS, hidden_parts, visible
 from whisper_tui.model.verdict import Risk
-from whisper_tui.policy.commands.argv import Words, parse_git, program_name
-from whisper_tui.policy.commands.named_words import named_words
+from whisper_tui.policy.commands.argv import Words, named_words, parse_git, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.commands.wrappers import changes_what_runs, sets_variables
 from whisper_tui.policy.risks.code_execution import runs_unseen_code, unseen_code
 from whisper_tui.policy.risks.command_dangers import is_fork_bomb
+from whisper_tui.policy.risks.host_access import reaches_network
 from whisper_tui.policy.risks.look_alikes import FLAGS, JOINED, LETTERS, STYLED, TONED
-from whisper_tui.policy.risks.network_commands import reaches_network
 from whisper_tui.policy.risks.sensitive_paths import names_secret, shows_environment
 from whisper_tui.policy.shell.static_expansion import is_harmless_setting
 from whisper_tui.policy.shell.syntax import SimpleCommand, Word, compounds

@@ -15,6 +15,7 @@ from whisper_tui.policy.commands.argv import (
 )
 from whisper_tui.policy.commands.readings import first_words
 from whisper_tui.policy.commands.special_wrappers import tmux_command, tmux_commands
+from whisper_tui.policy.risks.call_patterns import find_calls
 from whisper_tui.programs.entries import entry_of
 
 _QUIET = frozenset({"openssl", "getent", "resolvectl"})
@@ -26,6 +27,13 @@ def uses_network(argv: Words, name: str) -> bool:
         # these three mostly work locally: only some of their subcommands connect
         return "s_client" in argv or "s_server" in argv or "hosts" in argv
     return entry_of(name).network
+
+
+def reaches_network(argv: Words, name: str) -> bool:
+    """True if a command may connect to other machines, as subcommands do of programs that mostly work on this one."""
+    if len(argv) == 2 and argv[1] in {"--version", "--help", "-h", "version", "help"}:
+        return False
+    return uses_network(argv, name) or any(find_calls("connects", argv, name))
 
 
 def curl(argv: Words) -> list[Danger]:

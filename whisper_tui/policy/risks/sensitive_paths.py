@@ -7,8 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from whisper_tui.model.verdict import Place
-from whisper_tui.policy.commands.argv import Argv, program_name
-from whisper_tui.policy.commands.named_words import named_words
+from whisper_tui.policy.commands.argv import Argv, named_words, program_name
 from whisper_tui.policy.commands.read_only_programs import awk
 from whisper_tui.policy.commands.unwrap import unwrap
 from whisper_tui.policy.commands.words_of_input import looks_into_files

@@ -24,8 +24,7 @@ from whisper_tui.model.verdict import (
     RunCode,
     Verdict,
 )
-from whisper_tui.policy.commands.argv import parse_git
-from whisper_tui.policy.commands.named_words import named_words
+from whisper_tui.policy.commands.argv import named_words, parse_git
 from whisper_tui.policy.commands.read_only_list import helpers_of
 from whisper_tui.policy.commands.unwrap import InnerCommand
 from whisper_tui.policy.risks.sensitive_paths import possible_paths, searches_trees
@@ -40,8 +39,8 @@ from whisper_tui.supervisor.approvals.command_files import (
 )
 from whisper_tui.supervisor.approvals.expand import expand_command, find_program, literal_text
 from whisper_tui.system import host_files, process_names
+from whisper_tui.system.file_owners import is_own_binary
 from whisper_tui.system.landlock_rules import PROGRAM_DIRECTORIES
-from whisper_tui.system.own_binaries import is_own_binary
 
 MOST_DIRECTORIES = 8
 """Limit of working directories that a command may have: each `cd` before it may or may not have succeeded."""
