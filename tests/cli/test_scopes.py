@@ -25,7 +25,7 @@ def test_a_prefix_is_tried_on_earlier_calls_before_it_is_given(instance: Instanc
     given = instance.run("approve", "3", "--prefix", "git push", "--times", "2", "--for", "30")
     assert given.returncode == 0, given.stderr
     assert given.stdout.startswith("The approval would have covered 3 of the last 3 calls:")
-    assert "Commands that begin with git push are allowed for 30 minutes, 2 more times." in given.stdout
+    assert "Commands starting with git push run without approval 2 more times, for 30 min." in given.stdout
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ def test_a_rule_is_saved_for_the_workspace_with_the_words_that_were_named(instan
     waiting(instance, "push", "here")
     given = instance.run("approve", "1", "--prefix", "git", "push", "--save", "project")
     assert given.returncode == 0, given.stderr
-    assert "A rule allows commands that begin with git push in this workspace." in given.stdout
+    assert "A rule is saved: commands starting with git push run without approval in this workspace." in given.stdout
     (rule,) = instance.rows("rules", "list")
     assert (rule["prefix"], rule["directory"]) == (["git", "push"], str(instance.workspace))
 
@@ -65,4 +65,4 @@ def test_contradictory_options_are_one_sentence_and_approve_nothing(instance: In
 def test_limits_alone_are_about_the_same_command(instance: Instance) -> None:
     waiting(instance, "push", "here")
     given = instance.run("approve", "1", "--times", "1")
-    assert "The same command in the same directory is allowed for the session, 1 more times." in given.stdout
+    assert "The same command in the same directory runs without approval 1 more time." in given.stdout

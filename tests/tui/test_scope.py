@@ -11,7 +11,7 @@ from whisper_tui.model.call import Argv, CallRequest, CommandSpec, FileEdits, Fu
 from whisper_tui.model.decision import Approve, ExactScope, PrefixScope, RuleScope, ToolScope
 from whisper_tui.model.state import Running, Waiting
 from whisper_tui.model.verdict import Resolved, Verdict
-from whisper_tui.present.words import scope_targets
+from whisper_tui.present.scope_words import scope_targets
 from whisper_tui.tui.dialogs.drafts import ScopeDraft, scope_of
 
 SPEC = CommandSpec(command=Argv(program="git", args=("push",)), cwd="/srv")
@@ -246,7 +246,7 @@ async def test_the_card_offers_no_rule_for_the_workspace_for_a_file_outside_of_i
     ],
 )
 def test_a_pattern_of_files_is_said_in_words(path: str, words: str) -> None:
-    assert scope_targets(ToolScope(path=path)) == f"edits of {words}"
+    assert scope_targets(ToolScope(path=path).model_dump()) == f"edits of {words}"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from whisper_tui.cli.watch_text import first_words, in_full
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Grant, PrefixScope, RuleScope
 from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
-from whisper_tui.present.words import approved_scope
+from whisper_tui.present.scope_words import approved_scope
 from whisper_tui.tui.cockpit import call_card
 from whisper_tui.tui.cockpit.call_card import REVEALED_S
 from whisper_tui.tui.screens.rule_list import grant_paragraphs
@@ -167,7 +167,8 @@ async def test_toasts_and_dialogs_about_what_is_remembered_hide_secrets():
     scenario = begin_past()
     ask(scenario, *WORDS)
     async with open_cockpit(scenario, size=(170, 48)) as cockpit:
-        assert SECRET not in approved_scope(PrefixScope(words=WORDS)) + approved_scope(RuleScope(words=WORDS))
+        for scope in (PrefixScope(words=WORDS), RuleScope(words=WORDS)):
+            assert SECRET not in approved_scope(scope.model_dump())
         await scenario.supervisor.deny_for_session("s1", WORDS, "no", ME)
         await cockpit.sees("you denied 'psql --password=⟨secret⟩ prod' for this session")
         assert SECRET not in toast_text(cockpit.app)

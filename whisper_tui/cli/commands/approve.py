@@ -22,6 +22,7 @@ from whisper_tui.cli.subcommand import Options, Subcommands, check_minutes, minu
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import age
+from whisper_tui.present.scope_words import approved_scope, scope_targets
 from whisper_tui.wire.light_client import LightClient
 
 DENIED = 120
@@ -148,33 +149,11 @@ def covered(supervisor: LightClient, call_id: str, scope: Scope, edited: dict[st
     return lines
 
 
-def meant(scope: Scope) -> str:
+def meant(scope: dict[str, Any] | str) -> str:
     """Return the standing approval as one sentence."""
-    if scope is None or isinstance(scope, str):
-        return f"The same command in the same directory is allowed for the session. {_SAME_FILES}"
-    if scope["kind"] == "tool":
-        text = approved_target(scope)
-        return f"{text[0].upper()}{text[1:]}."
-    minutes = f" for {scope['minutes']:g} minutes" if scope["minutes"] else ""
-    times = f", {scope['uses']} more times" if scope.get("uses") else ""
-    if scope["kind"] == "exact":
-        return f"The same command in the same directory is allowed{minutes or ' for the session'}{times}. {_SAME_FILES}"
-    shown = masked_line(scope["words"])
-    if scope["kind"] == "rule":
-        where = "in this workspace" if scope["where"] == "project" else "everywhere"
-        return f"A rule allows commands that begin with {shown} {where}{minutes}."
-    place = f" in {command_line([scope['directory']])}" if scope["directory"] else ""
-    return f"Commands that begin with {shown} are allowed{place}{minutes or ' for the session'}{times}."
-
-
-def approved_target(scope: dict[str, Any], *, short: bool = False) -> str:
-    """Return what an approval of files, hosts or a tool allows, as a clause. `short`: only what it is about."""
-    # Only these approvals need the model, which takes longer to load than everything else here.
-    from whisper_tui.model.decision import ToolScope
-    from whisper_tui.present.words import approved_scope, scope_targets
-
-    known = ToolScope.model_validate(scope)
-    return scope_targets(known) if short else approved_scope(known)
+    text = approved_scope(scope)
+    exact = isinstance(scope, str) or scope["kind"] == "exact"
+    return f"{text[0].upper()}{text[1:]}.{f' {_SAME_FILES}' if exact else ''}"
 
 
 def add_decisions(verbs: Subcommands) -> None:
@@ -280,7 +259,7 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
 def say_approved(
     row: dict[str, Any],
     edited: dict[str, Any] | None,
-    scope: Any,
+    scope: Scope,
     sandbox: dict[str, Any] | None,
     *,
     applies: bool = False,
@@ -480,7 +459,7 @@ def _approvals(options: Options) -> int:
 def _approved(row: dict[str, Any]) -> str:
     # A supervisor of an earlier version sends no target.
     if row.get("target"):
-        return approved_target(row["target"], short=True)
+        return scope_targets(row["target"])
     return f"{command_line(row['prefix'])} …" if row["prefix"] else command_line(row["command"])
 
 

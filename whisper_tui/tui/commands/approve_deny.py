@@ -10,8 +10,9 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.present.command_text import shows_only_ends, whole_text
 from whisper_tui.present.quantities import count
+from whisper_tui.present.scope_words import approved_scope
 from whisper_tui.present.security_text import why_not_confined
-from whisper_tui.present.words import approved_scope, error_text, session_label_of
+from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.command_definition import Command, in_force
@@ -373,7 +374,8 @@ def _done(record: CallRecord, decision: Decision) -> str:
     if decision.preview is not None:
         return f"Call {record.id} is approved as previewed: its changes are made, and it does not run again."
     edited = " as you edited it" if decision.edited is not None else ""
-    remembered = f"; {approved_scope(decision.remember)}" if decision.remember else ""
+    scope = decision.remember
+    remembered = f"; {approved_scope(scope if isinstance(scope, str) else scope.model_dump())}" if scope else ""
     confined = f" in a sandbox ({decision.sandbox.words()})" if decision.sandbox is not None else ""
     held = ", and can be undone after its end" if decision.undoable else ""
     return f"Call {record.id} is approved{confined}{edited}{held}{remembered}."

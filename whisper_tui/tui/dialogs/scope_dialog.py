@@ -23,9 +23,10 @@ from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import call_line, command_paragraphs, command_title, one_line
 from whisper_tui.present.quantities import count
+from whisper_tui.present.scope_words import scope_targets
 from whisper_tui.present.security_text import why_not_confined
 from whisper_tui.present.spans import BLANK, Paragraph, Role, Span, said
-from whisper_tui.present.words import error_text, scope_targets
+from whisper_tui.present.words import error_text
 from whisper_tui.tui.cockpit_context import CockpitContext
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.dialogs.drafts import TARGET_LABELS, ScopeDraft, reach_words, scope_of, target_kind
@@ -217,13 +218,13 @@ class ScopeScreen(Dialog[Approve]):
         command, typed = self._spec.command, self.query_one("#words", Input).value.strip()
         if not isinstance(command, CarriedOut) or not typed:
             return ""
-        covers = f"Covers {scope_targets(scope_about(command, typed))}."
+        covers = f"Covers {scope_targets(scope_about(command, typed).model_dump())}."
         if not self._suggested:
             return f"{covers} No suggestion: the same call would still need approval."
         following = self._suggested[(self._next + 1) % len(self._suggested)]
         if following == typed:
             return covers
-        return f"{covers} Ctrl+N: {scope_targets(scope_about(command, following))}."
+        return f"{covers} Ctrl+N: {scope_targets(scope_about(command, following).model_dump())}."
 
     async def _look(self, scope: Scope) -> bool:
         """Show the preview of a scope. Returns False if the supervisor refuses the scope."""
