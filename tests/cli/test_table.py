@@ -113,7 +113,7 @@ def test_a_command_is_shown_as_one_would_type_it():
         ({"ending": None, "state": "running"}, "running"),
         ({"ending": "exited", "exit_code": 0}, "exit 0"),
         ({"ending": "signalled", "signal_name": "SIGKILL"}, "SIGKILL"),
-        ({"ending": "failed_to_start"}, "failed to start"),
+        ({"ending": "failed_to_start"}, "not started"),
     ],
 )
 def test_an_outcome_is_named_shortly(row, shown):

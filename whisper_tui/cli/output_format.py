@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from whisper_tui.model.text import columns, replace_hidden, visible
+from whisper_tui.present.column_words import ending_word, gravest_risk
 from whisper_tui.present.quantities import age
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ _STATES = {
     "set aside": _DIM,
     "running": _GREEN,
     "exit 0": _GREEN,
+    "returned": _GREEN,
+    "approved": "",
+    "not seen": "",
     "ended": "",
     "queued": "",
     "held": "",
@@ -196,19 +200,11 @@ def masked_line(command: list[str] | str) -> str:
     return command_line(list(masked_words(command)) if isinstance(command, list) else masked(command))
 
 
-def risk_sign(risk: dict[str, Any]) -> str:
-    """Two signs for a grave risk, one for any other, as in the cockpit."""
-    return "▲▲" if risk["grave"] else "▲"
-
-
 def gravest(row: dict[str, Any]) -> str:
     """The gravest risk of a call in a few words, how many there are besides, and whether code of it was not read."""
-    risks = sorted(row.get("risks", []), key=lambda risk: not risk["grave"])  # An older supervisor names none.
+    risks = row.get("risks", [])  # An older supervisor names none.
     unread = "not read" if row.get("not_inspected") else ""
-    if not risks:
-        return unread
-    more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
-    return f"{risk_sign(risks[0])} {risks[0]['id'].replace('-', ' ')}{more}{unread and f', {unread}'}"
+    return ", ".join(filter(None, (gravest_risk([(risk["id"], risk["grave"]) for risk in risks]), unread)))
 
 
 def standing(row: dict[str, Any], seconds: float) -> str:
@@ -220,15 +216,10 @@ def standing(row: dict[str, Any], seconds: float) -> str:
 def outcome(row: dict[str, Any]) -> str:
     """How a call ended, whether its sandbox blocked it, and its alarm; or the state that it is in."""
     more = (", blocked" if row.get("blocked") else "") + (", undone" if row.get("taken_back") else "") + _alarm(row)
-    match row["ending"]:
-        case None:
-            return state(row)
-        case "exited":
-            return f"exit {row['exit_code']}{more}"
-        case "signalled":
-            return f"{row['signal_name']}{more}"
-        case kind:
-            return str(kind).replace("_", " ") + more
+    if row["ending"] is None:
+        return state(row)
+    carried_out = "function" if row.get("function") else "edits" if row.get("edits") else ""
+    return ending_word(row["ending"], row.get("exit_code"), row.get("signal_name"), carried_out) + more
 
 
 def _alarm(row: dict[str, Any]) -> str:

@@ -72,11 +72,6 @@ def is_grave(risk: Risk) -> bool:
     return risk.id in GRAVE
 
 
-def is_remark(risk: Risk) -> bool:
-    """True if it is about the words of the agent, and no danger of the command."""
-    return risk.id == "silent-description"
-
-
 NO_RULE_MATCHES = "no rule matches this command"
 """The reason of a verdict for a command about which nobody has said anything."""
 

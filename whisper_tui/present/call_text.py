@@ -8,7 +8,8 @@ from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
 from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Running, Starting, Waiting
-from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave, is_remark
+from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave
+from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import (
     command_paragraphs,
     command_title,
@@ -27,10 +28,10 @@ from whisper_tui.present.quantities import age, clock_time, count, duration, lim
 from whisper_tui.present.security_text import (
     alarm_paragraphs,
     blocked_paragraphs,
+    gravity,
     not_inspected_sentences,
     own_shell_paragraphs,
     risk_role,
-    risk_sign,
     sandbox_paragraphs,
 )
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Role, Span, labelled, said
@@ -299,12 +300,12 @@ def _risks(record: CallRecord, *, nothing_there: bool) -> tuple[Paragraph, ...]:
     found = record.verdict.risks if record.verdict else ()
     rows = [
         (
-            Span(f" {risk_sign(risk)} ", risk_role(risk)),
+            Span(f" {risk_sign(risk.id, grave=is_grave(risk))} ", risk_role(risk)),
             *said(f"{risk.sentence}.", risk_role(risk)),
             *((Span("  Nothing is there now.", "muted"),) if nothing_there and _deletes(risk) else ()),
             *_line_of(risk, record.call.spec.command),
         )
-        for risk in sorted(found, key=lambda risk: (not is_grave(risk), is_remark(risk)))
+        for risk in sorted(found, key=gravity)
     ]
     rows += [(Span(" ? ", "risk"), *said(f"{text}.", "risk")) for text in not_inspected_sentences(record)]
     if len(rows) > 1:

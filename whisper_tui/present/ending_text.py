@@ -23,6 +23,7 @@ from whisper_tui.model.ending import (
 from whisper_tui.model.secrets import masked, masked_words
 from whisper_tui.model.state import Aside, CallRecord, Ended, PlaceState, Waiting
 from whisper_tui.model.text import one_line_beginning, visible
+from whisper_tui.present import column_words
 from whisper_tui.present.command_text import call_line, head_and_tail, shows_only_ends
 from whisper_tui.present.quantities import age, clock_time, count, limit
 from whisper_tui.present.spans import BLANK, LONGEST_TEXT, Line, Paragraph, Span, labelled, said
@@ -33,26 +34,9 @@ LIMITS = {"cpu": "processor time", "memory": "memory", "processes": "processes"}
 
 def ending_word(ending: Ending, command: Command | None = None) -> str:
     """Return an ending in one or two words, for a column. `command`: of the call that ended so."""
-    match ending:
-        case Exited(code=code) if isinstance(command, Function):
-            return "failed" if code else "returned"
-        case Exited(code=code):
-            return f"exit {code}"
-        case Signalled(number=number):
-            return signal_name(number)
-        case TimedOut():
-            return "timed out"
-        case FailedToStart():
-            return "not started"
-        case Denied():
-            return "denied"
-        case Withdrawn():
-            return "withdrawn"
-        case HandedOver():
-            # Its agent's tool reports nothing, so the approval is the last that is known for certain.
-            return "approved" if isinstance(command, CarriedOut) else "not seen"
-        case Lost():
-            return "lost"
+    code = ending.code if isinstance(ending, Exited) else None
+    signal = signal_name(ending.number) if isinstance(ending, Signalled) else None
+    return column_words.ending_word(ending.kind, code, signal, command.kind if isinstance(command, CarriedOut) else "")
 
 
 def undone_words(record: CallRecord) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import one_line_beginning, visible
-from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave, is_remark
+from whisper_tui.model.verdict import GRAVE, OwnShell, Risk, is_grave
+from whisper_tui.present.column_words import REMARKS, gravest_risk
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import decided_by_text, error_text, toast_text
 
-__all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role", "risk_sign"]
+__all__ = ["GRAVE", "is_grave", "not_inspected_sentences", "risk_line", "risk_role"]
 
 NOT_INSPECTED = "not read"
 """Said of a call that runs code which nobody has read: no word about it may sound harmless."""
@@ -30,16 +31,14 @@ MOST_NAMED = 4
 
 def risk_role(risk: Risk) -> Role:
     """Return the role of a risk."""
-    if is_remark(risk):
+    if risk.id in REMARKS:
         return "muted"
     return "bad" if is_grave(risk) else "risk"
 
 
-def risk_sign(risk: Risk) -> str:
-    """Return two triangles for a grave risk, one for any other, and a dot for a remark, visible without colours."""
-    if is_remark(risk):
-        return "·"
-    return "▲▲" if is_grave(risk) else "▲"
+def gravity(risk: Risk) -> tuple[bool, bool]:
+    """Return a key that sorts the gravest risks first, and remarks last."""
+    return not is_grave(risk), risk.id in REMARKS
 
 
 def risk_line(record: CallRecord) -> Line:
@@ -48,9 +47,8 @@ def risk_line(record: CallRecord) -> Line:
     unread = bool(record.resolved and record.resolved.not_inspected)
     if not risks:
         return (Span(NOT_INSPECTED, "risk"),) if unread else (Span("not flagged", "muted"),)
-    first = min(risks, key=lambda risk: (not is_grave(risk), is_remark(risk)))
-    more = f" +{len(risks) - 1}" if len(risks) > 1 else ""
-    gravest = Span(f"{risk_sign(first)} {first.id.replace('-', ' ')}{more}", risk_role(first))
+    first = min(risks, key=gravity)
+    gravest = Span(gravest_risk([(risk.id, is_grave(risk)) for risk in risks]), risk_role(first))
     return (gravest, Span(f" · {NOT_INSPECTED}", "risk")) if unread else (gravest,)
 
 

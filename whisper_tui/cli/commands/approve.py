@@ -16,11 +16,11 @@ from whisper_tui.cli.output_format import (
     print_denials,
     print_json,
     print_table,
-    risk_sign,
 )
 from whisper_tui.cli.subcommand import Options, Subcommands, check_minutes, minutes, reader_of, supervisor_of
 from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused
 from whisper_tui.model.text import visible
+from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.quantities import age
 from whisper_tui.present.scope_words import approved_scope, scope_targets
 from whisper_tui.wire.light_client import LightClient
@@ -247,7 +247,7 @@ def _confirm_severe(rows: list[dict[str, Any]], options: Options) -> None:
         )
     for row in rows:
         for risk in (risk for each, risk in severe if each is row):
-            sys.stdout.write(f"{risk_sign(risk)} {visible(risk['sentence'])}\n")
+            sys.stdout.write(f"{risk_sign(risk['id'], grave=risk['grave'])} {visible(risk['sentence'])}\n")
         if row["id"] in ids:
             sys.stdout.write(f"   {row['id']}: {_in_lines(row['command'])}\n")
     sys.stdout.write(f"Approve {calls} anyway? [y/N] ")

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whisper_tui.cli.output_format import print_json, risk_sign
+from whisper_tui.cli.output_format import print_json
 from whisper_tui.cli.subcommand import DONE, Options, Subcommands, home_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.text import visible
+from whisper_tui.present.column_words import risk_sign
 
 if TYPE_CHECKING:
     from whisper_tui.model.shown_rules import Judgement
@@ -136,7 +137,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
         lines.append(f"  at      {visible(row['place'])}")
     for risk in row["risks"]:
         sentence, place = visible(risk["sentence"]), _place(row["command"], risk["span"])
-        lines.append(f"  risk    {risk_sign(risk)} {risk['id']}: {sentence}{place}")
+        lines.append(f"  risk    {risk_sign(risk['id'], grave=risk['grave'])} {risk['id']}: {sentence}{place}")
     for code in row["resolved"]["code"]:
         if code["not_inspected"]:
             lines.append(f"  unread  {visible(code['name'])}: not read, {visible(code['not_inspected'])}")

@@ -14,7 +14,6 @@ from whisper_tui.cli.output_format import (
     outcome,
     print_json,
     print_table,
-    risk_sign,
     risk_style,
     shows_colours,
     since,
@@ -25,6 +24,7 @@ from whisper_tui.cli.output_format import (
 from whisper_tui.cli.subcommand import Options, Subcommands, home_of, reader_of, supervisor_of
 from whisper_tui.model.errors import InvalidRequest, UnknownCall, WhisperError
 from whisper_tui.model.text import visible
+from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.quantities import age
 from whisper_tui.wire.light_client import LightClient
 
@@ -435,7 +435,7 @@ def _judgement(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if row["verdict"]:
         yield _JUDGED[row["verdict"]["kind"]], row["verdict"]["reason"]
         for risk in row["risks"]:
-            yield "risk", f"{risk_sign(risk)} {risk['sentence']}"
+            yield "risk", f"{risk_sign(risk['id'], grave=risk['grave'])} {risk['sentence']}"
         for code in row["not_inspected"]:
             yield "risk", f"not read: {code['name']}, {code['why']}"
         for prefix in row["verdict"]["prefixes"]:

@@ -17,9 +17,11 @@ from whisper_tui.model.decision import Deny
 from whisper_tui.model.secrets import masked_words
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import visible
+from whisper_tui.model.verdict import is_grave
+from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
-from whisper_tui.present.security_text import not_inspected_sentences, risk_role, risk_sign
+from whisper_tui.present.security_text import not_inspected_sentences, risk_role
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, labelled, said
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
@@ -216,7 +218,10 @@ def _call(record: CallRecord, number: int, session: str) -> tuple[Paragraph, ...
     return (
         Paragraph(title, margin=(Span(" ◆ ", "waiting"),)),
         *(
-            Paragraph(said(f"{risk.sentence}.", risk_role(risk)), (Span(f" {risk_sign(risk)} ", risk_role(risk)),))
+            Paragraph(
+                said(f"{risk.sentence}.", risk_role(risk)),
+                (Span(f" {risk_sign(risk.id, grave=is_grave(risk))} ", risk_role(risk)),),
+            )
             for risk in risks
         ),
         *(Paragraph(said(f"{text}.", "risk"), (Span(" ? ", "risk"),)) for text in not_inspected_sentences(record)),
