@@ -25,7 +25,7 @@ from tests.tui.test_showing import two_streams
 from tests.tui.test_trouble import troubled
 from tests.tui.test_typing_in import asking
 from whisper_tui.config.configuration import ConfigurationFile
-from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.tui.screens.command_screen import CommandScreen
 

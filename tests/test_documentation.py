@@ -17,7 +17,7 @@ import pytest
 from tests.rows import each_row
 from whisper_tui.config.configuration import CockpitSettings, Configuration, McpSettings
 from whisper_tui.model.call import Session
-from whisper_tui.notify.delivery import NotifySettings
+from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.policy.risks.call_risks import ALWAYS_ASKED
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system import run_files

@@ -24,8 +24,8 @@ from whisper_tui.cli.dispatch import parser
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Function
 from whisper_tui.model.errors import WhisperError
-from whisper_tui.notify.delivery import waiting_text
 from whisper_tui.notify.desktop_buttons import call_notice
+from whisper_tui.notify.notification_text import waiting_text
 from whisper_tui.tui.app import CockpitApp
 from whisper_tui.tui.cockpit.call_list import CallList
 from whisper_tui.tui.cockpit_screen import CockpitScreen

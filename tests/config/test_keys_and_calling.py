@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.test_file import configured, home
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.notify.delivery import NotifySettings
+from whisper_tui.notify.notify_settings import NotifySettings
 
 __all__ = ["configured", "home"]
 

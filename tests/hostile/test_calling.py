@@ -7,16 +7,8 @@ from itertools import product
 from tests.hostile.adversarial import Adversary
 from tests.hostile.texts import HUGE, TEXTS, each_of
 from whisper_tui.model.text import is_hidden
-from whisper_tui.notify.delivery import (
-    LONGEST,
-    TITLE,
-    desktop_program,
-    notification,
-    notification_json,
-    terminal_title,
-    waiting_text,
-    waiting_title,
-)
+from whisper_tui.notify.delivery import LONGEST, desktop_program, notification, terminal_title
+from whisper_tui.notify.notification_text import TITLE, notification_json, waiting_text, waiting_title
 
 ALL = {**TEXTS, **HUGE}
 each_text = each_of(ALL)

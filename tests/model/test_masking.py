@@ -3,9 +3,9 @@
 from tests.model.build import ASK, a_board, a_grant, a_shell, a_spec, judged, left_behind, opened, submitted
 from tests.rows import each_row
 from whisper_tui.model.call import Argv, Function
-from whisper_tui.model.call_rows import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.decision import Approve, Decider, PrefixScope
 from whisper_tui.model.ending import Exited
+from whisper_tui.model.masking import masked_command, masked_environment, masked_grant, masked_record
 from whisper_tui.model.preview import BlockedAccess, Preview, PreviewReport
 from whisper_tui.model.secrets import MASK, MOST_EXAMINED, masked, masked_json, masked_words, secret_spans
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk

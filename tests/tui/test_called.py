@@ -19,8 +19,8 @@ from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.api import Presence
 from whisper_tui.model.errors import NotAllowed
 from whisper_tui.model.run import Stall
-from whisper_tui.notify.delivery import NotifySettings
 from whisper_tui.notify.notifier import BackgroundNotifier
+from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.supervisor.sessions import CockpitPresences
 
 ALWAYS = NotifySettings(when="always", title=False)

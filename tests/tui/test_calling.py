@@ -16,19 +16,15 @@ from whisper_tui.model.event import Decided, Judged
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 from whisper_tui.notify.delivery import (
     LONGEST,
-    NotifySettings,
-    alarm_text,
     desktop_program,
     notification,
-    notification_json,
     one_safe_line,
     run_program,
-    stall_text,
     terminal_title,
-    waiting_text,
-    waiting_title,
 )
+from whisper_tui.notify.notification_text import alarm_text, notification_json, stall_text, waiting_text, waiting_title
 from whisper_tui.notify.notifier import PendingNotifications, quiet_until
+from whisper_tui.notify.notify_settings import NotifySettings
 
 ALWAYS = NotifySettings(when="always", title=False)
 

@@ -10,10 +10,10 @@ from tests.tui.scenes import ME, Scenario
 from tests.tui.test_describe import described
 from whisper_tui.cli.watch_text import happened
 from whisper_tui.model.call import CallRequest, CommandSpec, Shell
-from whisper_tui.model.call_rows import masked_record
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Exited
 from whisper_tui.model.event import Decided
+from whisper_tui.model.masking import masked_record
 from whisper_tui.model.run import Blocked, BlockedAttempt, Sandbox
 from whisper_tui.policy.rules.rule import Rule, Rules
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Argv, CommandSpec, FileEdits, Function, Shell
-from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Approve, masked_denial
 from whisper_tui.model.effects import Effects
 from whisper_tui.model.ending import signal_name
@@ -35,6 +34,7 @@ from whisper_tui.model.event import (
     Spawned,
     UndoEnded,
 )
+from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.model.text import visible

@@ -15,7 +15,7 @@ from whisper_tui.model.errors import BadConfiguration, ChangedSinceSeen, Invalid
 from whisper_tui.model.run import NO_LIMITS, Limits
 from whisper_tui.model.state import HOST_NAME
 from whisper_tui.model.value import Value
-from whisper_tui.notify.delivery import NotifySettings
+from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
 from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place

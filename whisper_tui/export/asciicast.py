@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import Session
-from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.ending import Exited, Signalled
 from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.masking import masked_command
 from whisper_tui.model.run import OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible

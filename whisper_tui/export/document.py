@@ -14,10 +14,11 @@ from whisper_tui.export.session_story import Statistics, difference, oldest_firs
 from whisper_tui.export.terminal_screen import LastScreen, TooSlow, last_screen
 from whisper_tui.model.api import Supervision, output_was_removed
 from whisper_tui.model.call import CarriedOut, CommandSpec, FileEdits, Session, Shell
-from whisper_tui.model.call_rows import call_details, call_row, masked_record
+from whisper_tui.model.call_rows import call_details, call_row
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import InvalidRequest, Refused
+from whisper_tui.model.masking import masked_record
 from whisper_tui.model.run import Stream
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.text import visible

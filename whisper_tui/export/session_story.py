@@ -10,10 +10,11 @@ from typing import Any
 from whisper_tui.model.api import HistoryQuery, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import EditedFile, FileEdits, FileVersions, Function, Session
-from whisper_tui.model.call_rows import command_of, masked_record
+from whisper_tui.model.call_rows import command_of
 from whisper_tui.model.decision import DENIAL_ID, Approve, Decider, Deny
 from whisper_tui.model.ending import Denied, Exited, HandedOver, Signalled
 from whisper_tui.model.errors import InvalidRequest
+from whisper_tui.model.masking import masked_record
 from whisper_tui.model.preview import Undo
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Ended, Waiting

@@ -25,7 +25,8 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Resolved
-from whisper_tui.notify.delivery import TITLE, desktop_environment
+from whisper_tui.notify.delivery import desktop_environment
+from whisper_tui.notify.notification_text import TITLE
 from whisper_tui.notify.window_launcher import WindowLauncher
 from whisper_tui.present.command_text import call_line, whole_text
 from whisper_tui.present.security_text import is_grave, not_inspected_sentences

@@ -20,20 +20,22 @@ from whisper_tui.notify.delivery import (
     DESKTOP_TIMEOUT_S,
     RESTORE_TITLE,
     SAVE_TITLE,
-    TITLE,
-    NotifySettings,
-    alarm_text,
     desktop_environment,
     desktop_program,
     notification,
-    notification_json,
     run_program,
-    stall_text,
     terminal_title,
+)
+from whisper_tui.notify.desktop_buttons import DesktopButtons
+from whisper_tui.notify.notification_text import (
+    TITLE,
+    alarm_text,
+    notification_json,
+    stall_text,
     waiting_text,
     waiting_title,
 )
-from whisper_tui.notify.desktop_buttons import DesktopButtons
+from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.present.quantities import count
 
 

@@ -18,7 +18,7 @@ from whisper_tui.model.call import (
     Session,
     Shell,
 )
-from whisper_tui.model.call_rows import masked_command
+from whisper_tui.model.masking import masked_command
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Meaning, Redirect, Resolved, Risk

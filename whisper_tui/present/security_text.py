@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from whisper_tui.model.api import Supervision
-from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.event import ORDER, READ_ONLY_ENTRY, AttemptRefused, RulesChanged, untrusted_entries
+from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.run import Blocked, Sandbox
 from whisper_tui.model.secrets import masked
 from whisper_tui.model.state import CallRecord

@@ -25,7 +25,7 @@ from textual.widgets import Input
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
+from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.ending_text import AnswerReader
 from whisper_tui.tui.button_bar import EVERYTHING
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, Guidance

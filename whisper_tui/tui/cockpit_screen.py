@@ -17,8 +17,8 @@ from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
-from whisper_tui.notify.delivery import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.notify.notifier import Notifier
+from whisper_tui.notify.notify_settings import NO_NOTIFICATIONS, NotifySettings
 from whisper_tui.present.words import toast_text
 from whisper_tui.tui.cockpit.call_card import CallCard
 from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, select_next, select_next_waiting

@@ -13,17 +13,10 @@ from pydantic import Field
 from whisper_tui.model.api import HistoryQuery, Page, Supervision, SupervisorStatus, output_was_removed
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import Session
-from whisper_tui.model.call_rows import (
-    Row,
-    call_details,
-    call_row,
-    denial_row,
-    grant_row,
-    mask_unless_undecided,
-    masked_grant,
-)
+from whisper_tui.model.call_rows import Row, call_details, call_row, denial_row, grant_row
 from whisper_tui.model.decision import masked_denial
 from whisper_tui.model.event import Event, SessionDescribed, SessionOpened, SessionResumed
+from whisper_tui.model.masking import mask_unless_undecided, masked_grant
 from whisper_tui.model.run import NO_STALL, NOT_QUEUED, QueueReasons
 from whisper_tui.model.state import CallRecord, Queued
 from whisper_tui.system import processes

@@ -130,7 +130,7 @@ HOSTILE_TEXT = (
     ),
     Mutation(
         "hostile text: what programs of one's own are told",
-        "whisper_tui.notify.delivery.notification_json",
+        "whisper_tui.notify.notification_text.notification_json",
         'json.dumps(content).encode("ascii")',
         "json.dumps(content, ensure_ascii=False).encode()",
         ("tests/hostile/test_calling.py::test_a_program_of_ones_own_gets_one_line_of_json",),

@@ -94,7 +94,7 @@ WHAT_IS_SHOWN = (
     ),
     Mutation(
         "secrets in lists",
-        "whisper_tui.model.call_rows.mask_unless_undecided",
+        "whisper_tui.model.masking.mask_unless_undecided",
         "record if isinstance(record.state, Unjudged | Waiting) else masked_record(record)",
         "record",
         ("tests/cli/test_masked.py::test_a_call_is_shown_whole_while_it_waits_and_masked_from_then_on",),

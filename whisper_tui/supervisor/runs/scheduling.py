@@ -14,11 +14,11 @@ from math import inf
 from typing import Any, NamedTuple
 
 from whisper_tui.model.board import Board
-from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.decision import Decider
 from whisper_tui.model.ending import Lost
 from whisper_tui.model.errors import NotRunning
 from whisper_tui.model.event import Paused, Resumed
+from whisper_tui.model.masking import masked_command
 from whisper_tui.model.run import ProcessIdentity, QueueReason, QueueReasons, RunProcess, shortened_command
 from whisper_tui.model.state import CallRecord, Ended, Queued, Running, Starting
 from whisper_tui.supervisor.journal.store import Store

@@ -8,10 +8,10 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from whisper_tui.model.call import Session
-from whisper_tui.model.call_rows import mask_unless_undecided
 from whisper_tui.model.decision import Coverage, RuleScope, ToolScope, scope_about
 from whisper_tui.model.effects import CodeEffect, Effects, TextDiff
 from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.state import CallRecord, Ended, Running, Starting, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import Risk

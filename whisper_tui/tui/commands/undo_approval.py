@@ -7,9 +7,9 @@ from typing import Literal
 
 from textual.timer import Timer
 
-from whisper_tui.model.call_rows import masked_command
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import WhisperError
+from whisper_tui.model.masking import masked_command
 from whisper_tui.model.shown_rules import SAVED_WITH, RuleDraft, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Held, Queued
 from whisper_tui.model.text import visible

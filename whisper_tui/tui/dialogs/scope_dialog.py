@@ -16,9 +16,9 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import HistoryQuery, all_sessions
 from whisper_tui.model.call import CarriedOut, CommandSpec
-from whisper_tui.model.call_rows import masked_spec
 from whisper_tui.model.decision import Approve, Coverage, Scope, scope_about
 from whisper_tui.model.errors import Refused, WhisperError
+from whisper_tui.model.masking import masked_spec
 from whisper_tui.model.run import Sandbox
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.command_text import call_line, command_paragraphs, command_title, one_line

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from whisper_tui.model.call import FileEdits, Session, Shell
-from whisper_tui.model.call_rows import masked_grant, masked_record
 from whisper_tui.model.decision import Grant, PrefixScope, SessionDenial, masked_denial
+from whisper_tui.model.masking import masked_grant, masked_record
 from whisper_tui.model.shown_rules import Judgement, ProjectRules, RuleEffect, RuleList, ShownRule
 from whisper_tui.model.state import CallRecord, Ended
 from whisper_tui.model.verdict import (

@@ -1,0 +1,225 @@
+"""What is known about calls without the secrets in it, for lists, exports, logs and other programs."""
+
+from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell, ToolCall
+from whisper_tui.model.decision import (
+    Approve,
+    Grant,
+    PrefixScope,
+    RuleScope,
+    Scope,
+)
+from whisper_tui.model.preview import Preview
+from whisper_tui.model.run import BackgroundProcess, Blocked
+from whisper_tui.model.secrets import MASK, Span, is_secret_name, masked, masked_json, masked_words, secret_spans
+from whisper_tui.model.state import (
+    Alarm,
+    CallRecord,
+    Ended,
+    Unjudged,
+    Waiting,
+)
+from whisper_tui.model.verdict import Meaning, Resolved, Risk, Verdict
+
+SHORTEST = 6
+"""Characters of a secret that is looked for in other texts about the same call; a shorter one could be any word."""
+
+
+def masked_command(command: Command) -> Command:
+    """The same command with every secret in it replaced."""
+    match command:
+        case Argv():
+            program, *args = masked_words(command.words())
+            return Argv(program=program, args=tuple(args))
+        case Shell():
+            return command.model_copy(update={"text": masked(command.text)})
+        case Function():
+            return command.model_copy(update={"arguments": masked_json(command.arguments)})
+        case FileEdits():
+            return FileEdits.model_validate(masked_json(command.model_dump()))
+
+
+def masked_environment(environment: dict[str, str]) -> dict[str, str]:
+    """Variables with the value of each that is secret by its name, or by its shape, replaced."""
+    return {name: MASK if value and is_secret_name(name) else masked(value) for name, value in environment.items()}
+
+
+def masked_alarm(alarm: Alarm) -> Alarm:
+    """An alarm with every secret in its texts replaced."""
+    return alarm.model_copy(update={"approved": masked(alarm.approved), "ran": masked(alarm.ran)})
+
+
+def masked_spec(spec: CommandSpec) -> CommandSpec:
+    """The same specification with every secret in its command and in its variables replaced."""
+    hidden = {"command": masked_command(spec.command), "environment": masked_environment(spec.environment)}
+    return spec.model_copy(update=hidden)
+
+
+def masked_record(record: CallRecord) -> CallRecord:
+    """Everything known about a call with every secret in it replaced. Decide nothing by it: its digest is another."""
+    hidden = _Hidden(record)
+    if isinstance(decision := record.decision, Approve):
+        edited = decision.edited and masked_spec(decision.edited)
+        decision = decision.model_copy(update={"edited": edited, "remember": _scope(decision.remember)})
+    changes: dict[str, object] = {
+        "alarms": tuple(map(masked_alarm, record.alarms)),
+        "call": hidden.call(record.call),
+        "decision": decision,
+        "verdict": record.verdict and hidden.verdict(record.verdict),
+        "resolved": record.resolved and hidden.resolved(record.resolved),
+        "background": tuple(hidden.process(process) for process in record.background),
+    }
+    if record.preview is not None:
+        changes["preview"] = hidden.preview(record.preview)
+    if isinstance(record.state, Ended) and record.state.blocked is not None:
+        changes["state"] = record.state.model_copy(update={"blocked": hidden.blocked(record.state.blocked)})
+    return record.model_copy(update=changes)
+
+
+def mask_unless_undecided(record: CallRecord) -> CallRecord:
+    """A call as lists show it: whole while a human has to decide about it, and masked from then on."""
+    # Whoever approves a command must see exactly what is approved (decision 2).
+    return record if isinstance(record.state, Unjudged | Waiting) else masked_record(record)
+
+
+def masked_grant(grant: Grant) -> Grant:
+    """A standing approval with every secret in it replaced."""
+    return grant.model_copy(update={"spec": masked_spec(grant.spec), "scope": _scope(grant.scope) or grant.scope})
+
+
+def _scope(scope: Scope | None) -> Scope | None:
+    if isinstance(scope, PrefixScope | RuleScope):
+        return scope.model_copy(update={"words": masked_words(scope.words)})
+    return scope
+
+
+class _Hidden:
+    """Replaces the secrets of one call, also where only the command's own text shows that they are secrets."""
+
+    def __init__(self, record: CallRecord) -> None:
+        self._values: set[str] = set()
+        for spec in (record.call.spec, record.spec):
+            self._collect(spec)
+        command = record.spec.command
+        self._cuts = secret_spans(command.text) if isinstance(command, Shell) else ()
+        # The spans of an argv refer to its joined words, in which the replaced secrets cannot be located again.
+        self._keeps_places = isinstance(command, Shell) or not self._values
+
+    def call(self, call: ToolCall) -> ToolCall:
+        arguments = masked_json(call.arguments)
+        return call.model_copy(
+            update={
+                "spec": masked_spec(call.spec),
+                "arguments": {name: self._deep(value) for name, value in arguments.items()},
+                "description": self._text(call.description),
+            }
+        )
+
+    def verdict(self, verdict: Verdict) -> Verdict:
+        return verdict.model_copy(
+            update={
+                "reason": self._text(verdict.reason),
+                "rule": verdict.rule and self._text(verdict.rule),
+                "risks": tuple(self._risk(risk) for risk in verdict.risks),
+                "prefixes": tuple(masked_words(prefix) for prefix in verdict.prefixes),
+            }
+        )
+
+    def resolved(self, resolved: Resolved) -> Resolved:
+        problem = resolved.problem and self._text(resolved.problem)
+        commands = tuple(self._meaning(meaning) for meaning in resolved.commands)
+        variables = masked_environment(resolved.variables)
+        code = tuple(each.model_copy(update={"name": self._text(each.name)}) for each in resolved.code)
+        own = resolved.own_shell
+        defines = {self._text(word): self._text(text) for word, text in own.defines.items()} if own else {}
+        shown = own and own.model_copy(update={"defines": defines})
+        facts = {"problem": problem, "commands": commands, "variables": variables, "code": code, "own_shell": shown}
+        return resolved.model_copy(update=facts)
+
+    def process(self, process: BackgroundProcess) -> BackgroundProcess:
+        return process.model_copy(update={"command": self._text(process.command)})
+
+    def blocked(self, blocked: Blocked) -> Blocked:
+        attempts = tuple(
+            attempt.model_copy(update={"subject": self._text(attempt.subject)}) for attempt in blocked.attempts
+        )
+        return blocked.model_copy(update={"attempts": attempts, "messages": tuple(map(self._text, blocked.messages))})
+
+    def preview(self, preview: Preview) -> Preview:
+        edited, report = preview.edited and masked_spec(preview.edited), preview.report
+        if report is not None:
+            blocked = tuple(each.model_copy(update={"target": self._text(each.target)}) for each in report.blocked)
+            texts = {"left": tuple(map(self._text, report.left)), "problem": self._text(report.problem)}
+            report = report.model_copy(update={"blocked": blocked, **texts})
+        return preview.model_copy(update={"edited": edited, "report": report})
+
+    def _meaning(self, meaning: Meaning) -> Meaning:
+        known = iter(masked_words([word or "" for word in meaning.words]))
+        words = tuple(
+            None if word is None else self._text(shown) for word, shown in zip(meaning.words, known, strict=True)
+        )
+        assignments = {
+            name: MASK if value and is_secret_name(name) else value and self._text(value)
+            for name, value in meaning.assignments.items()
+        }
+        redirects = tuple(
+            each.model_copy(update={"target": each.target and self._text(each.target)}) for each in meaning.redirects
+        )
+        expanded = tuple(map(self._text, meaning.expanded))
+        changes = {"words": words, "assignments": assignments, "redirects": redirects, "expanded": expanded}
+        return meaning.model_copy(update=changes)
+
+    def _risk(self, risk: Risk) -> Risk:
+        span = self._moved(risk.span) if risk.span and self._keeps_places else None
+        return risk.model_copy(update={"sentence": self._text(risk.sentence), "span": span})
+
+    def _moved(self, span: Span) -> Span:
+        """Map a span to the masked text; a span inside a secret becomes the whole mask."""
+        start, end, shift = *span, 0
+        for cut_start, cut_end in self._cuts:
+            grown = len(MASK) - (cut_end - cut_start)
+            if cut_end <= span[0]:
+                start += grown
+            elif cut_start < span[0]:
+                start = cut_start + shift
+            if cut_end <= span[1]:
+                end += grown
+            elif cut_start < span[1]:
+                end = cut_start + shift + len(MASK)
+            shift += grown
+        return start, end
+
+    def _collect(self, spec: CommandSpec) -> None:
+        match spec.command:
+            case Shell(text=text):
+                self._values.update(text[start:end].strip("'\"") for start, end in secret_spans(text))
+            case Argv() as command:
+                words = zip(command.words(), masked_words(command.words()), strict=True)
+                self._values.update(_difference(word, shown) for word, shown in words if word != shown)
+            case Function() | FileEdits():
+                pass
+        self._values.update(value for name, value in spec.environment.items() if is_secret_name(name))
+
+    def _deep(self, value: object) -> object:
+        match value:
+            case str():
+                return self._text(value)
+            case dict():
+                return {name: self._deep(each) for name, each in value.items()}
+            case list():
+                return [self._deep(each) for each in value]
+            case _:
+                return value
+
+    def _text(self, text: str) -> str:
+        # Longest first: a secret may contain another one.
+        for value in sorted(self._values, key=len, reverse=True):
+            # Replacing every `a` because the password is `a` would destroy the text and reveal the password.
+            if len(value) >= SHORTEST:
+                text = text.replace(value, MASK)
+        return masked(text)
+
+
+def _difference(word: str, shown: str) -> str:
+    """The one secret in a word; the whole word if there are several."""
+    before, _, after = shown.partition(MASK)
+    return word if MASK in after else word[len(before) : len(word) - len(after)]
