@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from whisper_tui.supervisor.keeper import channels, sandbox, spawn
 from whisper_tui.supervisor.keeper.capture import COALESCE_S, Capture
 from whisper_tui.supervisor.keeper.channels import ForeignOrders, InputPump, Job, OrderFifo, WakeupSender
+from whisper_tui.supervisor.keeper.docker_lists import DockerLists
 from whisper_tui.supervisor.keeper.last_output import deliver_last_output
 from whisper_tui.supervisor.keeper.run_cgroup import CgroupMover, RunCgroup
 from whisper_tui.supervisor.keeper.run_control import Death, Leader, Quota, RunEnder, RunFreezer, Timers
@@ -139,8 +140,10 @@ class Keeper:
             os.chdir("/")
         self._leader.has_started(pid)
         if listener >= 0:
+            opened = self._spec["sandbox"]
+            docker = DockerLists(opened["docker"]) if opened.get("docker") else None
             self._notifications = SeccompNotifications(
-                listener, (*self._spec["sandbox"]["write"], os.devnull, "/dev/tty")
+                listener, (*opened["write"], os.devnull, "/dev/tty"), docker=docker
             )
             self._poll.register(listener, select.POLLIN)
         if self._last_directory is not None:

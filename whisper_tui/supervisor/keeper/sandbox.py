@@ -48,6 +48,8 @@ class Profile(NamedTuple):
     network: bool
     processes: bool
     """True if it may read /proc for processes; the kernel keeps their memory and environment closed."""
+    docker: bool = False
+    """True if the keeper answers it with the lists of the docker daemon."""
 
 
 class SandboxedStart(NamedTuple):
@@ -64,7 +66,8 @@ def profile_of(spec: dict[str, Any]) -> Profile | None:
     if asked is None:
         return None
     read, execute, write = (tuple(asked[name]) for name in ("read", "execute", "write"))
-    return Profile(read, execute, write, network=bool(asked["network"]), processes=bool(asked["processes"]))
+    network, processes = bool(asked["network"]), bool(asked["processes"])
+    return Profile(read, execute, write, network=network, processes=processes, docker=bool(asked.get("docker")))
 
 
 class Sandboxes:
@@ -73,16 +76,16 @@ class Sandboxes:
     def __init__(self) -> None:
         self.support = probe()
         self._system = SystemRules(self.support.version) if self.support.version else None
-        self._filters: dict[tuple[bool, bool], Filter] = {}
-        self._threads: dict[bool, FilteredThread] = {}
-        """Those that start commands, by whether these may use the network."""
+        self._filters: dict[tuple[bool, bool, bool], Filter] = {}
+        self._threads: dict[tuple[bool, bool], FilteredThread] = {}
+        """Those that start commands, by whether these may use the network, and get docker's lists."""
         self._ready = -1
 
     def prepare(self) -> None:
         """Prepare a thread, and a ruleset with the rules for the system, for the next command without network."""
         if self._system is not None and self._ready < 0:
             with suppress(OSError):
-                self._thread(network=False)
+                self._thread(network=False, docker=False)
                 self._ready = self._system.ruleset()
 
     def end_threads(self) -> None:
@@ -101,7 +104,7 @@ class Sandboxes:
 
     def start(self, profile: Profile, spawn: Callable[[], int]) -> SandboxedStart:
         """Call `spawn` in a sandbox. It starts a process and returns its pid. Raises its errors."""
-        thread, rules = self._thread(network=profile.network), self._rules_for(profile)
+        thread, rules = self._thread(network=profile.network, docker=profile.docker), self._rules_for(profile)
 
         def restricted() -> int:
             restrict(rules)
@@ -122,18 +125,21 @@ class Sandboxes:
 
         `watched`: the filter also tells about files that are only read.
         """
-        rules, listening = self._rules_for(profile), self._filter(network=profile.network, watched=watched)
+        listening = self._filter(network=profile.network, docker=profile.docker, watched=watched)
+        rules = self._rules_for(profile)
         return lambda: confine(rules, listening)
 
-    def _thread(self, *, network: bool) -> FilteredThread:
-        if network not in self._threads:
-            self._threads[network] = FilteredThread(self._filter(network=network))
-        return self._threads[network]
+    def _thread(self, *, network: bool, docker: bool) -> FilteredThread:
+        kind = network, docker
+        if kind not in self._threads:
+            self._threads[kind] = FilteredThread(self._filter(network=network, docker=docker))
+        return self._threads[kind]
 
-    def _filter(self, *, network: bool, watched: bool = False) -> Filter:
-        kind = network, watched
+    def _filter(self, *, network: bool, docker: bool, watched: bool = False) -> Filter:
+        kind = network, docker, watched
         if kind not in self._filters:
-            found = filter_instructions(network=network, version=self.support.version, watched=watched)
+            version = self.support.version
+            found = filter_instructions(network=network, version=version, watched=watched, docker=docker)
             self._filters[kind] = Filter(found)
         return self._filters[kind]
 

@@ -14,12 +14,14 @@ answers:
 import errno
 import fcntl
 import os
+import socket
 import stat
 import struct
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from whisper_tui.supervisor.keeper.docker_lists import DockerLists
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import (
     CLOSED,
@@ -119,16 +121,20 @@ _REQUESTS = (
 """The requests of ioctl(2) that are allowed. Those that change flags of files work on descriptors for reading as well,
 and drivers have any number of others."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-_CONNECTED = (1, 5)
+_STREAM = 1
+_CONNECTED = (_STREAM, 5)
 """SOCK_STREAM and SOCK_SEQPACKET: a pair of them is connected for ever. Datagrams can be sent to any path."""
 _SOCKET_TYPE = 0xF
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 
 
-def filter_instructions(*, network: bool, version: int, watched: bool = False) -> list[Instruction]:
+def filter_instructions(
+    *, network: bool, version: int, watched: bool = False, docker: bool = False
+) -> list[Instruction]:
     """Return the filter. It allows what `_PERMITTED` names, with restrictions; Landlock restricts files.
 
-    `watched`: it also tells about files that are only read, and about directories that are entered.
+    `watched`: it also tells about files that are only read, and about directories that are entered. `docker`: it also
+    tells about local sockets, in place of which the keeper gives connections of its own.
     """
     # Another ABI has other numbers, so 32-bit calls and x32 calls are refused.
     found = only_own_abi()
@@ -139,7 +145,7 @@ def filter_instructions(*, network: bool, version: int, watched: bool = False) -
     for name, index in _OWN_ONLY.items():
         kinds = _KINDS_OF_OWN.get(name)
         found += if_call(name, [*(unless_in(0, kinds, REFUSED) if kinds else ()), *unless_equal(index, 0, REFUSED)])
-    found += if_call("socket", _sockets(network=network))
+    found += if_call("socket", _sockets(network=network, docker=docker))
     pairs = [*unless_equal(0, AF_UNIX, CLOSED), *unless_in(1, _CONNECTED, CLOSED, bits=_SOCKET_TYPE)]
     found += if_call("socketpair", pairs)
     answers = dict.fromkeys(range(_NEWEST + 1), REFUSED)
@@ -156,9 +162,9 @@ def _numbered(names: Iterable[str], answer: int) -> dict[int, int]:
     return {syscalls.NUMBERS[name]: answer for name in names if name in syscalls.NUMBERS}
 
 
-def _sockets(*, network: bool) -> list[Instruction]:
+def _sockets(*, network: bool, docker: bool) -> list[Instruction]:
     """Return the rules for sockets. Internet families are allowed, or the keeper reports and refuses them."""
-    # Local sockets are always refused: their paths lead to docker, D-Bus, key agents and our own supervisor.
+    # Local sockets are never made: their paths lead to docker, D-Bus, key agents and our own supervisor.
     open_families = (AF_INET, AF_INET6, AF_NETLINK) if network else ()
     found = [each for family in open_families for each in if_equal(0, family, syscalls.RET_ALLOW)]
     # Without capabilities these two kinds of netlink only list addresses and sockets, as `ip` and `ss` do.
@@ -166,6 +172,9 @@ def _sockets(*, network: bool) -> list[Instruction]:
     found += when_equal(0, AF_NETLINK, told)
     for family in () if network else (AF_INET, AF_INET6):
         found += if_equal(0, family, syscalls.RET_USER_NOTIF)
+    if docker:
+        streams = [*unless_equal(1, _STREAM, CLOSED, bits=_SOCKET_TYPE), answered(syscalls.RET_USER_NOTIF)]
+        found += when_equal(0, AF_UNIX, streams)
     return [*found, answered(CLOSED)]
 
 
@@ -184,6 +193,9 @@ _NOTICE = struct.Struct("=QIIiIQ6Q")
 """`struct seccomp_notif`: id, pid, flags; number, architecture, instruction, arguments."""
 _ANSWER = struct.Struct("=QqiI")
 _CONTINUE = 1
+_ADD, _ADD_AND_SEND = 0x40182103, 2
+"""SECCOMP_IOCTL_NOTIF_ADDFD, and its flag that answers the call with the new descriptor (Linux 5.14)."""
+_ADDED = struct.Struct("=QIIII")
 _EACCES, _EPERM = errno.EACCES, errno.EPERM
 _AT_FDCWD = -100
 """AT_FDCWD: relative to the working directory."""
@@ -255,12 +267,18 @@ _CHANGED = {
 class SeccompNotifications:
     """Answers the filter of one sandbox, and records the refusals."""
 
-    def __init__(self, listener: int, writable: tuple[str, ...], apart: str | None = None) -> None:
-        """`apart`: a directory whose files are refused by name, also to readers, except for those that are writable."""
+    def __init__(
+        self, listener: int, writable: tuple[str, ...], apart: str | None = None, docker: DockerLists | None = None
+    ) -> None:
+        """`apart`: a directory whose files are refused by name, also to readers, except for those that are writable.
+
+        `docker`: what local sockets lead to.
+        """
         self.listener = listener
         """Its descriptor. -1: no process is left to ask."""
         self._writable = tuple(os.path.realpath(path) for path in writable)
         self._apart = apart
+        self._docker = docker
         self._noted: dict[tuple[str, str], None] = {}
         self._more = 0
 
@@ -305,6 +323,9 @@ class SeccompNotifications:
     def _judge(self, call: _Call) -> tuple[int, int]:
         """Return the error number to answer with, or 0, and the flags of the answer."""
         if call.name == "socket":
+            if self._docker is not None and call.arguments[0] & 0xFFFFFFFF == AF_UNIX:
+                self._connect(call, self._docker)
+                return _EACCES, 0  # It was answered with the descriptor, unless the kernel is too old for that.
             self._note("network", "")
             return _EACCES, 0
         if call.name in _NAMED:
@@ -321,6 +342,17 @@ class SeccompNotifications:
         if call.name in _CHANGED:
             return self._change(call, _CHANGED[call.name]), 0
         return _EACCES, 0
+
+    def _connect(self, call: _Call, docker: DockerLists) -> None:
+        """Give the caller one end of a pair as the socket that it wants to make. Raises `OSError`.
+
+        Such a socket is connected for ever: connect(2) fails with EISCONN, wherever it is to lead.
+        """
+        kind = call.arguments[1]
+        with docker.connection() as theirs:
+            theirs.setblocking(not kind & socket.SOCK_NONBLOCK)
+            flags = os.O_CLOEXEC if kind & socket.SOCK_CLOEXEC else 0
+            fcntl.ioctl(self.listener, _ADD, _ADDED.pack(call.id, _ADD_AND_SEND, theirs.fileno(), 0, flags))
 
     def _change(self, call: _Call, target: _FileArguments) -> int:
         """Change a file's attributes, on the descriptor that was checked."""

@@ -47,6 +47,8 @@ class SandboxProfile:
     network: bool = False
     processes: bool = False
     """True if it may read the system's information about other processes."""
+    docker: str = ""
+    """The socket of the docker daemon whose lists it may get. Empty: it gets none."""
 
 
 @dataclass(frozen=True)
