@@ -717,7 +717,16 @@ def test_a_shim_asks_the_project_what_it_shall_start() -> None:
 
 
 @each_row(
-    "text", ["docker ps", "kubectl get pods -n x", "az vm list -o table", "gh pr list", "systemctl status ssh", "dmesg"]
+    "text",
+    [
+        "docker logs x",
+        "podman ps",
+        "kubectl get pods -n x",
+        "az vm list -o table",
+        "gh pr list",
+        "systemctl status ssh",
+        "dmesg",
+    ],
 )
 def test_commands_that_need_sockets_or_devices_are_asked(text: str) -> None:
     assert kind(text) == "ask"

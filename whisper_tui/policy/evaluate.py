@@ -28,6 +28,7 @@ from whisper_tui.policy.commands.argv import parse_git
 from whisper_tui.policy.commands.read_only_list import (
     SYSTEM_DIRECTORIES,
     harmless_with_any,
+    lists_of_docker,
     only_reads,
     tests_one_thing,
 )
@@ -348,6 +349,8 @@ def _unless_sandbox_fails(allowed: Verdict, question: Question) -> Verdict:
         because = f"it may run without asking only in a sandbox, and there is none at {place}"
     elif question.sandbox_problem:
         because = f"it may run without asking only in a sandbox, and there is none here: {question.sandbox_problem}"
+    elif question.docker_problem and any(lists_of_docker(each.argv) for each in view(question.spec.command).commands):
+        because = f"it may run without asking only in a sandbox, which does not reach docker: {question.docker_problem}"
     elif question.was_blocked:
         because = "it was blocked in the sandbox before; if you approve it, it runs without one"
     elif closed := next((each for each in resolved.outside_of(allowed.sandbox) if not each.runs_alone), None):

@@ -42,6 +42,8 @@ class Question:
     trust: Trust = "untrusted_external"
     sandbox_problem: str = ""
     """Why commands cannot be sandboxed here, as a clause; empty if they can."""
+    docker_problem: str = ""
+    """Why no sandbox answers docker here, as a clause; empty if it does."""
     was_blocked: bool = False
     """True if the sandbox blocked this command before in this session."""
     home: str = ""

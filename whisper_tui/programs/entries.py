@@ -104,6 +104,8 @@ class ProgramEntry:
     reads: frozenset[str] | None = None
     """The options with which the program only reads, or None if it may do more without any."""
     shows: tuple[Shown, ...] = ()
+    lists: tuple[tuple[str, ...], ...] = ()
+    """First words of those that the sandbox answers although the program needs a socket."""
     most_operands: int | None = None
     """The most operands with which it only reads. None: any number."""
     needs: tuple[str, ...] = ()
@@ -359,8 +361,7 @@ class _Table:
             commands, colon, options = line.partition(" :")
             if not colon:
                 raise ValueError(f"malformed line: {line!r}")
-            patterns = tuple(tuple(each.split()) for each in commands.split(","))
-            yield Shown(patterns, self.options(options, {}))
+            yield Shown(_word_lists(commands), self.options(options, {}))
 
 
 def _agree(known: ValueForm, said: ValueForm) -> bool:
@@ -374,6 +375,10 @@ def _as_it_is(value: Any) -> Any:
 
 def _words(value: str) -> tuple[str, ...]:
     return tuple(value.split())
+
+
+def _word_lists(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(words.split()) for words in text.split(","))
 
 
 def _word_set(value: str) -> frozenset[str]:
@@ -409,6 +414,7 @@ _READ_AS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("elsewhere", "code_options", "by_default", "brings_code_when"), _words),
     **dict.fromkeys(("text", "text_instead", "own_files", "run_words", "unstated"), _word_set),
     **dict.fromkeys(("deletes", "interrupts", "prints_secrets", "connects"), _calls),
+    "lists": _word_lists,
     "same": _same,
     "same_options": _same_options,
     "wraps": _wrapping,

@@ -28,7 +28,14 @@ _MISCHIEF = ("\x01", "-\x01", "--\x01", "@\x01")
 
 def fails_in_sandbox(argv: Sequence[str]) -> bool:
     """True if the program needs a socket or a device, so that it would fail in the sandbox."""
-    return entry_of(argv[0].rpartition("/")[2]).needs_socket
+    return entry_of(argv[0].rpartition("/")[2]).needs_socket and not lists_of_docker(argv)
+
+
+def lists_of_docker(argv: Sequence[str | None]) -> bool:
+    """True if docker is asked for what the sandbox gets of the daemon of this machine (decision 29)."""
+    # podman and nerdctl share its entry, and ask others
+    asked = bool(argv) and (argv[0] or "").rpartition("/")[2] == "docker"
+    return asked and any(tuple(argv[1 : len(words) + 1]) == words for words in entry_of("docker").lists)
 
 
 _LOOK_UP = frozenset({"[", "command", "test", "type"})

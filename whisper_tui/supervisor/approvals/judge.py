@@ -40,6 +40,7 @@ from whisper_tui.supervisor.approvals.session_grants import GrantIndex
 from whisper_tui.supervisor.places.place_files import AskedPlace, FarUser, examine_at
 from whisper_tui.supervisor.places.place_settings import Placement
 from whisper_tui.supervisor.runs.sandbox_profile import sandbox_problem
+from whisper_tui.supervisor.runs.sandboxed_docker import docker_problem
 from whisper_tui.supervisor.sessions import Environments
 
 _log = logging.getLogger(__name__)
@@ -92,6 +93,7 @@ def judge_alone(
             resolved=resolved,
             tool=tool,
             sandbox_problem=sandbox_problem(),
+            docker_problem=_docker_problem(spec, environment),
             cwd_here=cwd_here,
             home=(found.home or "") if found is not None else "",
             now=now,
@@ -100,6 +102,11 @@ def judge_alone(
         return with_code(evaluate(question, rules, ()), found)
 
     return refused_on_error(judge)
+
+
+def _docker_problem(spec: CommandSpec, environment: Mapping[str, str]) -> str:
+    """Return why no sandbox answers the docker of a command. Empty: it does, or the command runs none."""
+    return docker_problem(environment) if "docker" in view(spec.command).names else ""
 
 
 BLOCKED_KEPT = 1000
@@ -197,7 +204,8 @@ class Judge:
 
         def examine() -> Examined:
             resolved = resolve(spec, environment, self._own, root=root, shell=shell)
-            return Examined(resolved, found_code(resolved, spec, root, environment) if code else ())
+            found = found_code(resolved, spec, root, environment) if code else ()
+            return Examined(resolved, found, docker_problem=_docker_problem(spec, environment))
 
         return examine
 
@@ -269,6 +277,7 @@ class Judge:
             by_agent=call.by_agent,
             trust=session.trust if session else "untrusted_external",
             sandbox_problem=self._sandbox_problem,
+            docker_problem=examined.docker_problem,
             home=examined.home or self._environments.of(call.session_id).get("HOME", ""),
             was_blocked=bool(self._blocked) and (call.session_id, spec.identity()) in self._blocked,
             now=self._clock(),

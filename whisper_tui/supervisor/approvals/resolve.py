@@ -294,6 +294,8 @@ class Examined(NamedTuple):
     code: tuple[CodeEffect, ...] = ()
     home: str | None = None
     """The home directory of the user at its place. None: it runs on this machine, or that is not known."""
+    docker_problem: str = ""
+    """Why no sandbox answers its docker, as a clause. Empty: it does, or that was not looked up."""
 
 
 Looked = Callable[[], Examined] | None

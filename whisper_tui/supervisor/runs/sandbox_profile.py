@@ -79,7 +79,7 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
         ),
         write=(*inside, *git) if writes else (),
         network=sandbox.network,
-        processes=writes or _runs(record, _VIEWERS),
+        processes=writes or runs_one_of(record, _VIEWERS),
     )
 
 
@@ -126,7 +126,7 @@ def _opened_of(repository: Repository, top: str, closed: frozenset[str]) -> tupl
     return opened_paths((tree,), closed) if is_around and tree != top else (), git
 
 
-def _runs(record: CallRecord, programs: Iterable[str]) -> bool:
+def runs_one_of(record: CallRecord, programs: Iterable[str]) -> bool:
     """True if one of these programs is among the commands of a call."""
     resolved = record.resolved
     named = [meaning.words[0] for meaning in resolved.commands if meaning.words] if resolved else []

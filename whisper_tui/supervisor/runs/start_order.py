@@ -33,9 +33,11 @@ from whisper_tui.supervisor.runs.held_back import personal_places, secret_files
 from whisper_tui.supervisor.runs.sandbox_profile import (
     minimal_environment,
     readable_paths,
+    runs_one_of,
     sandbox_profile_of,
     secret_paths,
 )
+from whisper_tui.supervisor.runs.sandboxed_docker import docker_in_sandbox
 from whisper_tui.supervisor.runs.sandboxed_git import git_in_sandbox
 from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
@@ -244,6 +246,10 @@ def start_order(
         git = git_in_sandbox(inherited, sandbox.read, repository, commits=bool(sandbox.write))
         inherited = {**git.variables, **inherited}
         sandbox = replace(sandbox, read=(*sandbox.read, *git.read))
+        if runs_one_of(record, ("docker",)):
+            docker = docker_in_sandbox(environment)
+            inherited |= docker.variables
+            sandbox = replace(sandbox, docker=docker.socket)
     return StartOrder(
         key=RunKey(record.id, record.attempt or 1),
         spec=spec,
