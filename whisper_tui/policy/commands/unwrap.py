@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from whisper_tui.policy.commands.argv import Argv, ParsedOptions, Unwrapped, parse_options, program_name
 from whisper_tui.policy.commands.special_wrappers import SPECIAL
@@ -24,6 +25,8 @@ _PLAIN_TEXT = re.compile(r"[\w./:=@%+, -]+")
 _LOADER = re.compile(r"(?:.*/)?ld-?(?:linux[\w.-]*|musl[\w.-]*|[\d.]+)?\.so(?:\.\d+)?")
 
 
+# One call has each of its commands unwrapped ten times, for different questions.
+@lru_cache(maxsize=256)
 def unwrap(argv: Argv, given: StandardInput) -> Unwrapped | None:
     """Remove the outermost wrapper. Returns None if the command runs nothing else."""
     first = argv[0] if argv else None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from whisper_tui.policy.shell.bash_grammar import CompoundReader, WordReader
@@ -353,6 +354,8 @@ def _is_assignment(word: Word) -> bool:
     return _ASSIGNMENT.match(literal) is not None
 
 
+# One call has its text read several times, by readers that do not know of each other. Nobody changes a script.
+@lru_cache(maxsize=32)
 def read_script(text: str) -> Script:
     """Read a text as bash would. If a part cannot be read, `problem` says why, and everything before it is kept."""
     found = Script()
