@@ -18,6 +18,7 @@ ASKS_THE_DISK = {
     "os.path": {"exists", "lexists", "realpath", "expanduser", "abspath", "samefile", "getsize"}
     | {name for name in dir(os.path) if name.startswith("is") and name != "isabs"},
     "socket": {"gethostname", "getfqdn"},
+    "host_files": {"realpath_here"},
 }
 """Functions that look at this machine, whatever machine a command is for."""
 

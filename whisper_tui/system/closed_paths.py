@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 
-from whisper_tui.system.host_files import home_of_user
+from whisper_tui.system.host_files import home_of_user, realpath_here
 
 _PRIVATE_IN_HOME = tuple(
     ".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store .netrc .pgpass .npmrc "
@@ -38,7 +38,7 @@ def lies_below(path: str, directories: Iterable[str]) -> bool:
 
 def contains_a_home(directory: str) -> bool:
     """True if a real directory is a home of the user, or lies above one."""
-    return any(lies_below(os.path.realpath(home), (directory,)) for home in homes())
+    return any(lies_below(realpath_here(home), (directory,)) for home in homes())
 
 
 def real_paths(paths: Iterable[str]) -> set[str]:
@@ -48,12 +48,12 @@ def real_paths(paths: Iterable[str]) -> set[str]:
     for path in paths:
         above, _, name = path.rpartition("/")
         if not path.startswith("/") or name in {"", ".", ".."}:
-            found.add(os.path.realpath(path))
+            found.add(realpath_here(path))
             continue
         if above not in directories:
-            directories[above] = os.path.realpath(above or "/")
+            directories[above] = realpath_here(above or "/")
         real = f"{directories[above].rstrip('/')}/{name}"
-        found.add(os.path.realpath(real) if os.path.islink(real) else real)
+        found.add(realpath_here(real) if os.path.islink(real) else real)
     return found
 
 

@@ -27,6 +27,9 @@ _NEVER_OPENED = ("/proc", "/sys", "/dev")
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """Flags of every file that is read: without O_NONBLOCK a FIFO that was put there would wait for its writer."""
 
+_ONLY_PATH = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
+"""Flags that open no file, only what leads to it. 0: this system has none."""
+
 MOST_KEPT_LINKS = 2_000
 """Links below a path that are named."""
 
@@ -123,7 +126,7 @@ class LocalFiles:
     @staticmethod
     def realpath(path: str) -> str:
         """Return a path with its links resolved, but for names that mean something else for each process."""
-        return _followed(path)
+        return path if _is_real(path) else _followed(path)
 
     @staticmethod
     def is_executable(path: str) -> bool:
@@ -208,6 +211,28 @@ class LocalFiles:
     def home_of_user() -> str:
         """Return the home directory of the user according to the system."""
         return _home_of_user()
+
+
+def _is_real(path: str) -> bool:
+    """True if the kernel finds this path without following a link. False also if there is nothing to find."""
+    # Most paths that are asked about are real, and three calls say so whatever their length.
+    if not _ONLY_PATH:
+        return False
+    try:
+        fd = os.open(path, _ONLY_PATH)
+    except OSError:
+        return False
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}") == path
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def realpath_here(path: str) -> str:
+    """Return a path of this machine with its links resolved."""
+    return path if _is_real(path) else os.path.realpath(path)
 
 
 def _followed(path: str) -> str:

@@ -81,7 +81,7 @@ PREVIEWS = (
     Mutation(
         "held back: files with secrets are closed",
         "whisper_tui.supervisor.runs.start_order.StartOrders.closed_files",
-        "return secret_files((os.path.realpath(path) for path in directories if path), self._private)",
+        "return secret_files((realpath_here(path) for path in directories if path), self._private)",
         "return ()",
         (HELD + "test_files_with_secrets_are_closed_to_what_is_held_back",),
     ),

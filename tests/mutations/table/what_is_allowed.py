@@ -210,8 +210,8 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "the sandbox: files",
-        "whisper_tui.system.confinement.confine",
-        'syscalls.call("landlock_restrict_self", rules, 0)',
+        "whisper_tui.supervisor.keeper.sandbox.Sandboxes.start",
+        "restrict(rules)",
         "pass",
         (SANDBOX + "test_a_sandboxed_command_writes_only_to_its_temporary_directory",),
     ),
@@ -228,7 +228,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "the files that a home ignores, of which an agent's HOME names none",
         "whisper_tui.supervisor.runs.sandboxed_git.git_in_sandbox",
-        "os.path.realpath(home) in map(os.path.realpath, homes())",
+        "realpath_here(home) in map(realpath_here, homes())",
         "True",
         ("tests/supervisor/engine/test_workspace_repository.py::test_a_home_that_an_agent_has_set_opens_no_file",),
     ),
@@ -290,10 +290,17 @@ WHAT_IS_ALLOWED = (
     ),
     Mutation(
         "the sandbox: rights",
-        "whisper_tui.system.confinement.confine",
+        "whisper_tui.system.confinement._drop_rights",
         "syscalls.drop_capabilities()",
         "pass",
         (SANDBOX + "test_a_sandboxed_command_gains_no_rights_and_no_namespaces",),
+    ),
+    Mutation(
+        "the sandbox: the thread that stays is in no command's domain",
+        "whisper_tui.system.confinement.FilteredThread.call",
+        "begin_in_a_thread(work)",
+        "work",
+        (SANDBOX + "test_the_threads_of_its_keeper_stay_closed_even_to_viewers",),
     ),
     Mutation(
         "the sandbox: none, none unasked",

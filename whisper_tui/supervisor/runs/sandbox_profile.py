@@ -13,7 +13,7 @@ from whisper_tui.model.verdict import Repository
 from whisper_tui.supervisor.runs.executor import SandboxProfile
 from whisper_tui.system.closed_paths import closed_paths, contains_a_home, lies_below, opened_paths
 from whisper_tui.system.confinement import probe
-from whisper_tui.system.host_files import home_of_user
+from whisper_tui.system.host_files import home_of_user, realpath_here
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of unasked commands. An agent cannot write to any of these directories."""
@@ -63,8 +63,8 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
     if sandbox is None:
         return None
     resolved = record.resolved
-    top = os.path.realpath(root or (resolved.cwd if resolved else None) or record.spec.cwd)
-    private = tuple(map(os.path.realpath, private))
+    top = realpath_here(root or (resolved.cwd if resolved else None) or record.spec.cwd)
+    private = tuple(map(realpath_here, private))
     closed = closed_paths(private)
     inside = opened_paths((top,), closed)
     repository = resolved.repository if resolved is not None else None
@@ -73,8 +73,8 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
     return SandboxProfile(
         read=(*inside, *around, *git),
         execute=(
-            *opened_paths(map(os.path.realpath, sandbox.execute), closed),
-            *(path for path in map(os.path.realpath, sandbox.programs) if not lies_below(path, private)),
+            *opened_paths(map(realpath_here, sandbox.execute), closed),
+            *(path for path in map(realpath_here, sandbox.programs) if not lies_below(path, private)),
             *(inside if writes else ()),
         ),
         write=(*inside, *git) if writes else (),
@@ -85,7 +85,7 @@ def sandbox_profile_of(record: CallRecord, root: str, private: Iterable[str]) ->
 
 def readable_paths(top: str, hidden: Iterable[str]) -> tuple[str, ...]:
     """Return the paths below a directory that a previewed command may read in a sandbox: all that are not hidden."""
-    return opened_paths((os.path.realpath(top),), frozenset(map(os.path.realpath, hidden)))
+    return opened_paths((realpath_here(top),), frozenset(map(realpath_here, hidden)))
 
 
 def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None) -> dict[str, str]:
@@ -104,7 +104,7 @@ def minimal_environment(environment: Mapping[str, str], sandbox: Sandbox | None)
 
 def secret_paths(home: str, workspaces: Iterable[str]) -> tuple[str, ...]:
     """Return the paths of a home directory that hold secrets, except those in a workspace below it."""
-    home = os.path.realpath(home)
+    home = realpath_here(home)
     inside = tuple(path.rstrip("/") + "/" for path in workspaces if path != home)
     found = (f"{home}/{name}" for name in _SECRET_IN_HOME)
     return tuple(path for path in found if os.path.lexists(path) and not path.startswith(inside))
@@ -116,7 +116,7 @@ def _opened_of(repository: Repository, top: str, closed: frozenset[str]) -> tupl
     Nothing, unless it is the workspace's own: a `.git` in the workspace or above it, or one that a linked work tree
     there names, and that names the work tree in turn. `find_repository` has checked that.
     """
-    tree, common = os.path.realpath(repository.work_tree), repository.common_dir
+    tree, common = realpath_here(repository.work_tree), repository.common_dir
     is_around = lies_below(top, (tree,))
     if not (is_around or lies_below(tree, (top,))) or (is_around and tree != top and contains_a_home(tree)):
         return (), ()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from whisper_tui.model.verdict import Repository
 from whisper_tui.system.caged_program import cage_problem, look
 from whisper_tui.system.closed_paths import homes, lies_below
-from whisper_tui.system.host_files import home_of_user
+from whisper_tui.system.host_files import home_of_user, realpath_here
 
 _TRUSTED_PATH = "/usr/bin:/bin:/usr/local/bin"
 """The directories in which git is looked for: never one that an agent may write to."""
@@ -47,7 +47,7 @@ def git_in_sandbox(
     home = environment.get("HOME") or home_of_user()
     settings = environment.get("XDG_CONFIG_HOME") or f"{home}/.config"
     named = (f"{home}/.gitconfig", f"{settings}/git/config", f"{settings}/git/ignore")
-    *present, ignored = (path if Path(path).is_file() else "" for path in map(os.path.realpath, named))
+    *present, ignored = (path if Path(path).is_file() else "" for path in map(realpath_here, named))
     present = list(filter(None, present))
     opened = tuple(read)
     if all(lies_below(path, opened) for path in filter(None, (*present, ignored))):
@@ -56,7 +56,7 @@ def git_in_sandbox(
     if not commits:
         return GitInSandbox(variables)
     # An agent can set HOME, and must not choose which other files are read.
-    is_trusted = os.path.realpath(home) in map(os.path.realpath, homes())
+    is_trusted = realpath_here(home) in map(realpath_here, homes())
     asked = _Configuration(home, settings, tuple(present), is_trusted)
     own = asked.read(())
     # Its own configuration says who commits in a repository, and the home's may depend on where that is.
@@ -64,7 +64,7 @@ def git_in_sandbox(
     for name, value in (own | there).items():
         variables |= dict.fromkeys(_VARIABLES.get(name, ()), value)
     if is_trusted and _IGNORED in own:
-        ignored = os.path.realpath(_expanded(own[_IGNORED], home))
+        ignored = realpath_here(_expanded(own[_IGNORED], home))
     if not is_trusted or not Path(ignored).is_file():
         return GitInSandbox(variables)
     variables |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": _IGNORED, "GIT_CONFIG_VALUE_0": ignored}
@@ -99,7 +99,7 @@ class _Configuration(NamedTuple):
         homeless = self._replace(home="/nonexistent", settings="/nonexistent")
         found = homeless.look(("--file", file, "--no-includes", "--get-regexp", _INCLUDED), (file,))
         return [
-            os.path.realpath(_expanded(path, self.home if path.startswith("~/") else os.path.dirname(file)))  # noqa: PTH120
+            realpath_here(_expanded(path, self.home if path.startswith("~/") else os.path.dirname(file)))  # noqa: PTH120
             for _, path in found
         ]
 

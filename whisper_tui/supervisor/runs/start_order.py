@@ -43,7 +43,7 @@ from whisper_tui.supervisor.sessions import Environments
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.system import host_files
 from whisper_tui.system.file_owners import others_may_change
-from whisper_tui.system.host_files import home_of_user
+from whisper_tui.system.host_files import home_of_user, realpath_here
 
 PREVIEW_TIMEOUT_S = 300.0
 """Seconds after which a preview is ended."""
@@ -167,10 +167,10 @@ class StartOrders:
     def _personal(self, record: CallRecord) -> tuple[str, ...]:
         environment, resolved = self._environments.of(record.call.session_id), record.resolved
         session = self._board.sessions.get(record.call.session_id)
-        home = os.path.realpath(environment.get("HOME") or home_of_user())
+        home = realpath_here(environment.get("HOME") or home_of_user())
         programs = (meaning.program for meaning in resolved.commands) if resolved is not None else ()
         kept = (session.root if session is not None else "", record.spec.cwd, *programs)
-        return personal_places(home, (os.path.realpath(each) for each in kept if each), environment.get("PATH", ""))
+        return personal_places(home, (realpath_here(each) for each in kept if each), environment.get("PATH", ""))
 
     def environment_of(self, record: CallRecord) -> Mapping[str, str]:
         """Return the environment of the session of a call."""
@@ -180,7 +180,7 @@ class StartOrders:
         """Return the files with secrets that a call cannot read while it is held back. Looks at its workspace."""
         session = self._board.sessions.get(record.call.session_id)
         directories = (session.root if session is not None else "", record.call.spec.cwd)
-        return secret_files((os.path.realpath(path) for path in directories if path), self._private)
+        return secret_files((realpath_here(path) for path in directories if path), self._private)
 
     def _view(
         self, session_id: str, spec: CommandSpec, support: PreviewSupport | None, *, closed: tuple[str, ...] = ()
@@ -189,7 +189,7 @@ class StartOrders:
         session = self._board.sessions.get(session_id)
         home = self._environments.of(session_id).get("HOME") or home_of_user()
         roots = {
-            os.path.realpath(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path
+            realpath_here(path) for path in (home, home_of_user(), spec.cwd, session.root if session else "") if path
         }
         options = PreviewOptions(tuple(sorted(roots)), hide=self._private, max_bytes=MOST_PREVIEWED_BYTES)
         if support is None:
@@ -198,7 +198,7 @@ class StartOrders:
             return replace(options, network=True, ways=ways)
         # A command that runs for real may use what it needs; in a preview secrets have no purpose.
         hidden = (*self._private, *secret_paths(home, roots), *closed)
-        workspace = os.path.realpath(session.root if session is not None and session.root else spec.cwd)
+        workspace = realpath_here(session.root if session is not None and session.root else spec.cwd)
         return replace(
             options,
             hide=hidden,
@@ -317,7 +317,7 @@ def _inherited(record: CallRecord, environment: Mapping[str, str], root: str) ->
         # Those of this machine mean nothing there. The place adds what a login shell of the user there sets.
         return {}
     if not _is_unasked(record):
-        workspaces = tuple(os.path.realpath(path) for path in (root, record.spec.cwd) if path)
+        workspaces = tuple(realpath_here(path) for path in (root, record.spec.cwd) if path)
         return {name: value for name, value in environment.items() if not _runs_unseen(name, value, workspaces)}
     rules = _rules_of(record)
     alone = rules == {READ_ONLY.name}
@@ -359,7 +359,7 @@ def _runs_unseen(name: str, value: str, workspaces: Sequence[str]) -> bool:
         return name in _TRACING
     if not value.startswith("/") or any(character in value for character in '$`"\\\0'):
         return True
-    real = os.path.realpath(value)
+    real = realpath_here(value)
     if any(real.startswith(workspace.rstrip("/") + "/") for workspace in workspaces):
         return True
     try:
