@@ -157,7 +157,8 @@ def test_an_endless_or_slow_request_is_given_up(tmp_path: Path, monkeypatch: pyt
             client.sendall(b"GET /info HTTP/1.1\r\n" * 1000)
 
 
-def test_connections_are_bounded(tmp_path: Path) -> None:
+def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker_lists, "REQUEST_S", PATIENCE_S)
     lists = DockerLists(str(tmp_path / "d.sock"))
     held = [lists.connection() for _ in range(8)]
     with pytest.raises(OSError) as refused:
