@@ -18,6 +18,7 @@ from whisper_tui.transports import json_lines, loopback_http
 from whisper_tui.transports.acp import acp_proxy, acp_questions, acp_terminals
 from whisper_tui.transports.hook import exec_program, hook_program
 from whisper_tui.transports.mcp import http_site, mcp_session
+from whisper_tui.transports.phone import phone_site
 from whisper_tui.tui.cockpit import preview_card
 from whisper_tui.tui.dialogs import take_back_dialog
 from whisper_tui.wire import client, federation, protocol, server
@@ -85,6 +86,9 @@ ROWS = {
     "HTTP | seconds until the head of the first request": loopback_http.FIRST_REQUEST_WITHIN_S,
     "HTTP | bytes of a message": http_site.LARGEST,
     "HTTP | sessions": http_site.MOST_SESSIONS,
+    "phone | bytes of a request": phone_site.LARGEST,
+    "phone | pages that wait for news at once": phone_site.MOST_WAITS,
+    f"phone | attempts to pair at once; then one each {phone_site.PAIRING_EVERY_S:g} s": phone_site.PAIRINGS,
 }
 
 
