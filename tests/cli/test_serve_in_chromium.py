@@ -33,3 +33,14 @@ async def test_a_browser_shows_the_cockpit_and_its_keys_decide(
         assert browser.problems == []
         await browser.press("q")
         await browser.until("document.body.classList.contains('-closed')")
+
+
+async def test_on_a_phone_the_cockpit_has_the_width_of_the_screen(served: Served, tmp_path: Path) -> None:
+    async with chromium(tmp_path / "profile", size=(390, 844)) as browser:
+        await browser.tell(
+            "Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=0, mobile=True
+        )
+        await browser.open(served.address)
+        await browser.until("document.body.classList.contains('-first-byte')")
+        await browser.until("document.querySelector('.xterm-screen')?.offsetWidth > 300")
+        assert await browser.value("document.querySelector('.xterm-screen').offsetWidth") <= 390

@@ -24,6 +24,7 @@ PAGE = """\
 <html lang="en">
   <head>
     <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>whisper_tui</title>
     <link rel="icon" href="data:,">
     <link rel="stylesheet" href="static/css/xterm.css">
@@ -33,7 +34,7 @@ PAGE = """\
         src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
       }
       html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; }
-      .textual-terminal { height: 100vh; }
+      .textual-terminal { height: 100vh; height: 100dvh; }
       .xterm .xterm-viewport { overflow: hidden !important; background: #10151c !important; }
       .note { display: none; position: absolute; inset: 0; z-index: 10; align-items: center; justify-content: center;
         color: #e6edf3; background: #10151ce6; font: 18px "Roboto Mono", monospace; }
