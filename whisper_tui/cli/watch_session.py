@@ -20,7 +20,6 @@ from whisper_tui.cli.watch_text import (
     in_full,
     last_lines,
     queue_sentences,
-    session_name,
     stall_sentences,
 )
 from whisper_tui.model.api import Supervision
@@ -34,7 +33,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.security_text import why_not_confined
-from whisper_tui.present.words import error_text
+from whisper_tui.present.words import error_text, session_label_of
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire.client import SupervisorClient, ensure_supervisor
 from whisper_tui.wire.rendezvous import stopped_on_purpose
@@ -304,7 +303,7 @@ class WatchAnswers:
         for title, ids in (("wait", board.waiting), *aside, ("are approved", board.queued), ("run", board.running)):
             self._say(f"{count(len(ids), 'call')} {title}{':' if ids else '.'}")
             for record in (board.calls[call_id] for call_id in ids):
-                self._say(f"Call {record.id} of {session_name(record, board)}: {first_words(record)}")
+                self._say(f"Call {record.id} of {session_label_of(record, board)}: {first_words(record)}")
 
     async def _show(self, call_id: str) -> None:
         record = self.shown

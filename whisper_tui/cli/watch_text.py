@@ -36,7 +36,7 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.masking import mask_unless_undecided
 from whisper_tui.model.run import NO_STALL, QueueReasons, Stall
-from whisper_tui.model.state import CallRecord, Ended, Waiting
+from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import describe, repeats_a_risk
@@ -53,7 +53,7 @@ from whisper_tui.present.security_text import (
     rules_sentence,
 )
 from whisper_tui.present.spans import Paragraph, Role
-from whisper_tui.present.words import decided_by_text, session_label
+from whisper_tui.present.words import decided_by_text, session_label_of
 from whisper_tui.tui.dialogs.drafts import Draft, checked
 
 DRAWN = "│┆┊▲“◆◈◇▶▷●○✔✘⊘↺┌"
@@ -117,7 +117,7 @@ def _about_call(event: Event, board: Board) -> str | None:
         return None
     match event:
         case Judged() if isinstance(record.state, Waiting):
-            return f"Call {call_id} of {session_name(record, board)} asks: {first_words(record)}."
+            return f"Call {call_id} of {session_label_of(record, board)} asks: {first_words(record)}."
         case SetAside(back=back, by=by):
             done = "waits again, brought back" if back else "is set aside"
             return f"Call {call_id} {done} {decided_by_text(by)}: {first_words(record)}."
@@ -166,7 +166,7 @@ def _about_preview(event: Event, record: CallRecord) -> str | None:
 
 def stall_sentence(record: CallRecord, board: Board, before: Stall, now: Stall) -> str | None:
     """Return the line for a run that gets no further since the last look. None: no line."""
-    call = f"Call {record.id} of {session_name(record, board)}"
+    call = f"Call {record.id} of {session_label_of(record, board)}"
     match record.stall_news(before, now):
         case "stopped":
             return f"{call} is stopped: {first_words(record)}."
@@ -193,7 +193,7 @@ def queue_sentences(board: Board, reasons: QueueReasons, said: set[str]) -> Iter
         reason = reasons.of(record.call.session_id, by_human=record.decided_by_human, place=record.spec.place)
         if record.function is None and reason is not None:
             said.add(call_id)
-            yield f"Call {record.id} of {session_name(record, board)} is queued: {visible(reason.words())}."
+            yield f"Call {record.id} of {session_label_of(record, board)} is queued: {visible(reason.words())}."
 
 
 def _blocked(record: CallRecord) -> str:
@@ -205,7 +205,7 @@ def _blocked(record: CallRecord) -> str:
 def asks(record: CallRecord, board: Board, waiting: int) -> Iterator[str]:
     """Yield what a decision needs to know, the most important first."""
     waits = "waits for you" if record.aside is None else "is set aside and still waits"
-    yield f"Call {record.id} {waits}. {session_name(record, board)} asks, with {visible(record.call.tool)}:"
+    yield f"Call {record.id} {waits}. {session_label_of(record, board)} asks, with {visible(record.call.tool)}:"
     yield from command_lines(record)
     at = f"at {record.spec.place}, " if record.spec.place else ""
     yield f"It runs {at}in {visible(record.spec.cwd)}."
@@ -291,18 +291,6 @@ def first_words(record: CallRecord) -> str:
     """The beginning of a command on one line."""
     text = "".join(span.text for span in call_line(record))
     return f"{text[:120]} …" if len(text) > 120 else text
-
-
-def session_name(record: CallRecord, board: Board) -> str:
-    """The name of a call's session."""
-    return session_label(board.sessions.get(record.call.session_id), record.call.session_id)
-
-
-def standing_sentence(record: CallRecord) -> str:
-    """Return the state or the ending of a call in a few words."""
-    if not isinstance(record.state, Ended):
-        return record.state.kind
-    return ending_sentence(record.state.ending, record.spec.command)
 
 
 def last_lines(data: bytes) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import is_grave
-from whisper_tui.present.words import session_label
+from whisper_tui.present.words import session_label, session_label_of
 
 TITLE = "whisper_tui"
 MOST_ROWS = 20
@@ -26,23 +26,20 @@ def waiting_title(waiting: int, need_input: int = 0) -> str:
     return f"({', '.join(parts)}) {TITLE}" if parts else TITLE
 
 
+def _sessions(records: Sequence[CallRecord], board: Board) -> str:
+    names = dict.fromkeys(session_label_of(each, board) for each in records)
+    return ", ".join(list(names)[:MOST_NAMES])
+
+
 def stall_text(records: Sequence[CallRecord], board: Board, news: StallNews) -> str:
     """Return a sentence about stalled runs, with the names of their sessions."""
-    names = dict.fromkeys(
-        session_label(board.sessions.get(each.call.session_id), each.call.session_id) for each in records
-    )
     one, many = ("needs input", "need input") if news == "needs-input" else ("is stopped", "are stopped")
-    who = ", ".join(list(names)[:MOST_NAMES])
-    return f"{count(len(records), 'command')} of {who} {one if len(records) == 1 else many}"
+    return f"{count(len(records), 'command')} of {_sessions(records, board)} {one if len(records) == 1 else many}"
 
 
 def alarm_text(records: Sequence[CallRecord], board: Board) -> str:
     """Return a sentence about calls with alarms, with the names of their sessions."""
-    names = dict.fromkeys(
-        session_label(board.sessions.get(each.call.session_id), each.call.session_id) for each in records
-    )
-    who = ", ".join(list(names)[:MOST_NAMES])
-    return f"ALARM: {count(len(records), 'approved call')} of {who}: something else may have run"
+    return f"ALARM: {count(len(records), 'approved call')} of {_sessions(records, board)}: something else may have run"
 
 
 def waiting_text(records: Sequence[CallRecord], board: Board) -> str:

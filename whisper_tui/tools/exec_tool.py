@@ -22,7 +22,6 @@ from whisper_tui.tools.exec_envelope import (
     ExecFailure,
     ending_failure,
     failure,
-    render_result,
     success,
 )
 from whisper_tui.tools.supervised_tool import Answer, SupervisedTool
@@ -196,7 +195,13 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
 
     def render_result(self, result: dict[str, Any]) -> str:
         """The exact lines for a model."""
-        return render_result(result)
+        match result["disposition"]:
+            case "completed":
+                return _completed(result)
+            case "promoted_to_task":
+                return _promoted(result)
+            case _:
+                return _already_running(result)
 
     def request(self, arguments: object, *, key: str | None = None) -> CallRequest:
         """Check the arguments and the directory. Unless a new instance is wanted, the call joins an equal open one."""
@@ -304,3 +309,43 @@ class ExecCommandTool(EnvelopedTool, SupervisedTool):
 
 def _least(budget: int, limit: int | None) -> int:
     return budget if limit is None else min(budget, limit)
+
+
+def _completed(result: dict[str, Any]) -> str:
+    code = result["exit_status"]
+    lines = ["Process exited" if code is None else f"Process exited with code {code}"]
+    for name in ("stdout", "stderr"):
+        if (text := result[f"{name}_preview"]) and text.strip():
+            lines += ["", f"{name}:", text]
+    if result.get("artifacts"):
+        lines += ["", "Artifacts:", *(artifact["path"] for artifact in result["artifacts"])]
+    return "\n".join(lines)
+
+
+def _promoted(result: dict[str, Any]) -> str:
+    text = result.get("initial_output_preview") or ""
+    return "\n".join(
+        (
+            "Command promoted to background task",
+            f"Task: {result['task_handle']['task_id']}",
+            "",
+            "Initial output:",
+            text if text.strip() else "(none captured before promotion)",
+        )
+    )
+
+
+def _already_running(result: dict[str, Any]) -> str:
+    handle, command = result["task_handle"], result["command"]
+    lines = [
+        "Command is already running",
+        f"Task: {handle['task_id']}",
+        f"Status: {handle['status'].capitalize()}",
+        f"Task summary: {result['summary']}",
+    ]
+    if command["cmd"].strip():
+        lines.append(f"Command: {command['cmd']}")
+    lines.append(f"workdir={command['workdir']}")
+    if command["shell"] is not None:
+        lines.append(f"shell={command['shell']}")
+    return "\n".join((*lines, "", result["instructions"]))

@@ -8,7 +8,6 @@ from whisper_tui.model.ending import Exited, FailedToStart, Lost, Signalled, Tim
 from whisper_tui.model.errors import Refused, Unavailable
 from whisper_tui.policy.rules.rule import ExactRule, Rules
 from whisper_tui.tools import UnknownTool
-from whisper_tui.tools.exec_envelope import render_for_model
 from whisper_tui.tools.task_tools import TaskOutputTool
 
 
@@ -29,7 +28,7 @@ async def test_a_short_command_is_answered_with_its_exit_status_and_both_preview
             "truncated": False,
         },
     }
-    assert render_for_model(await answer) == (
+    assert shop.tool.text(await answer) == (
         "Process exited with code 0\n\nstdout:\nline one\nline two\n\nstderr:\ncareful\n"
     )
 
@@ -52,7 +51,7 @@ async def test_a_non_zero_exit_is_a_success_of_the_tool(shop: Shop):
     envelope = await answer
     assert (envelope["status"], envelope["result"]["exit_status"]) == ("success", 3)
     assert envelope["result"]["stderr_preview"] is None
-    assert render_for_model(envelope) == "Process exited with code 3"
+    assert shop.tool.text(envelope) == "Process exited with code 3"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ async def test_an_end_without_an_exit_status_has_none(shop: Shop, ending, summar
     shop.bench.executor.finish(key, ending)
     envelope = await answer
     assert (envelope["result"]["exit_status"], envelope["summary_text"]) == (None, summary)
-    assert render_for_model(envelope) == "Process exited\n\nstdout:\nx"
+    assert shop.tool.text(envelope) == "Process exited\n\nstdout:\nx"
 
 
 async def test_the_window_begins_with_the_process_and_not_with_the_human(shop: Shop):
@@ -91,7 +90,7 @@ async def test_the_window_begins_with_the_process_and_not_with_the_human(shop: S
             "initial_output_truncated": False,
         },
     }
-    assert render_for_model(await answer) == (
+    assert shop.tool.text(await answer) == (
         f"Command promoted to background task\nTask: {record.id}\n\nInitial output:\nbooting"
     )
 
@@ -106,7 +105,7 @@ async def test_a_promoted_task_is_the_same_process_without_a_time_limit(shop: Sh
 async def test_a_task_without_output_says_so(shop: Shop):
     answer, key = await shop.started(yield_time_ms=0)
     assert "initial_output_preview" not in (await answer)["result"]
-    assert render_for_model(await answer) == (
+    assert shop.tool.text(await answer) == (
         f"Command promoted to background task\nTask: {key.call_id}\n\nInitial output:\n(none captured before promotion)"
     )
 
@@ -114,7 +113,7 @@ async def test_a_task_without_output_says_so(shop: Shop):
 async def test_a_duplicate_is_rendered_to_the_line(shop: Shop):
     _, key = await shop.started(shell="sh")
     envelope = await shop.tool.execute(cmd="make", shell="sh")
-    assert render_for_model(envelope) == "\n".join(
+    assert shop.tool.text(envelope) == "\n".join(
         (
             "Command is already running",
             f"Task: {key.call_id}",
@@ -135,7 +134,7 @@ async def test_a_denial_carries_the_humans_words(shop: Shop):
     envelope = await answer
     assert envelope["error"]["kind"] == "approval_denied"
     assert "not on a Friday" in envelope["error"]["message"]
-    rendered = render_for_model(envelope)
+    rendered = shop.tool.text(envelope)
     assert rendered.startswith("Command failed\napproval_denied: ") and rendered.endswith("\n")
 
 
@@ -194,7 +193,7 @@ async def test_a_stream_beyond_its_budget_is_cut_in_the_middle_and_named_as_a_fi
     assert result["truncated"] is True
     assert result["artifacts"] == [{"path": "/runs/1.1/out", "stream": "stdout", "bytes": 100}]
     assert result["stdout_artifact"] == 0 and "stderr_artifact" not in result
-    assert render_for_model(await answer).endswith("\n\nArtifacts:\n/runs/1.1/out")
+    assert shop.tool.text(await answer).endswith("\n\nArtifacts:\n/runs/1.1/out")
 
 
 async def test_the_budget_is_shared_and_what_one_stream_does_not_need_is_the_others(shop: Shop):
@@ -257,4 +256,4 @@ def test_every_other_error_is_reported_by_its_kind(shop: Shop, error, kind, retr
     assert (envelope["tool_name"], envelope["status"]) == ("ExecCommand", "error")
     assert (envelope["error"]["kind"], envelope["error"]["retryable"]) == (kind, retryable)
     assert envelope["error"]["message"] == error.message and envelope["error"]["recovery_hint"]
-    assert render_for_model(envelope).startswith(f"Command failed\n{kind}: {error.message}\n")
+    assert shop.tool.text(envelope).startswith(f"Command failed\n{kind}: {error.message}\n")

@@ -22,7 +22,7 @@ from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import command_paragraphs, command_title, head_and_tail_line, meaning_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.security_text import not_inspected_sentences, risk_role
-from whisper_tui.present.spans import BLANK, Line, Paragraph, Span, labelled, said
+from whisper_tui.present.spans import BLANK, Paragraph, Span, labelled, said
 from whisper_tui.tui.dialogs.dialog import Dialog, StyleFiles
 from whisper_tui.tui.paragraphs_view import ParagraphsView
 
@@ -182,9 +182,6 @@ class SessionDenialScreen(Dialog[SessionDenialChoice]):
         """Lift all denials of this session."""
         if self._held:
             self.dismiss(SessionDenialChoice(()))
-
-
-WITH: Line = (Span(" with ", "label"),)
 
 
 def batch_paragraphs(records: tuple[CallRecord, ...], sessions: Mapping[str, str]) -> tuple[Paragraph, ...]:

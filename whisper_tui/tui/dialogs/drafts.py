@@ -5,7 +5,7 @@ import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from whisper_tui.model.call import Argv, CarriedOut, Command, CommandSpec, FileEdits, Function, Shell, WriteFile
 from whisper_tui.model.decision import ExactScope, PrefixScope, RuleScope, Scope, scope_about
@@ -164,7 +164,6 @@ def _timeout(text: str, problems: list[str]) -> float | None:
 
 
 Reach = Literal["exact", "here", "session", "project", "user"]
-REACHES: tuple[Reach, ...] = get_args(Reach)
 REACH_WORDS: dict[Reach, str] = {
     "exact": "Exactly this command, in this directory",
     "here": "Commands starting with these words, below this directory",
