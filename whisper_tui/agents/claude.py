@@ -20,7 +20,6 @@ from whisper_tui.agents.client_files import (
     Shared,
     is_approved,
     is_our_hook,
-    split,
 )
 from whisper_tui.agents.file_entries import FileEntry, Handler, Item, Member, Setting, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -31,7 +30,6 @@ from whisper_tui.agents.findings import (
     FoundServer,
     among,
     bad,
-    command_line,
     note,
     seconds,
     unseen_tools,
@@ -53,7 +51,7 @@ from whisper_tui.agents.own_rules import (
     strictest_wins,
     work_tree_around,
 )
-from whisper_tui.agents.probe import canaries_of, numbers, prove_hook
+from whisper_tui.agents.probe import numbers
 from whisper_tui.agents.profile import (
     ALL_MEASURED,
     LONG_WAIT_S,
@@ -417,23 +415,13 @@ def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any
         problems.append(bad("hook", f"{path} lets commands pass the hook (async or if)", _REINSTALL))
     if handler.get("onFailure") != "block":
         problems.append(note("hook", f"{path} lets a command run when the hook itself fails", _REINSTALL))
-    return FoundHook(
-        path=path,
-        words=split(handler["command"]),
-        timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
-        problems=problems,
-        proves=canaries_of(HOOK, seen),
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
-    )
+    timeout_s = seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S
+    return FoundHook.of(HOOK, path, handler["command"], context, seen, timeout_s=timeout_s, problems=problems)
 
 
 def _server(path: Path, entry: dict[str, Any], *, asks: bool) -> FoundServer:
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("timeout"), 1000),
-        asks_again=f'Allow "{ALLOWED}" in its permissions' if asks else None,
-    )
+    asks_again = f'Allow "{ALLOWED}" in its permissions' if asks else None
+    return FoundServer.of(path, entry, seconds(entry.get("timeout"), 1000), asks_again)
 
 
 _LEAVES_OUT = option_of("--bare", "--safe-mode", variables=("CLAUDE_CODE_SIMPLE",))

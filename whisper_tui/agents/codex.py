@@ -30,7 +30,6 @@ from whisper_tui.agents.client_files import (
     plain_of,
     read_file,
     shape_error,
-    split,
 )
 from whisper_tui.agents.codex_programs import (
     ListedHook,
@@ -54,7 +53,6 @@ from whisper_tui.agents.findings import (
     FoundServer,
     after_checks,
     bad,
-    command_line,
     context_checks,
     is_found_by,
     note,
@@ -66,7 +64,7 @@ from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat, HookAns
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.other_hooks import OtherHook, in_groups, sees_any
 from whisper_tui.agents.own_rules import ImportedRules, OwnRules, RuleDirectories, RuleSource, files_in, strictest_wins
-from whisper_tui.agents.probe import canaries_of, program_of, prove_hook, version_of
+from whisper_tui.agents.probe import program_of, version_of
 from whisper_tui.agents.profile import NO_WEB, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import Effect, Rule
 
@@ -413,24 +411,14 @@ def _hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any
         problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
     if handler.get("async"):
         problems.append(bad("hook", f"{path} does not wait for the hook (async)", _REINSTALL))
-    return FoundHook(
-        path=path,
-        words=split(handler["command"]),
-        timeout_s=seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S,
-        problems=problems,
-        proves=canaries_of(HOOK, seen),
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
-    )
+    timeout_s = seconds(handler.get("timeout")) or DEFAULT_TIMEOUT_S
+    return FoundHook.of(HOOK, path, handler["command"], context, seen, timeout_s=timeout_s, problems=problems)
 
 
 def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
     approving = entry.get("default_tools_approval_mode") == "approve"
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("tool_timeout_sec")),
-        asks_again=None if approving else 'Set default_tools_approval_mode = "approve" in its table',
-    )
+    asks_again = None if approving else 'Set default_tools_approval_mode = "approve" in its table'
+    return FoundServer.of(path, entry, seconds(entry.get("tool_timeout_sec")), asks_again)
 
 
 def _trust_checks(context: DoctorContext, keys: dict[str, Path]) -> list[Check]:

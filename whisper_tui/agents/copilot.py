@@ -28,7 +28,6 @@ from whisper_tui.agents.findings import (
     FoundHook,
     FoundServer,
     bad,
-    command_line,
     human_note_checks,
     not_compared,
     seconds,
@@ -374,13 +373,9 @@ def _found_hook(context: DoctorContext, path: Path, matcher: Any, handler: dict[
 
 
 def _server(path: Path, entry: dict[str, Any], *, answered: bool) -> FoundServer:
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("timeout"), 1000),
-        # The hook answers for these tools: their calls wait in the queue themselves.
-        asks_again=None if answered else f"{_REINSTALL} without --no-hook and --commands-only: its hook answers",
-    )
+    # The hook answers for these tools: their calls wait in the queue themselves.
+    asks_again = None if answered else f"{_REINSTALL} without --no-hook and --commands-only: its hook answers"
+    return FoundServer.of(path, entry, seconds(entry.get("timeout"), 1000), asks_again)
 
 
 PROFILE = ClientProfile(

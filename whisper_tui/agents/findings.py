@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, is_isolated, launcher_of, plain_of
+from whisper_tui.agents.client_files import InstallRequest, Launch, Opener, is_isolated, launcher_of, plain_of, split
 from whisper_tui.agents.file_entries import handlers, value_at
-from whisper_tui.agents.hook_formats import SESSION_EVENT
+from whisper_tui.agents.hook_formats import SESSION_EVENT, HookFormat
 from whisper_tui.agents.other_hooks import OtherHook, named_hooks
+from whisper_tui.agents.probe import Seen, canaries_of, prove_hook
 from whisper_tui.model.errors import BadConfiguration
 
 
@@ -117,6 +119,28 @@ class FoundHook:
     prove: Callable[[], str | None] = lambda: None
     """Send the canary. Return None if the hook stopped it, otherwise a description of the problem."""
 
+    @classmethod
+    def of(
+        cls,
+        form: HookFormat,
+        path: Path,
+        command: str,
+        context: DoctorContext,
+        seen: Seen,
+        *,
+        timeout_s: float | None,
+        problems: list[Check],
+    ) -> Self:
+        """Return the hook of a command line in a file, with its test. `seen`: the tools that it is called for."""
+        return cls(
+            path=path,
+            words=split(command),
+            timeout_s=timeout_s,
+            problems=problems,
+            proves=canaries_of(form, seen),
+            prove=partial(prove_hook, form, command, context.environ, context.canary_s, seen),
+        )
+
 
 @dataclass(frozen=True)
 class FoundServer:
@@ -128,6 +152,11 @@ class FoundServer:
     """Seconds that a call may take. None: the client's own default."""
     asks_again: str | None
     """How to keep the client from asking a second time about each call. None: it does not ask."""
+
+    @classmethod
+    def of(cls, path: Path, entry: Mapping[str, Any], timeout_s: float | None, asks_again: str | None) -> Self:
+        """Return the server of an entry with a command and its arguments."""
+        return cls(path, command_line(entry.get("command"), entry.get("args", [])), timeout_s, asks_again)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from whisper_tui.agents.client_files import (
     Own,
     Shared,
     is_our_hook,
-    split,
 )
 from whisper_tui.agents.documents import read_json
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
@@ -31,7 +30,6 @@ from whisper_tui.agents.findings import (
     FoundServer,
     among,
     bad,
-    command_line,
     is_found_by,
     note,
     seconds,
@@ -53,7 +51,6 @@ from whisper_tui.agents.own_rules import (
     server_rule,
     strictest_wins,
 )
-from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import ALL_MEASURED, AnswerBudget, ClientProfile, RuleFormat, ServerTable, WaitLimit
 from whisper_tui.policy.rules.rule import EDIT, SUBAGENT, WEB, Effect, Rule
 from whisper_tui.policy.rules.rules_toml import allowances, denials
@@ -302,23 +299,13 @@ def _look_for_disabled(path: Path, plain: Any, result: Findings) -> None:
 def _found_hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     seen = partial(is_found_by, group.get("matcher"))
     problems = unseen_tools(path, seen, (SHELL_TOOL,), HOOK.hooked_tools, _REINSTALL)
-    return FoundHook(
-        path=path,
-        words=split(handler["command"]),
-        timeout_s=seconds(handler.get("timeout"), 1000) or DEFAULT_TIMEOUT_S,
-        problems=problems,
-        proves=canaries_of(HOOK, seen),
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
-    )
+    timeout_s = seconds(handler.get("timeout"), 1000) or DEFAULT_TIMEOUT_S
+    return FoundHook.of(HOOK, path, handler["command"], context, seen, timeout_s=timeout_s, problems=problems)
 
 
 def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("timeout"), 1000),
-        asks_again=None if entry.get("trust") is True else 'Set "trust": true in its entry',
-    )
+    asks_again = None if entry.get("trust") is True else 'Set "trust": true in its entry'
+    return FoundServer.of(path, entry, seconds(entry.get("timeout"), 1000), asks_again)
 
 
 _EFFECTS: dict[str, Effect] = {"allow": "allow", "ask_user": "ask", "deny": "deny"}

@@ -17,7 +17,6 @@ from whisper_tui.agents.client_files import (
     InstallRequest,
     Shared,
     is_our_hook,
-    split,
 )
 from whisper_tui.agents.file_entries import Element, FileEntry, Member, value_at
 from whisper_tui.agents.findings import (
@@ -26,7 +25,6 @@ from whisper_tui.agents.findings import (
     FoundHook,
     FoundServer,
     bad,
-    command_line,
     human_note_checks,
     is_found_by,
     not_compared,
@@ -37,7 +35,6 @@ from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import ClaudeFormat, HookAnswer, printed
 from whisper_tui.agents.known_clients import KNOWN
 from whisper_tui.agents.own_rules import work_tree_around
-from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable
 from whisper_tui.model.call import FileEdits, Function
 from whisper_tui.model.errors import InvalidRequest, Refused
@@ -240,23 +237,14 @@ def find(context: DoctorContext, version: str | None) -> Findings:
 
 def _found_hook(context: DoctorContext, path: Path, hook: dict[str, Any]) -> FoundHook:
     seen = partial(is_found_by, hook.get("matcher"))
-    return FoundHook(
-        path=path,
-        words=split(hook["command"]),
-        timeout_s=seconds(hook.get("timeout")) or DEFAULT_TIMEOUT_S,
-        problems=unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL),
-        proves=canaries_of(HOOK, seen),
-        prove=partial(prove_hook, HOOK, hook["command"], context.environ, context.canary_s, seen),
-    )
+    timeout_s = seconds(hook.get("timeout")) or DEFAULT_TIMEOUT_S
+    problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
+    return FoundHook.of(HOOK, path, hook["command"], context, seen, timeout_s=timeout_s, problems=problems)
 
 
 def _server(path: Path, entry: dict[str, Any], *, allowed: bool) -> FoundServer:
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("toolTimeoutMs"), 1000),
-        asks_again=None if allowed else _REINSTALL,
-    )
+    asks_again = None if allowed else _REINSTALL
+    return FoundServer.of(path, entry, seconds(entry.get("toolTimeoutMs"), 1000), asks_again)
 
 
 PROFILE = ClientProfile(

@@ -15,7 +15,6 @@ from whisper_tui.agents.client_files import (
     InstallRequest,
     Shared,
     is_our_hook,
-    split,
 )
 from whisper_tui.agents.file_entries import FileEntry, Handler, Member, handlers, value_at
 from whisper_tui.agents.findings import (
@@ -25,7 +24,6 @@ from whisper_tui.agents.findings import (
     FoundServer,
     after_checks,
     bad,
-    command_line,
     context_checks,
     is_found_by,
     note,
@@ -35,7 +33,6 @@ from whisper_tui.agents.findings import (
 from whisper_tui.agents.gateway_servers import GatewayTable, wrapped_servers
 from whisper_tui.agents.hook_formats import SESSION_EVENT, ClaudeFormat
 from whisper_tui.agents.known_clients import KNOWN
-from whisper_tui.agents.probe import canaries_of, prove_hook
 from whisper_tui.agents.profile import Abilities, ClientProfile, Evidence, ServerTable
 from whisper_tui.agents.running_clients import option_of
 from whisper_tui.model.errors import InvalidRequest
@@ -193,24 +190,15 @@ def find(context: DoctorContext, version: str | None) -> Findings:
 def _found_hook(context: DoctorContext, path: Path, group: Any, handler: dict[str, Any]) -> FoundHook:
     seen = partial(is_found_by, group.get("matcher"))
     given = seconds(handler.get("timeout"), 1000) or TIMEOUT_S
-    return FoundHook(
-        path=path,
-        words=split(handler["command"]),
-        # A longer time is ignored.
-        timeout_s=min(given, TIMEOUT_S),
-        problems=unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL),
-        proves=canaries_of(HOOK, seen),
-        prove=partial(prove_hook, HOOK, handler["command"], context.environ, context.canary_s, seen),
-    )
+    # A longer time is ignored.
+    timeout_s = min(given, TIMEOUT_S)
+    problems = unseen_tools(path, seen, (HOOK.shell_tool,), HOOK.hooked_tools, _REINSTALL)
+    return FoundHook.of(HOOK, path, handler["command"], context, seen, timeout_s=timeout_s, problems=problems)
 
 
 def _server(path: Path, entry: dict[str, Any]) -> FoundServer:
-    return FoundServer(
-        path=path,
-        words=command_line(entry.get("command"), entry.get("args", [])),
-        timeout_s=seconds(entry.get("timeout"), 1000),
-        asks_again=None if entry.get("trust") is True else 'Set "trust": true in its entry',
-    )
+    asks_again = None if entry.get("trust") is True else 'Set "trust": true in its entry'
+    return FoundServer.of(path, entry, seconds(entry.get("timeout"), 1000), asks_again)
 
 
 PROFILE = ClientProfile(
