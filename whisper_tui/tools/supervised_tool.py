@@ -56,6 +56,17 @@ class ToolContext:
         place = self.place()
         return spec if spec.place or not place else spec.model_copy(update={"place": place})
 
+    async def ended_within(self, record: CallRecord, seconds: float | None) -> CallRecord:
+        """Return a call at its ending, after so many seconds, or when a human sets it aside."""
+        known = record.aside.since if record.aside is not None else 0.0
+        outcome = asyncio.ensure_future(self.supervision.outcome(record.id, aside_after=known))
+        try:
+            done, _ = await asyncio.wait({outcome}, timeout=seconds)
+            return await outcome if done else await self.supervision.record(record.id)
+        finally:
+            # Cancels only this wait. The call continues.
+            outcome.cancel()
+
 
 def shell_of(environment: Mapping[str, str]) -> str:
     """Return the user's own shell if it is bash, zsh or sh, and `sh` otherwise."""

@@ -243,7 +243,7 @@ class TaskOutputTool(TaskTool):
         record = await find_task(self._context, arguments["task_id"])
         block = arguments.get("block", True)
         if block and not isinstance(record.state, Ended):
-            record = await self._wait(record, _seconds(arguments.get("timeout_ms", 30_000)))
+            record = await self._context.ended_within(record, _seconds(arguments.get("timeout_ms", 30_000)))
         over = isinstance(record.state, Ended)
         look = TaskOutputReader(self._context.supervision, record, now=self._context.clock())
 
@@ -262,16 +262,6 @@ class TaskOutputTool(TaskTool):
 
         envelope: Envelope = await fitted(self._context.output_budget(), made, self.text)
         return envelope
-
-    async def _wait(self, record: CallRecord, seconds: float) -> CallRecord:
-        known = record.aside.since if record.aside is not None else 0.0
-        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id, aside_after=known))
-        try:
-            done, _ = await asyncio.wait({outcome}, timeout=seconds)
-            return await outcome if done else await self._context.supervision.record(record.id)
-        finally:
-            # Cancels only this wait. The task continues.
-            outcome.cancel()
 
     async def _artifacts(self, record: CallRecord) -> list[dict[str, Any]]:
         streams: tuple[Stream, ...] = ("out", "err")

@@ -1,6 +1,5 @@
 """`wait`, and the answer about a call that has not ended when the client's time is over."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -133,18 +132,7 @@ class WaitTool(AITool):
         tool = self._tool_of(record.call.tool)
         if not isinstance(tool, SupervisedTool):
             raise ToolFailure(f"Call {record.id} belongs to a tool that cannot be waited for.")
-        record = await self._ended(record, kwargs.get("wait_s"))
+        record = await self._context.ended_within(record, kwargs.get("wait_s"))
         if not isinstance(record.state, Ended):
             return pending(record)
         return (await tool.follow(request_of(record.call), record.id)).result
-
-    async def _ended(self, record: CallRecord, seconds: float | None) -> CallRecord:
-        """Return the record at its ending, after so many seconds, or when a human sets the call aside."""
-        known = record.aside.since if record.aside is not None else 0.0
-        outcome = asyncio.ensure_future(self._context.supervision.outcome(record.id, aside_after=known))
-        try:
-            done, _ = await asyncio.wait({outcome}, timeout=seconds)
-            return await outcome if done else await self._context.supervision.record(record.id)
-        finally:
-            # Cancels only this wait. The call continues.
-            outcome.cancel()
