@@ -10,10 +10,11 @@ import pytest
 
 from tests.chromium import Browser, chromium, needs_chromium
 from tests.in_memory.phone import CODE, NOW, PhoneInMemory, waiting_call
-from tests.phone.conftest import BOUND_S, Site, free_port
+from tests.phone.served_page import BOUND_S, Site, free_port, site
 from whisper_tui.model.phone import DiffLine, PhoneEffect, PhonePreview
 from whisper_tui.transports.phone.phone_site import serve
 
+__all__ = ["site"]
 pytestmark = [needs_chromium, pytest.mark.slow]
 
 AUTHENTICATOR = {
@@ -259,7 +260,7 @@ async def test_text_of_others_stays_text_wherever_it_stands(site: Site, phone: P
             ("command", "session", "agent", "description", "tool", "directory", "place", "verdict", "undo", "why_not"),
             HOSTILE,
         ),
-        risks=(HOSTILE,),
+        risks=(f"A risk: {HOSTILE}",),
         hosts=(HOSTILE,),
         other_effects=(HOSTILE,),
         effects=(PhoneEffect(path=HOSTILE, mark="new", runs_later=HOSTILE, detail=HOSTILE),),

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from tests.in_memory.phone import CODE, PhoneInMemory, waiting_call
-from tests.phone.conftest import BOUND_S, Site
+from tests.phone.served_page import BOUND_S, Site, site
 from tests.rows import each_row
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.transports.phone import phone_site
 from whisper_tui.transports.phone.phone_site import FILES, LARGEST, PhoneSite
 
+__all__ = ["site"]
 PAIRING: dict[str, Any] = {"code": CODE, "name": "Pixel"}
 CREDENTIAL = '{"id": "a", "response": {"attestationObject": "b"}}'
 POLICY = {

@@ -283,6 +283,8 @@ function row (call) {
 function showCall () {
   const call = state.call
   document.title = `Call ${call.id} · whisper_tui`
+  // The line of the verdict has the worst risk already.
+  const risks = call.risks.filter(risk => !call.verdict.startsWith(risk.replace(/^Severe: /, '')))
   const end = make('p', { id: 'end', class: 'plain' }, promise(call))
   show(
     [make('button', { class: 'back', onclick: () => { location.hash = '' }, 'aria-label': 'All waiting calls' }, '‹ All'),
@@ -297,7 +299,7 @@ function showCall () {
         data(call.session, 'span', 'name'),
         make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : ''),
         call.description ? data(`“${call.description}”`, 'span', 'words') : ''),
-      call.risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...call.risks.map(risk => data(risk, 'li')))),
+      risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => data(risk, 'li')))),
       call.effects.length > 0 && section('Changes', effects(call.effects)),
       call.hosts.length > 0 && section('Hosts', make('ul', { class: 'chips hosts' }, ...call.hosts.map(host => data(host, 'li', 'mono')))),
       call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
@@ -362,7 +364,7 @@ function bar (plus, minus, most) {
 }
 
 function preview (found) {
-  if (found.state === 'none') return []
+  if (found.state === 'none' && !found.about && found.diff.length === 0) return []
   const parts = []
   if (found.about) parts.push(data(found.about, 'p'))
   let lines = null
@@ -376,7 +378,7 @@ function preview (found) {
     lines.append(data(line.text, 'span', line.kind === 'note' ? 'note-line' : line.kind))
   }
   if (!found.whole) parts.push(note('bad', 'Not all differences are shown.'))
-  return [section('Preview: what it changed when it was tried', ...parts)]
+  return [section(found.state === 'none' ? 'Difference' : 'Preview: what it changed when it was tried', ...parts)]
 }
 
 // ---- Decisions ------------------------------------------------------------------------------------------------------
