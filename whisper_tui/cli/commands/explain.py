@@ -89,10 +89,7 @@ def _judged(options: Options) -> dict[str, Any]:
 
 def _judgement(options: Options, text: str, cwd: str) -> "Judgement":
     """The verdict of the supervisor; without one, or by the rules of another file, that of the policy here."""
-    from whisper_tui.model.call import CommandSpec, Shell
     from whisper_tui.model.shown_rules import Judgement
-    from whisper_tui.policy.rules.matching import place_of_unsubmitted
-    from whisper_tui.supervisor.approvals.judge import judge_alone, unknown_there
 
     if options.place:
         if options.rules is not None:
@@ -104,6 +101,17 @@ def _judgement(options: Options, text: str, cwd: str) -> "Judgement":
         with suppress(Unavailable), supervisor_of(options, start=False) as supervisor:
             asked = supervisor.ask("judge_command", text=text, directory=cwd, tool=options.tool)
             return Judgement.model_validate(asked)
+    return _judged_here(options, text, cwd)
+
+
+def _judged_here(options: Options, text: str, cwd: str) -> "Judgement":
+    """The verdict of the policy in this process."""
+    # What looks at commands and judges them takes as long to load as all else of this program.
+    from whisper_tui.model.call import CommandSpec, Shell
+    from whisper_tui.model.shown_rules import Judgement
+    from whisper_tui.policy.rules.matching import place_of_unsubmitted
+    from whisper_tui.supervisor.approvals.judge import judge_alone, unknown_there
+
     rules, own, now = rules_of(options), [str(directory) for directory in home_of(options)], time.time()
     spec = CommandSpec(command=Shell(text=text), cwd=cwd)
     place = place_of_unsubmitted(spec, rules, options.tool, now)
