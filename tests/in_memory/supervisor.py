@@ -54,6 +54,7 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     Paused,
+    PhoneYes,
     PreviewStarted,
     Resumed,
     Reviewed,
@@ -306,6 +307,13 @@ class InMemorySupervisor(PlayedWorld, Supervision):
             raise AlreadyDecided(f"Call {call_id} is decided already")
         if (record.aside is None) != back:
             self.happen(SetAside(at=self.clock(), call_id=call_id, back=back, by=by))
+
+    async def withdraw_yes(self, call_id: str, by: Decider) -> None:
+        """Let a call wait as before a phone's yes."""
+        self.check()
+        if self.known(call_id).pending_yes is None:
+            raise Refused(f"No phone has said yes to call {call_id}")
+        self.happen(PhoneYes(at=self.clock(), call_id=call_id, until=None, by=by))
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:
         """Note the call; the test starts it."""

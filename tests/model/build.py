@@ -33,6 +33,8 @@ from whisper_tui.model.event import (
     GrantUsed,
     Judged,
     Paused,
+    PhoneChanged,
+    PhoneYes,
     PreviewDropped,
     PreviewEnded,
     PreviewStarted,
@@ -54,12 +56,14 @@ from whisper_tui.model.event import (
     UndoEnded,
     UndoStarted,
 )
+from whisper_tui.model.phone_proof import PhoneAssertion, PhoneProof
 from whisper_tui.model.preview import BlockedAccess, ChangeCounts, PreviewReport
 from whisper_tui.model.run import BackgroundProcess, OutputSizes, ProcessIdentity, RunProcess, Usage
 from whisper_tui.model.state import Alarm, Claim
 from whisper_tui.model.verdict import Resolved, Risk, Verdict
 
 HUMAN = Decider(surface="cockpit", who="ada")
+PHONE = Decider(surface="phone", who="pixel")
 ROOT = "/srv/project"
 DENY = Deny(reason="use the staging server instead", stop_session=True)
 ASK = Verdict(kind="ask", reason="no rule matches this command")
@@ -209,6 +213,22 @@ def denial() -> SessionDenial:
     return SessionDenial(id="d1", session_id="s1", words=("npm", "publish"), reason="no", denied_at=7.21, by=HUMAN)
 
 
+def a_proof() -> PhoneProof:
+    """The proof of a decision from a phone."""
+    return PhoneProof(
+        device_id="p1",
+        seen="5f" * 32,
+        document="{}",
+        decision="approve",
+        nonce="AAAA",
+        expires=120,
+        rp_id="box.example.ts.net",
+        origin="https://box.example.ts.net",
+        public_key="pQECAyYg",
+        assertion=PhoneAssertion(credential_id="AAAA", client_data="e30", authenticator_data="AAAA", signature="MEQ"),
+    )
+
+
 def one_of_each() -> tuple[Event, ...]:
     """Every kind of event and of ending, with every optional part filled, in an order that a board accepts."""
     risky = Verdict(
@@ -265,7 +285,20 @@ def one_of_each() -> tuple[Event, ...]:
             for event in (submitted(str(call_id)), finished(str(call_id), ending))
         ),
         decided("2", DENY),
+        decided("3", DENY).model_copy(update={"by": PHONE, "proof": a_proof()}),
         SetAside(at=7.2805, call_id="2", by=HUMAN),
+        PhoneYes(at=7.2806, call_id="2", until=10.5, by=PHONE),
+        PhoneChanged(
+            at=7.2807,
+            device_id="p1",
+            name="pixel",
+            change="paired",
+            synced=True,
+            origin="https://box.example.ts.net",
+            public_key="pQECAyYg",
+            may_approve_from=607.0,
+            by=HUMAN,
+        ),
         PreviewStarted(at=7.281, call_id="2", attempt=2, by=HUMAN, edited=edited.edited),
         PreviewEnded(at=7.282, call_id="2", attempt=2, report=preview_report()),
         PreviewDropped(at=7.283, call_id="2", attempt=2),

@@ -41,6 +41,7 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "set_unasked": {"session_id": session_id, "level": "workspace", "by": BY},
         "mark_reviewed": {"until": 1.0, "by": BY},
         "set_aside": {**call, "by": BY},
+        "withdraw_yes": {**call, "by": BY},
         "start_anyway": {**call, "by": BY},
         "signal": {**call, "number": 9, "target": "tree", "by": BY},
         "pause": {"by": BY},
@@ -62,6 +63,11 @@ def deciding(call_id: str, session_id: str, seen: str) -> dict[str, dict[str, An
         "report_presence": {"presence": {"cockpit": "intruder", "present": True, "muted": True}},
         "close_session": {"session_id": session_id, "why": "x"},
         "shutdown": {"end_runs": True},
+        "phone_pairing_open": {"origin": "https://box.example.ts.net"},
+        "phone_pairing": {},
+        "phone_confirm": {"device_id": "p1", "by": BY, "add": True},
+        "phone_devices": {},
+        "phone_revoke": {"name": "pixel", "by": BY},
     }
 
 

@@ -5,13 +5,13 @@ import sys
 from typing import Any
 
 from whisper_tui.model.protocol_version import VERSION
-from whisper_tui.wire.operations import OPERATIONS
+from whisper_tui.wire.operations import OPERATIONS, PHONE_OPERATIONS
 
 
 def shape() -> dict[str, Any]:
     """The names of the fields of every value, by the names of the values."""
     values: dict[str, list[str]] = {}
-    for operation in OPERATIONS.values():
+    for operation in (*OPERATIONS.values(), *PHONE_OPERATIONS.values()):
         for model in (operation.request, operation.answer):
             schema = model.model_json_schema()
             for name, value in {model.__name__: schema, **schema.get("$defs", {})}.items():

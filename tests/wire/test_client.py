@@ -15,14 +15,14 @@ from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.supervisor.runs.output_files import LocalOutput
 from whisper_tui.wire.client import SupervisorClient
-from whisper_tui.wire.operations import OPERATIONS
+from whisper_tui.wire.operations import OF_DESK, OPERATIONS
 from whisper_tui.wire.server import serve
 from whisper_tui.wire.server_state import OF_ROWS
 
 
 def test_the_table_has_every_operation_of_the_api():
     declared = {name for name in vars(Supervision) if not name.startswith("_")}
-    assert declared | OF_ROWS == set(OPERATIONS)
+    assert declared | OF_ROWS | OF_DESK == set(OPERATIONS)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from whisper_tui.model.secrets import masked
 from whisper_tui.model.text import visible
 from whisper_tui.supervisor.journal.sqlite_file import check_format
 from whisper_tui.supervisor.keeper.base_cgroup import Cgroups
+from whisper_tui.supervisor.phones.phones import UNDO_S as PHONE_UNDO_S
 from whisper_tui.supervisor.places.placed_executors import PlacedExecutors
 from whisper_tui.supervisor.runs.executor import Executor
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
@@ -40,6 +41,7 @@ from whisper_tui.wire.rendezvous import release
 from whisper_tui.wire.server import Endpoint, Server, keep_listening, serve
 
 if TYPE_CHECKING:
+    from whisper_tui.model.phone_facts import PhoneWords
     from whisper_tui.notify.desktop_buttons import Objection
     from whisper_tui.notify.notifier import BackgroundNotifier
     from whisper_tui.notify.window_launcher import WindowLauncher
@@ -185,6 +187,9 @@ async def _supervise(
         places=configuration.places,
     )
     supervisor.settings_file = ConfigurationFile(home)
+    cockpit = configuration.cockpit
+    undo_s = max(PHONE_UNDO_S, cockpit.undo_s if cockpit.undo == "every" else 0.0)
+    supervisor.take_phones(_phone_words, configuration.phone, undo_s)
     rules.follow(supervisor.rule_trust)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -209,6 +214,13 @@ async def _supervise(
         await supervisor.close()
 
 
+def _phone_words() -> "PhoneWords":
+    """The words in which phones show calls, loaded when a phone asks first."""
+    from whisper_tui.present import phone_text
+
+    return phone_text
+
+
 def _executor(runs: Path, configuration: Configuration) -> Executor:
     """Return the executor of this machine, or of this machine and the places of the configuration."""
     here = LocalExecutor(runs, Cgroups.find())
@@ -219,7 +231,7 @@ async def _served(
     supervisor: Supervisor, executor: Executor, home: Directories, endpoints: Mapping[str, Endpoint]
 ) -> Server:
     """Serve clients and agents, those at places as well."""
-    server = await serve(supervisor, home, endpoints, refused=supervisor.attempt_refused)
+    server = await serve(supervisor, home, endpoints, refused=supervisor.attempt_refused, phones=supervisor.phones)
     if isinstance(executor, PlacedExecutors):
         executor.serve_agents(server.serve_agent)
     return server

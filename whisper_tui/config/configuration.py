@@ -19,7 +19,7 @@ from whisper_tui.notify.notify_settings import NotifySettings
 from whisper_tui.policy.rules.rule import Rules
 from whisper_tui.policy.rules.rules_toml import allowances, denials, first_problem, read_rules, unknown_key
 from whisper_tui.supervisor.places.place_settings import PlaceSettings, read_place
-from whisper_tui.supervisor.settings import RetentionSettings, SupervisorSettings, TakeBackSettings
+from whisper_tui.supervisor.settings import PhoneSettings, RetentionSettings, SupervisorSettings, TakeBackSettings
 from whisper_tui.system.state_directory import Directories
 
 CONFIGURATION_FILE = "config.toml"
@@ -114,6 +114,8 @@ class Configuration(Value):
     """The keys of the cockpit's commands, by their ids. The cockpit checks them: it alone knows the commands."""
     tools: ToolSettings = ToolSettings()
     mcp: McpSettings = McpSettings()
+    phone: PhoneSettings = PhoneSettings()
+    """Decisions from paired phones."""
     hosts: dict[Annotated[str, Field(pattern=HOST_NAME)], HostSettings] = Field(default_factory=dict)
     """Other machines, by the names that are put before their ids."""
     places: Annotated[tuple[PlaceSettings, ...], BeforeValidator(_read_places)] = ()
@@ -152,6 +154,7 @@ def _configuration(path: Path, text: str) -> Configuration:
         keys=_keys(path, document),
         tools=tools,
         mcp=_table(path, "mcp", document, McpSettings),
+        phone=_table(path, "phone", document, PhoneSettings),
         hosts=_hosts(path, document),
         places=_places(path, document),
         rules=_with_lists(path, read_rules(document.get("rules", {}), str(path)), tools),

@@ -309,6 +309,10 @@ class Supervision(Protocol):
         """
         ...
 
+    async def withdraw_yes(self, call_id: str, by: Decider) -> None:
+        """Withdraw a phone's yes that does not count yet: the call waits as before. `Refused` if there is none."""
+        ...
+
     async def start_anyway(self, call_id: str, by: Decider) -> None:
         """Start a queued call whatever the limits say. `Refused` if it is not queued, or waits for a decision again."""
         ...

@@ -30,6 +30,8 @@ from whisper_tui.model.event import (
     GrantUsed,
     Judged,
     Paused,
+    PhoneChanged,
+    PhoneYes,
     PreviewDropped,
     PreviewEnded,
     PreviewStarted,
@@ -62,6 +64,7 @@ from whisper_tui.model.state import (
     CallState,
     Ended,
     Held,
+    PendingYes,
     Queued,
     Running,
     Starting,
@@ -75,8 +78,8 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
     match event:
         case Submitted():
             return record
-        case Judged() | SetAside():
-            return _judged(record, event) if isinstance(event, Judged) else _set_aside(record, event)
+        case Judged() | SetAside() | PhoneYes():
+            return _waits(record, event)
         case Decided():
             change = {"decision": event.decision, "decided_by": event.by, "decided_at": event.at, "heard": event.heard}
             return _with(record, _decided(record, event), **change)
@@ -102,11 +105,18 @@ def advance(record: CallRecord, event: CallEvent) -> CallRecord:
             assert_never(event)
 
 
-def _set_aside(record: CallRecord, event: SetAside) -> CallRecord:
+def _waits(record: CallRecord, event: Judged | SetAside | PhoneYes) -> CallRecord:
+    """Return the record of a call that waits, or comes to wait, in another way."""
+    if isinstance(event, Judged):
+        return _judged(record, event)
     if not isinstance(record.state, Waiting):
         return record
-    aside = None if event.back else Aside(by=event.by, since=event.at)
-    return _with(record, record.state.model_copy(update={"aside": aside}))
+    change: dict[str, object]
+    if isinstance(event, SetAside):
+        change = {"aside": None if event.back else Aside(by=event.by, since=event.at)}
+    else:
+        change = {"yes": None if event.until is None else PendingYes(by=event.by, until=event.until)}
+    return _with(record, record.state.model_copy(update=change))
 
 
 def _taken_back(record: CallRecord, event: EditReverted | UndoStarted | UndoEnded) -> CallRecord:
@@ -270,6 +280,8 @@ ENDED_LARGEST = 64 * 1024 * 1024
 """Approximate bytes of memory that settled calls may take together."""
 SAID_KEPT = 200
 """Messages of a session that a board keeps."""
+PHONES_KEPT = 100
+"""Phones that a board keeps."""
 REFUSED_KEPT = 100
 """Refused attempts to decide that a board keeps."""
 
@@ -303,8 +315,7 @@ class Board:
         """Refused attempts to decide, oldest first."""
         self.rules: dict[str, RulesChanged] = {}
         """By path: the entries of a rule file and the trusted ones among them, as journaled last."""
-        self.ticketed: dict[str, None] = {}
-        self.deduplicated: dict[str, None] = {}
+        self.ticketed, self.deduplicated = dict[str, None](), dict[str, None]()
         """Ids of the calls that have a ticket, and a deduplication key, whatever their state."""
         self.unjudged: dict[str, None] = {}
         """Ids of the calls without a verdict, or with a verdict that no decision has followed yet."""
@@ -316,8 +327,10 @@ class Board:
         self.queued: dict[str, None] = {}
         self.running: dict[str, None] = {}
         """Ids of the calls that are starting or running."""
-        self.previewing: dict[str, None] = {}
-        self.previewed: dict[str, None] = {}
+        self.promised, self.phones = dict[str, None](), dict[str, PhoneChanged]()
+        """Ids of the waiting calls with a pending yes of a phone; and phones by their ids, as they were recorded
+        last, at most `PHONES_KEPT`."""
+        self.previewing, self.previewed = dict[str, None](), dict[str, None]()
         """Ids of the waiting calls whose preview is running, and of those that have a preview at all."""
         self.held_back: dict[str, None] = {}
         """Ids of the calls about which nobody is asked yet: their effects are just being found out."""
@@ -353,12 +366,8 @@ class Board:
                 self.denials[denial.id] = denial
             case DenialLifted():
                 self.denials.pop(event.denial_id, None)
-            case Paused() | Resumed():
-                self.paused = event if isinstance(event, Paused) else None
-            case AttemptRefused():
-                self.refused.append(event)
-            case RulesChanged():
-                self.rules[event.path] = event
+            case Paused() | Resumed() | AttemptRefused() | RulesChanged() | PhoneChanged():
+                self._note_about_all(event)
             case Reviewed(until=until):
                 self.reviewed_until = max(self.reviewed_until, until)
                 for call_id in tuple(self.unreviewed):
@@ -373,9 +382,24 @@ class Board:
                 after = self._with_known_previews(before, after)
                 self._place(before, after)
                 self._note_preview(after)
+                _list(self.promised, after.id, belongs=after.pending_yes is not None)
                 self._note_heard(before, after)
         # A resumed session is sent again with its old events, which have smaller numbers.
         self.seq = max(self.seq, event.seq)
+
+    def _note_about_all(self, event: Paused | Resumed | AttemptRefused | RulesChanged | PhoneChanged) -> None:
+        """Note an event about no call or session."""
+        match event:
+            case Paused() | Resumed():
+                self.paused = event if isinstance(event, Paused) else None
+            case AttemptRefused():
+                self.refused.append(event)
+            case RulesChanged():
+                self.rules[event.path] = event
+            case PhoneChanged():
+                self.phones[event.device_id] = event
+                while len(self.phones) > PHONES_KEPT:
+                    del self.phones[next(iter(self.phones))]
 
     def add_packed(self, part: PackedCalls, *, proven: bool = True) -> None:
         """Add waiting calls that are not here yet. Unless `proven`, lists alone may use what is packed."""
@@ -389,8 +413,8 @@ class Board:
         self.deduplicated.update(dict.fromkeys(part.deduplicated))
 
     def packed_waiting(self) -> Iterator[PackedCalls]:
-        """Return the waiting calls as they are now, in parts, without those whose preview runs: they will change."""
-        ids = [call_id for call_id in self.waiting if call_id not in self.previewing]
+        """Return the waiting calls as they are now, in parts, without those whose preview or whose yes is pending."""
+        ids = [each for each in self.waiting if each not in self.previewing and each not in self.promised]
         session_of = dict[str, str]()
         for session_id, calls in self.open_in.items():
             session_of.update(dict.fromkeys(calls, session_id))

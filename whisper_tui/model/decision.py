@@ -113,9 +113,9 @@ class Coverage(Value):
 class Decider(Value):
     """Author of a decision, and the surface on which it was made."""
 
-    surface: Literal["cockpit", "command line", "library", "notification", "rule", "memory", "agent", "demo"]
+    surface: Literal["cockpit", "command line", "library", "notification", "phone", "rule", "memory", "agent", "demo"]
     who: str = ""
-    """User name, rule or grant."""
+    """User name, rule, grant, or name of a phone."""
 
 
 class Approve(Value):

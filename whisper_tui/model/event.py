@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from whisper_tui.model.call import ClientInfo, CommandSpec, Session, ToolCall, UnaskedLevel
 from whisper_tui.model.decision import Decider, Decision, Grant, SessionDenial
 from whisper_tui.model.ending import Ending
+from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.preview import ChangedFiles, KeepsChanges, PreviewReport, UndoDirection
 from whisper_tui.model.run import (
     NO_LIMITS,
@@ -152,6 +153,38 @@ class Decided(Fact):
     by: Decider
     heard: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Said to the session since its last approved call, for an agent that only listens to answers: it gets this one."""
+    proof: PhoneProof | None = Field(default=None, exclude_if=not_)
+    """The document that a phone has shown, and its signature. None: no phone has decided."""
+
+
+class PhoneYes(Fact):
+    """A phone has said yes, and the desk can still withdraw that; or it was withdrawn, so that the call waits again."""
+
+    kind: Literal["phone_yes"] = "phone_yes"
+    call_id: str
+    until: float | None
+    """Seconds since the epoch, from which on it counts. None: it was withdrawn."""
+    by: Decider
+    """The phone; or the human, or the cause, that has withdrawn it."""
+
+
+PhoneChange = Literal["paired", "confirmed", "revoked", "doubted"]
+
+
+class PhoneChanged(Fact):
+    """A phone was paired, confirmed again or revoked, or has to be confirmed again after a kill."""
+
+    kind: Literal["phone_changed"] = "phone_changed"
+    device_id: str
+    name: str
+    change: PhoneChange
+    synced: bool
+    origin: str
+    public_key: str
+    """Base64url of the COSE key."""
+    may_approve_from: float
+    """Seconds since the epoch."""
+    by: Decider
 
 
 class Started(Fact):
@@ -416,6 +449,7 @@ CallEvent = (
     | Judged
     | SetAside
     | Decided
+    | PhoneYes
     | Claimed
     | Started
     | Spawned
@@ -440,7 +474,17 @@ GrantEvent = Granted | GrantUsed | GrantRevoked
 DenialEvent = DenialAdded | DenialLifted
 PauseEvent = Paused | Resumed
 
-AnyEvent = CallEvent | SessionEvent | GrantEvent | DenialEvent | PauseEvent | AttemptRefused | RulesChanged | Reviewed
+AnyEvent = (
+    CallEvent
+    | SessionEvent
+    | GrantEvent
+    | DenialEvent
+    | PauseEvent
+    | AttemptRefused
+    | RulesChanged
+    | Reviewed
+    | PhoneChanged
+)
 Event = Annotated[AnyEvent, Field(discriminator="kind")]
 
 # Building the adapters takes long, so there is one of each for the whole process, built when it is used first.

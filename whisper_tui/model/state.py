@@ -75,6 +75,14 @@ class Aside(Value):
     """Seconds since the epoch."""
 
 
+class PendingYes(Value):
+    """A phone's yes that the desk can still withdraw."""
+
+    by: Decider
+    until: float
+    """Seconds since the epoch, from which on it counts."""
+
+
 WENT_ON = "it was told that the call is set aside"
 """Why an agent no longer waits for the answer to a call that a human has set aside (decision 39)."""
 
@@ -86,6 +94,8 @@ class Waiting(Value):
     since: float
     aside: Aside | None = Field(default=None, exclude_if=not_)
     """Set aside by a human. None: it is not."""
+    yes: PendingYes | None = Field(default=None, exclude_if=not_)
+    """A phone's yes that does not count yet. None: there is none."""
     returned_because: str | None = None
     """The reason to ask again after an approval. None: it is asked for the first time."""
     edited_before: CommandSpec | None = None
@@ -261,6 +271,11 @@ class CallRecord(Value):
     def aside(self) -> Aside | None:
         """By whom it was set aside, and when. None: it is not set aside, or does not wait."""
         return self.state.aside if isinstance(self.state, Waiting) else None
+
+    @property
+    def pending_yes(self) -> PendingYes | None:
+        """A phone's yes that the desk can still withdraw. None: there is none."""
+        return self.state.yes if isinstance(self.state, Waiting) else None
 
     @property
     def agent_went_on(self) -> bool:

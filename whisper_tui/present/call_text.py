@@ -149,7 +149,7 @@ def card(
         *_asked_by(record, session, with_directory=usual_directory),
         *place_paragraphs(record.spec),
         *(() if usual_directory else (_directory(record.spec, record),)),
-        *_unusual(record, session),
+        *unusual_paragraphs(record, session),
         *_marked_as_deciding(risks[1:]),
     )
     expanded = () if diff else _marked_as_deciding(meaning_paragraphs(record.spec.command, _resolved(record)))
@@ -194,7 +194,7 @@ SYSTEM_PROGRAMS = ("/usr/", "/bin/", "/sbin/")
 """Programs in these directories need no line with their path; all others get one."""
 
 
-def _unusual(record: CallRecord, session: Session | None) -> Iterator[Paragraph]:
+def unusual_paragraphs(record: CallRecord, session: Session | None) -> Iterator[Paragraph]:
     """Yield rows that a decision only needs if they are unusual."""
     resolved = _resolved(record)
     if record.function is None:

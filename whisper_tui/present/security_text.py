@@ -116,6 +116,7 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "decide": "decide about call {}",
         "effects": "read files through the effects of call {}",
         "set_aside": "set call {} aside",
+        "withdraw_yes": "withdraw the yes to call {}",
         "start_anyway": "start queued call {}",
         "signal": "send a signal to call {}",
         "pause": "pause everything",
@@ -145,6 +146,12 @@ TRIED: Mapping[str, str] = MappingProxyType(
         "prune": "remove recorded output",
         "report_presence": "report a person at a cockpit",
         "shutdown": "stop the supervisor",
+        "phone_pairing_open": "pair a phone",
+        "phone_pairing": "read the code of a pairing",
+        "phone_confirm": "confirm a phone",
+        "phone_devices": "list the phones",
+        "phone_revoke": "revoke a phone",
+        "phone_calls": "speak for a phone",
     }
 )
 """The operations of the API as verbs, for sentences about refused peers."""

@@ -54,6 +54,8 @@ def decided_by_text(by: Decider) -> str:
             return f"by {who} through the library" if who else "through the library"
         case "notification":
             return f"by {who} through a notification" if who else "through a notification"
+        case "phone":
+            return f"by {who} (phone)" if who else "by a phone"
         case "demo":
             return "by the demo"
         case _:

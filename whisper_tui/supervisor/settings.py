@@ -63,6 +63,15 @@ class TakeBackSettings(Value):
     """10^9 bytes that they may take of the disk together. None, or `inf`: as much as the output."""
 
 
+class PhoneSettings(Value):
+    """The `[phone]` table of the configuration file (decision 40)."""
+
+    origin: str = ""
+    """The address by which phones reach the page, like `https://box.example.ts.net`. Empty: it is given each time."""
+    may_approve_severe: bool = False
+    """True if a phone may also approve calls with a severe risk, and those that change files which grant power."""
+
+
 class SettingsFile(Protocol):
     """The configuration file of an instance. Raises `WhisperError`."""
 

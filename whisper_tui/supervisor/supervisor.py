@@ -31,6 +31,8 @@ from whisper_tui.model.event import (
     Started,
     UnaskedSet,
 )
+from whisper_tui.model.phone_facts import PhoneWords
+from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.preview import UndoDirection
 from whisper_tui.model.run import NO_LIMITS, Limits, SignalTarget
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
@@ -55,6 +57,7 @@ from whisper_tui.supervisor.approvals.judge import ClientsRules
 from whisper_tui.supervisor.health import HookGaps
 from whisper_tui.supervisor.journal.store import open_store
 from whisper_tui.supervisor.parts import assemble
+from whisper_tui.supervisor.phones.phones import Phones
 from whisper_tui.supervisor.places.place_settings import Placement, PlaceSettings
 from whisper_tui.supervisor.queries import Queries
 from whisper_tui.supervisor.rule_book import RuleBook, RuleOperations, RuleTrust
@@ -64,6 +67,7 @@ from whisper_tui.supervisor.runs.retention import Retention
 from whisper_tui.supervisor.sessions import CockpitPresences
 from whisper_tui.supervisor.settings import (
     NoSettingsFile,
+    PhoneSettings,
     RetentionSettings,
     SettingsFile,
     SupervisorSettings,
@@ -83,6 +87,8 @@ class Supervisor:
     """Why the last notification failed, for the status. Set by whoever notifies."""
     settings_file: SettingsFile = NoSettingsFile()
     """The configuration file. Set by whoever runs the supervisor of an instance."""
+    phones: Phones | None = None
+    """Decisions from paired phones. None: it takes none."""
 
     def __init__(
         self,
@@ -106,6 +112,7 @@ class Supervisor:
         self.stopped = asyncio.Event()
         """Set when a shutdown was requested."""
         (state := Path(home.state)).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._state = state
         store = self._store = open_store(state / "journal.sqlite")
         self._clock, self.rule_trust, self.presences = clock, RuleTrust(store, clock), CockpitPresences()
         parts = self._parts = assemble(
@@ -124,6 +131,19 @@ class Supervisor:
         self._take_queries(parts.queries, parts.pool.previews.changes)
         self._run_control, self.stall_monitor = RunControl(store, executor, clock), parts.stall_monitor
         self._rules = RuleOperations(rule_book, self._rules_now, parts.sessions, parts.queue.examinations, home)
+
+    def take_phones(self, words: Callable[[], PhoneWords], settings: PhoneSettings, undo_s: float) -> None:
+        """Let paired phones decide, before it is opened (decision 40). `undo_s`: in which the desk withdraws a yes."""
+        self.phones = Phones(
+            self._store,
+            self._state,
+            self,
+            decide=self._decide,
+            words=words,
+            settings=settings,
+            clock=self._clock,
+            undo_s=undo_s,
+        )
 
     def _take_queries(self, queries: Queries, changes: KeptChanges) -> None:
         """Have the queries themselves answer what only reads; the API documents each."""
@@ -155,9 +175,13 @@ class Supervisor:
         self.rule_trust.open()
         self._rules_now("")
         await self._parts.open(read_rules=lambda: self._rules_now(""))
+        if self.phones is not None:
+            self.phones.open()
 
     async def close(self) -> None:
         """Stop working. Commands go on under their keepers, and the next supervisor recovers them."""
+        if self.phones is not None:
+            await self.phones.close()
         await self._parts.close()
 
     async def open_session(self, hello: SessionHello) -> Session:
@@ -259,8 +283,13 @@ class Supervisor:
 
     async def decide(self, call_id: str, decision: Decision, by: Decider, seen: str) -> None:
         """Decide about a waiting call, and tell its agent if it went on without the answer."""
+        await self._decide(call_id, decision, by, seen)
+
+    async def _decide(
+        self, call_id: str, decision: Decision, by: Decider, seen: str, proof: PhoneProof | None = None
+    ) -> None:
         record = self._store.call(call_id)
-        await self._parts.decide(call_id, decision, by, seen)
+        await self._parts.decide(call_id, decision, by, seen, proof)
         if record.agent_gave_up == WENT_ON:
             self._parts.sessions.tell(record.call.session_id, message_after_aside(record, decision), by)
         await self._store.flushed()
@@ -269,6 +298,12 @@ class Supervisor:
         """Move a waiting call out of the way without a decision, or back among those that wait."""
         self._parts.queue.set_aside(call_id, by, back=back)
         await self._store.flushed()
+
+    async def withdraw_yes(self, call_id: str, by: Decider) -> None:
+        """Withdraw a phone's yes that does not count yet."""
+        if self.phones is None:
+            raise Refused("this supervisor takes no decisions from phones")
+        await self.phones.withdraw_yes(call_id, by)
 
     async def start_anyway(self, call_id: str, by: Decider) -> None:
         """Start a queued call whatever the limits say."""

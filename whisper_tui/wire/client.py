@@ -19,7 +19,15 @@ from whisper_tui.model.run import OutputChunk, OutputSpan, Stream, TerminalSize
 from whisper_tui.model.state import Ended, Running
 from whisper_tui.model.text import visible
 from whisper_tui.system.state_directory import Directories
-from whisper_tui.wire.operations import OPERATIONS, Operation, error_in, explain, line_of, request_line
+from whisper_tui.wire.operations import (
+    OPERATIONS,
+    PHONE_OPERATIONS,
+    Operation,
+    error_in,
+    explain,
+    line_of,
+    request_line,
+)
 from whisper_tui.wire.protocol import HAND_OVER, LONGEST_ANSWER, check_greeting, hello
 from whisper_tui.wire.rendezvous import connect, reach
 
@@ -32,6 +40,10 @@ LARGEST_BOARD = 512 * 1024 * 1024
 over could send parts of one without end."""
 _ITEM, _NO_ITEM = b'{"id":1,"item":', b'{"id":1,"item":[]}\n'
 _HINT = "Running commands continue; any whisper-tui command starts the supervisor again"
+
+
+KNOWN = {**OPERATIONS, **PHONE_OPERATIONS}
+"""All operations of both interfaces; the supervisor says which of them a connection has."""
 
 
 class Link:
@@ -47,9 +59,9 @@ class Link:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(cls, connection: socket.socket) -> Self:
+    async def open(cls, connection: socket.socket, interface: str = "port") -> Self:
         """Send the hello on a new connection. Raises `Unavailable`."""
-        return cls(*await _greeted(connection, LONGEST_ANSWER))
+        return cls(*await _greeted(connection, LONGEST_ANSWER, interface))
 
     async def close(self) -> None:
         """End the connection. Pending requests fail with `Unavailable`."""
@@ -64,7 +76,7 @@ class Link:
         request_id = self._last_id
         line = _request(request_id, name, arguments)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = OPERATIONS[name], answer
+        self._waiting[request_id] = KNOWN[name], answer
         self._writer.write(line)
         try:
             await self._drain()
@@ -145,12 +157,14 @@ async def follow(connection: socket.socket, name: str, /, **arguments: Any) -> A
     raise _gone()
 
 
-async def _greeted(connection: socket.socket, limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _greeted(
+    connection: socket.socket, limit: int, interface: str = "port"
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Send the hello, and return the connection's streams once the supervisor has answered."""
     connection.setblocking(False)
     # A full server refuses and closes before it reads. Its reason can still be received.
     with suppress(BrokenPipeError):
-        connection.sendall(line_of(hello()))
+        connection.sendall(line_of(hello(interface)))
     reader, writer = await asyncio.open_unix_connection(sock=connection, limit=limit)
     try:
         async with asyncio.timeout(GREETING_S):
@@ -201,7 +215,7 @@ def _gone() -> WhisperError:
 
 def _request(request_id: int, name: str, arguments: dict[str, Any]) -> bytes:
     """Return a request as a line. Raises `InvalidRequest` if it is too long."""
-    body = OPERATIONS[name].arguments(**arguments).model_dump_json().encode()
+    body = KNOWN[name].arguments(**arguments).model_dump_json().encode()
     line = request_line(request_id, name, body)
     if len(line) > LONGEST_REQUEST:
         raise InvalidRequest(

@@ -4,16 +4,20 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from whisper_tui.model.api import Supervision, SupervisorStatus
 from whisper_tui.model.call import SessionHello
-from whisper_tui.model.errors import InvalidRequest, Refused, Unavailable, WhisperError
+from whisper_tui.model.decision import Decider
+from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused, Unavailable, WhisperError
 from whisper_tui.model.protocol_version import LONGEST_REQUEST
 from whisper_tui.wire.authorization import PeerAuthorizer, RefusalLog
 from whisper_tui.wire.operations import (
+    OF_DESK,
+    OPERATIONS,
+    PHONE_OPERATIONS,
     Arguments,
     BadLine,
     Cancel,
@@ -61,11 +65,17 @@ class Cancelled(Refused):
 class ApiEndpoint:
     """Serves connections. Each may have many requests at once."""
 
-    def __init__(self, supervision: Supervision, state: ServerState, refusals: RefusalLog) -> None:
+    _operations: Mapping[str, Operation] = OPERATIONS
+    """All that a client can ask for."""
+
+    def __init__(
+        self, supervision: Supervision, state: ServerState, refusals: RefusalLog, phones: object | None = None
+    ) -> None:
+        """`phones`: has the operations of phones and about them. None: there are none."""
         self._supervision = supervision
         self._state = state
         self._refusals = refusals
-        self._rows = Rows(supervision, state)
+        self._sources = OperationSources(supervision, Rows(supervision, state), phones)
         self._owners: dict[str, _Connection] = {}
         """By session that ends with its connection: the connection that has opened or resumed it last."""
 
@@ -74,9 +84,15 @@ class ApiEndpoint:
         answer = greeting(hello)
         authorizer = PeerAuthorizer(writer.get_extra_info("socket"), self._state, self._refusals)
         await authorizer.examined()
+        await self._admit(authorizer)
         writer.write(line_of(answer))
         connection = _Connection(
-            self._supervision, self._rows, authorizer, writer, state=self._state, owners=self._owners
+            self._sources,
+            self._operations,
+            authorizer,
+            writer,
+            state=self._state,
+            owners=self._owners,
         )
         supervisor_stops = False
         try:
@@ -89,11 +105,47 @@ class ApiEndpoint:
             if not supervisor_stops:
                 await self._close_sessions(connection)
 
+    async def _admit(self, authorizer: PeerAuthorizer) -> None:
+        """Raise `NotAllowed` if this peer may not connect; every peer may ask for some operations of the API."""
+
     async def _close_sessions(self, connection: "_Connection") -> None:
         """Close the sessions that end with a connection, whose client may have been killed."""
         for session_id in [each for each, owner in self._owners.items() if owner is connection]:
             del self._owners[session_id]
             await self._supervision.close_session(session_id, GONE)
+
+
+class PhoneEndpoint(ApiEndpoint):
+    """Serves the page for phones, which can ask for the operations of its role and for nothing else (decision 40)."""
+
+    _operations = PHONE_OPERATIONS
+
+    async def _admit(self, authorizer: PeerAuthorizer) -> None:
+        """Keep supervised commands, and what agents have started, from the role itself."""
+        try:
+            await authorizer.check(PHONE_OPERATIONS["phone_calls"], {})
+        except NotAllowed:
+            await authorizer.leave()
+            raise
+
+
+@dataclass(frozen=True)
+class OperationSources:
+    """The objects that carry out operations."""
+
+    supervision: Supervision
+    rows: Rows
+    phones: object | None
+
+    def method_of(self, operation: Operation) -> Any:
+        """Return the method that carries out an operation. Raises `Refused` if nothing here does."""
+        if operation.name in OF_ROWS:
+            return getattr(self.rows, operation.name)
+        if operation.name in OF_DESK or operation.name in PHONE_OPERATIONS:
+            if self.phones is None:
+                raise Refused("this supervisor takes no decisions from phones", hint="Use that of an instance")
+            return getattr(self.phones, operation.name)
+        return getattr(self.supervision, operation.name)
 
 
 @dataclass(frozen=True)
@@ -109,16 +161,16 @@ class _PendingRequest:
 class _Connection:
     def __init__(
         self,
-        supervision: Supervision,
-        rows: Rows,
+        sources: OperationSources,
+        operations: Mapping[str, Operation],
         authorizer: PeerAuthorizer,
         writer: asyncio.StreamWriter,
         *,
         state: ServerState,
         owners: dict[str, "_Connection"],
     ) -> None:
-        self._supervision = supervision
-        self._rows = rows
+        self._sources = sources
+        self._operations = operations
         self._state = state
         self._authorizer = authorizer
         self._writer = writer
@@ -160,7 +212,7 @@ class _Connection:
         await self._authorizer.leave()
 
     def _take(self, line: bytes) -> None:
-        parsed = parse_line(line)
+        parsed = parse_line(line, self._operations)
         if isinstance(parsed, Cancel):
             request = self._under_way.get(parsed.cancel)
             if request is not None and request.operation.patient:
@@ -205,8 +257,11 @@ class _Connection:
     async def _answer(self, operation: Operation, request_id: int, arguments: Arguments) -> None:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         await self._authorizer.check(operation, given)
-        source = self._rows if operation.name in OF_ROWS else self._supervision
-        method = getattr(source, operation.name)
+        if isinstance(by := given.get("by"), Decider) and by.surface == "phone":
+            raise InvalidRequest(
+                "only a signature says that a phone has decided", hint="Name the surface of this program"
+            )
+        method = self._sources.method_of(operation)
         await self._wait_until_read()
         if operation.streams:
             with self._state.watched_from(self._authorizer.ssh_client):

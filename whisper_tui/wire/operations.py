@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails, from_json, to_json
 
 from whisper_tui.model.api import Supervision
 from whisper_tui.model.errors import InvalidRequest, WhisperError, error_from
+from whisper_tui.model.phone import PhoneDesk, PhoneRole
 from whisper_tui.model.value import LARGEST_NUMBER, Value, Whole
 from whisper_tui.wire.server_state import RowSource
 
@@ -160,6 +161,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(Supervision.watch_board),
             _operation(Supervision.decide, "decides"),
             _operation(Supervision.set_aside, "decides"),
+            _operation(Supervision.withdraw_yes, "decides"),
             _operation(Supervision.start_anyway, "decides"),
             _operation(Supervision.signal, "decides"),
             _operation(Supervision.pause, "decides"),
@@ -211,10 +213,37 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(RowSource.rows),
             _operation(RowSource.open_calls),
             _operation(RowSource.open_rows),
+            _operation(PhoneDesk.phone_pairing_open, "decides"),
+            _operation(PhoneDesk.phone_pairing, "decides"),
+            _operation(PhoneDesk.phone_confirm, "decides"),
+            _operation(PhoneDesk.phone_devices, "decides"),
+            _operation(PhoneDesk.phone_revoke, "decides"),
         )
     }
 )
-"""Every operation by its name."""
+"""Every operation by its name, but for those of phones."""
+
+OF_DESK = frozenset(name for name in OPERATIONS if hasattr(PhoneDesk, name))
+"""The operations that manage phones."""
+
+PHONE_OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        operation.name: operation
+        for operation in (
+            # A page that a supervised command or an agent serves, or asks for, decides nothing (decision 13).
+            _operation(PhoneRole.phone_device, "decides"),
+            _operation(PhoneRole.phone_calls, "decides"),
+            _operation(PhoneRole.phone_call, "decides"),
+            _operation(PhoneRole.phone_begin, "decides"),
+            _operation(PhoneRole.phone_decide, "decides"),
+            _operation(PhoneRole.phone_refuse, "decides"),
+            _operation(PhoneRole.phone_pair_begin, "decides"),
+            _operation(PhoneRole.phone_pair, "decides"),
+            _operation(PhoneRole.phone_wait, "decides", patient=True),
+        )
+    }
+)
+"""All that a connection with the role of phones can ask for; none of it can be asked for without that role."""
 
 
 class Cancel(Value):
@@ -231,8 +260,10 @@ class BadLine(InvalidRequest):
         self.request_id = request_id
 
 
-def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
-    """Read one line of a client. Raises `BadLine`."""
+def parse_line(
+    line: bytes, operations: Mapping[str, Operation] = OPERATIONS
+) -> tuple[Operation, int, Arguments] | Cancel:
+    """Read one line of a client that may ask for these operations. Raises `BadLine`."""
     try:
         content = from_json(line)
     except ValueError as error:
@@ -242,12 +273,12 @@ def parse_line(line: bytes) -> tuple[Operation, int, Arguments] | Cancel:
     if "cancel" in content:
         return _validated(Cancel, line, None)
     request_id = _request_id(content.get("id"))
-    operation = OPERATIONS.get(content["op"]) if isinstance(content.get("op"), str) else None
+    operation = operations.get(content["op"]) if isinstance(content.get("op"), str) else None
     if operation is None:
         asked = (
             f"there is no operation {content['op']!r}" if "op" in content else "the request names no operation ('op')"
         )
-        raise BadLine(asked, request_id=request_id, hint=f"There are {', '.join(OPERATIONS)}")
+        raise BadLine(asked, request_id=request_id, hint=f"There are {', '.join(operations)}")
     request: Any = _validated(operation.request, line, request_id)
     return operation, request.id, request.args
 

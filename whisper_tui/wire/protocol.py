@@ -11,6 +11,9 @@ from whisper_tui.model.protocol_version import OLDEST, VERSION
 SOCKET = "supervisor.sock"
 """Name of the socket in the runtime directory."""
 
+PHONE_ROLE = "phone"
+"""The interface of the page for phones."""
+
 DIAL = "dial-stdio"
 """The subcommand that connects its standard input and output to the socket, for programs on other machines."""
 
@@ -23,14 +26,14 @@ HAND_OVER = "Run whisper-tui restart: a supervisor of this version takes over, a
 
 
 _START_AGAIN = "Restart the agent, or have a human run whisper-tui restart with its version; running commands continue"
-_PROGRAMS = {"port": "program", "mcp": "relay"}
+_PROGRAMS = {"port": "program", "mcp": "relay", PHONE_ROLE: "page for phones"}
 """Programs whose operation has another name."""
 
 
-def hello() -> dict[str, Any]:
-    """Return the first line of a client of the API."""
+def hello(interface: str = "port") -> dict[str, Any]:
+    """Return the first line of a client of the API, or of the page for phones."""
     # The key has its old name, because programs of released versions read and write it.
-    return {"door": "port", "version": VERSION, "oldest": OLDEST, "program": __version__}
+    return {"door": interface, "version": VERSION, "oldest": OLDEST, "program": __version__}
 
 
 def greeting(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from whisper_tui.system.processes import peer_process
 from whisper_tui.system.session_opener import OPENER
 from whisper_tui.system.state_directory import Directories, StateDirectoryLock, prepare
 from whisper_tui.wire.authorization import RecordRefusal, RefusalLog, admitted
-from whisper_tui.wire.connection import GONE, ApiEndpoint
+from whisper_tui.wire.connection import GONE, ApiEndpoint, PhoneEndpoint
 from whisper_tui.wire.operations import error_line
 from whisper_tui.wire.peers import check_origin, why_supervised
-from whisper_tui.wire.protocol import SOCKET, greeting
+from whisper_tui.wire.protocol import PHONE_ROLE, SOCKET, greeting
 from whisper_tui.wire.rendezvous import socket_address
 from whisper_tui.wire.server_state import InProcess, ServerState
 
@@ -105,12 +105,21 @@ class Server:
     """The listening socket and its open connections."""
 
     def __init__(
-        self, supervision: InProcess, home: Directories, endpoints: Mapping[str, Endpoint], refusals: RefusalLog
+        self,
+        supervision: InProcess,
+        home: Directories,
+        endpoints: Mapping[str, Endpoint],
+        refusals: RefusalLog,
+        phones: object | None = None,
     ) -> None:
         self._home = home
         self._supervision, self._refusals = supervision, refusals
         self._state = ServerState(supervision)
-        self._endpoints: dict[str, Endpoint] = {"port": ApiEndpoint(supervision, self._state, refusals), **endpoints}
+        self._endpoints: dict[str, Endpoint] = {
+            "port": ApiEndpoint(supervision, self._state, refusals, phones),
+            PHONE_ROLE: PhoneEndpoint(supervision, self._state, refusals, phones),
+            **endpoints,
+        }
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._places = ConnectionLimits(most_connections())
         self._listening: asyncio.Server | None = None
@@ -277,12 +286,14 @@ async def serve(
     endpoints: Mapping[str, Endpoint],
     *,
     refused: RecordRefusal | None = None,
+    phones: object | None = None,
 ) -> Server:
     """Listen at the instance's socket. `endpoints` serve the operations besides the API, by their names.
 
-    `refused` records attempts to decide by processes that may not. None: they are only logged.
+    `refused` records attempts to decide by processes that may not. None: they are only logged. `phones` has the
+    operations of phones and about them. None: they are refused.
     """
-    server = Server(supervision, home, endpoints, RefusalLog(refused))
+    server = Server(supervision, home, endpoints, RefusalLog(refused), phones)
     await server.open()
     return server
 

@@ -43,6 +43,7 @@ from whisper_tui.model.event import (
     Submitted,
     UnaskedSet,
 )
+from whisper_tui.model.phone_proof import PhoneProof
 from whisper_tui.model.state import CallRecord, Unjudged, Waiting
 from whisper_tui.model.verdict import Resolved
 from whisper_tui.policy.rules.grants import grant_is_over, is_exact, saved_rule, saved_tool_rules
@@ -166,10 +167,19 @@ class ApprovalQueue:
         """Record a verdict, and the decision that follows from it without a human."""
         self._record(judged, *self._decision_without_human(call, judged))
 
-    def decide(self, call_id: str, decision: Decision, by: Decider, seen: str, examined: Looked = None) -> None:
+    def decide(
+        self,
+        call_id: str,
+        decision: Decision,
+        by: Decider,
+        seen: str,
+        examined: Looked = None,
+        *,
+        proof: PhoneProof | None = None,
+    ) -> None:
         """Record a decision about a waiting call: a human's, or that of a rule on effects.
 
-        `examined`: what an edited command is at its place.
+        `examined`: what an edited command is at its place; `proof`: of a decision from a phone.
         """
         record = self._waiting(call_id)
         # The human decided about another version of the call than the one that would run (decision 23).
@@ -177,9 +187,9 @@ class ApprovalQueue:
             raise ChangedSinceSeen(f"call {call_id} has changed since it was shown", hint="Look at it again")
         check_storable(decision)
         if isinstance(decision, Deny):
-            self._deny(record, decision, by)
+            self._deny(record, decision, by, proof)
         else:
-            self._approve(record, check_preview(record, decision), by, examined)
+            self._approve(record, check_preview(record, decision), by, examined, proof)
 
     def set_aside(self, call_id: str, by: Decider, *, back: bool) -> None:
         """Record that a human moves a waiting call out of the way, or back; nothing if it is there already."""
@@ -227,7 +237,9 @@ class ApprovalQueue:
             raise Refused(f"there is no standing approval {grant_id}", hint="whisper-tui approvals lists them")
         self._record(GrantRevoked(at=self._clock(), grant_id=grant_id, session_id=grant.session_id, by=by))
 
-    def _approve(self, record: CallRecord, decision: Approve, by: Decider, examined: Looked) -> None:
+    def _approve(
+        self, record: CallRecord, decision: Approve, by: Decider, examined: Looked, proof: PhoneProof | None
+    ) -> None:
         now = self._clock()
         decision = check_place(record.call, decision, self.judge.placement, self._store.session(record.call.session_id))
         if decision.edited is not None and not record.call.takes_change:
@@ -257,7 +269,7 @@ class ApprovalQueue:
         if decision.sandbox is not None and resolved is not None:
             # What is remembered opens the programs of each of its calls anew.
             decided = decision.model_copy(update={"sandbox": resolved.opened_in(decision.sandbox)})
-        facts.insert(0, Decided(at=now, call_id=record.id, decision=decided, by=by, heard=heard))
+        facts.insert(0, Decided(at=now, call_id=record.id, decision=decided, by=by, heard=heard, proof=proof))
         scope, grant = decision.remember, None
         if scope is not None:
             check_scope(scope, decision.edited or record.call.spec)
@@ -340,9 +352,9 @@ class ApprovalQueue:
         exact = grant.spec.identity() if grant is not None and is_exact(grant) else None
         self.judge_again(grant.session_id if grant is not None else None, exact)
 
-    def _deny(self, record: CallRecord, decision: Deny, by: Decider) -> None:
+    def _deny(self, record: CallRecord, decision: Deny, by: Decider, proof: PhoneProof | None) -> None:
         now = self._clock()
-        facts = denial_facts(record.id, decision, by, now)
+        facts = denial_facts(record.id, decision, by, now, proof=proof)
         if decision.stop_session:
             same = decision.model_copy(update={"stop_session": False})
             # One transaction: no call of the session may be approved between two of its denials.
@@ -420,12 +432,18 @@ def record_facts(store: Store, *facts: Event) -> None:
 
 
 def denial_facts(
-    call_id: str, decision: Deny, by: Decider, now: float, for_session: tuple[str, ...] = ()
+    call_id: str,
+    decision: Deny,
+    by: Decider,
+    now: float,
+    for_session: tuple[str, ...] = (),
+    *,
+    proof: PhoneProof | None = None,
 ) -> tuple[Event, ...]:
     """Return the decision and the ending of a denied call; `for_session`: the words of the session denial."""
     ending = Denied(by=by, reason=decision.reason, for_session=for_session)
     return (
-        Decided(at=now, call_id=call_id, decision=decision, by=by),
+        Decided(at=now, call_id=call_id, decision=decision, by=by, proof=proof),
         Finished(at=now, call_id=call_id, ending=ending),
     )
 
