@@ -1,6 +1,5 @@
 """A view of both streams of a run as one text: whole rows, ordered by the arrival of their first bytes."""
 
-import asyncio
 from collections.abc import Mapping
 
 from whisper_tui.model.run import Stream
@@ -14,8 +13,8 @@ Cursor = dict[Stream, int]
 """A position between two rows: an offset in each stream."""
 
 
-class MergedView:
-    """A `ScrolledOutput` of two streams; the time index says which row is next."""
+class MergedView(ScrolledOutput):
+    """A view of two streams; the time index says which row is next."""
 
     def __init__(
         self,
@@ -25,20 +24,16 @@ class MergedView:
         *,
         measure: Measure = one_line,
     ) -> None:
+        super().__init__(height, measure)
         self._readers = {stream: StreamReader(reads[stream], Window()) for stream in STREAMS}
         self._index = index
-        self._lock = asyncio.Lock()
-        self._top: Cursor = {"out": 0, "err": 0}
+        self.top: Cursor = {"out": 0, "err": 0}
         self._bottom: Cursor = {"out": 0, "err": 0}
         self._shown: list[ShownRow] = []
         self.index_is_read = False
         """True while the time index is read up to its present end."""
         self.covers_both = False
         """True once rows of both streams can be shown in order."""
-        self.height = height
-        self.measure = measure
-        self.following = True
-        self.skip = 0
 
     @property
     def size(self) -> int:
@@ -59,19 +54,19 @@ class MergedView:
     def dropped_before_top(self) -> bool:
         """True if bytes of either stream directly before the screen were dropped."""
         return any(
-            reader.window.first and self._top[stream] == reader.window.start > 0
+            reader.window.first and self.top[stream] == reader.window.start > 0
             for stream, reader in self._readers.items()
         )
 
     @property
     def extent(self) -> tuple[int, int]:
         """Return the bytes of both streams before the top of the screen, and those before its end."""
-        return sum(self._top.values()), sum(self._bottom.values())
+        return sum(self.top.values()), sum(self._bottom.values())
 
     @property
     def place(self) -> dict[Stream, int]:
         """Return the offset of the top of the screen in each stream."""
-        return dict(self._top)
+        return dict(self.top)
 
     def shown(self) -> list[ShownRow]:
         """Return the rows on the screen."""
@@ -80,7 +75,7 @@ class MergedView:
     def before(self, stream: Stream) -> bytes:
         """Return some bytes of a stream before the screen."""
         window = self._readers[stream].window
-        return window.slice(max(window.start, self._top[stream] - CHUNK), self._top[stream])
+        return window.slice(max(window.start, self.top[stream] - CHUNK), self.top[stream])
 
     async def poll(self) -> bool:
         """Read new output. Return True if the screen may have changed."""
@@ -106,26 +101,6 @@ class MergedView:
     def _state(self) -> object:
         return (self.size, self.ended, self._index.count, self._shown, self.skip, self.index_is_read)
 
-    async def resize(self, height: int) -> None:
-        """Show another number of lines; the end stays at the bottom while following."""
-        async with self._lock:
-            self.height = max(1, height)
-            if self.following:
-                await self._show_end()
-            else:
-                await self._settle(self._top, self.skip)
-
-    async def scroll(self, count: int) -> None:
-        """Move down by a number of lines, or up if it is negative."""
-        async with self._lock:
-            if count < 0:
-                self.following = False
-                up = max(0, -count - self.skip)
-                place = await self._lines_up(self._top, up) if up else (self._top, self.skip + count)
-            else:
-                place = await self._lines_down(self._top, self.skip + count)
-            await self._settle(*place)
-
     async def to_start(self) -> None:
         """Show the beginning."""
         async with self._lock:
@@ -138,21 +113,9 @@ class MergedView:
             self.following = True
             await self._show_end()
 
-    async def hold(self) -> None:
-        """Stop following."""
-        async with self._lock:
-            self.following = False
-
-    async def to_fraction(self, fraction: float) -> None:
-        """Go to a fraction of the rows of the time index, from 0 to 1."""
-        if fraction <= 0:
-            return await self.to_start()
-        if fraction >= 1:
-            return await self.to_end()
-        async with self._lock:
-            self.following = False
-            number = int(self._index.count * fraction)
-            await self._settle({s: await self._align(s, self._index.offset(s, number)) for s in STREAMS}, 0)
+    async def _at_fraction(self, fraction: float) -> Cursor:
+        number = int(self._index.count * fraction)
+        return {s: await self._align(s, self._index.offset(s, number)) for s in STREAMS}
 
     async def to_offset(self, stream: Stream, offset: int) -> ShownRow | None:
         """Stop following, with the row of a byte as far up as the end allows. Return that row."""
@@ -233,9 +196,8 @@ class MergedView:
         row = await self._readers[stream].row_above(offset)
         return (self._index.number(stream, row.start), row) if row is not None else None
 
-    async def _lines_up(self, cursor: Cursor, count: int) -> tuple[Cursor, int]:
-        """The cursor `count` lines above another, or the first available one, and its lines above the screen."""
-        cursor = dict(cursor)
+    async def _lines_up(self, place: Cursor, count: int) -> tuple[Cursor, int]:
+        cursor = dict(place)
         above = {stream: await self._above(stream, cursor[stream]) for stream in STREAMS}
         while count > 0:
             nearest = max(((found[0], stream) for stream, found in above.items() if found is not None), default=None)
@@ -250,8 +212,8 @@ class MergedView:
             above[stream] = await self._above(stream, cursor[stream])
         return cursor, -count
 
-    async def _lines_down(self, cursor: Cursor, count: int) -> tuple[Cursor, int]:
-        """The cursor of the row of the line `count` lines below, and the lines above that line."""
+    async def _lines_down(self, place: Cursor, count: int) -> tuple[Cursor, int]:
+        cursor = place
         while True:
             after = dict(cursor)
             shown = await self.next_row(after)
@@ -264,12 +226,12 @@ class MergedView:
 
     async def _show_end(self) -> None:
         end = {stream: await self._align(stream, self._limit(stream)) for stream in STREAMS}
-        self._top, self.skip = await self._lines_up(end, self.height)
+        self.top, self.skip = await self._lines_up(end, self.height)
         await self._fill()
 
     async def _fill(self) -> int:
         """Read the rows of the screen. Return the number of lines that stay empty."""
-        cursor = dict(self._top)
+        cursor = dict(self.top)
         shown: list[ShownRow] = []
         spare = self.height + self.skip
         while spare > 0 and (found := await self.next_row(cursor)) is not None:
@@ -277,12 +239,11 @@ class MergedView:
             spare -= self.measure(found)
         self._shown, self._bottom = shown, cursor
         for stream, reader in self._readers.items():
-            reader.trim(self._top[stream], max(cursor[stream], self._top[stream]))
+            reader.trim(self.top[stream], max(cursor[stream], self.top[stream]))
         return spare
 
     async def _settle(self, top: Cursor, skip: int) -> None:
-        """Show from a cursor; where less than a screen is left, show the last screen and follow."""
-        self._top, self.skip = dict(top), skip
+        self.top, self.skip = dict(top), skip
         spare = await self._fill()
         scrolled = any(top.values()) or skip > 0
         self.following = self.following or (self._at_end(self._bottom) and (spare > 0 or (spare == 0 and scrolled)))

@@ -1,8 +1,9 @@
-"""A view of one stream that may be far larger than memory, and the interface of all views of output (decision 3)."""
+"""A view of one stream that may be far larger than memory, and what all views of output share (decision 3)."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from whisper_tui.model.run import Stream
 from whisper_tui.tui.output.stream_reader import CHUNK, KEPT, ReadOutput, Row, StreamReader, Window
@@ -31,88 +32,139 @@ def one_line(_: ShownRow) -> int:
     return 1
 
 
-class ScrolledOutput(Protocol):
+class ScrolledOutput(ABC):
     """A scroll position in output. Moving up stops following; reaching the end starts it again."""
 
-    height: int
-    measure: Measure
-    following: bool
-    """True while the view keeps the end of growing output on the screen."""
-    skip: int
-    """Lines of the first row above the screen."""
+    top: Any
+    """The place of the first row on the screen, as the view counts places."""
+
+    def __init__(self, height: int, measure: Measure) -> None:
+        self._lock = asyncio.Lock()
+        self.height = height
+        self.measure = measure
+        self.following = True
+        """True while the view keeps the end of growing output on the screen."""
+        self.skip = 0
+        """Lines of the first row above the screen."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Bytes of output so far."""
-        ...
 
     @property
+    @abstractmethod
     def ended(self) -> bool:
         """True once the output can no longer grow."""
-        ...
 
     @property
+    @abstractmethod
     def complete(self) -> bool:
         """True once polling can no longer change the view."""
-        ...
 
     @property
+    @abstractmethod
     def dropped_before_top(self) -> bool:
         """True if bytes directly before the screen were dropped."""
-        ...
 
     @property
+    @abstractmethod
     def extent(self) -> tuple[int, int]:
         """Return the bytes before the top of the screen, and those before its end."""
-        ...
 
     @property
+    @abstractmethod
     def place(self) -> dict[Stream, int]:
         """Return the offset of the top of the screen in each stream."""
-        ...
 
+    @abstractmethod
     def shown(self) -> list[ShownRow]:
         """Return the rows on the screen."""
-        ...
 
+    @abstractmethod
     def before(self, stream: Stream) -> bytes:
         """Return some bytes before the screen, which may have switched a colour on."""
-        ...
 
+    @abstractmethod
     async def poll(self) -> bool:
         """Read new output. Return True if the screen may have changed."""
-        ...
 
     async def resize(self, height: int) -> None:
-        """Show another number of lines, or measure the rows anew."""
-        ...
+        """Show another number of lines, or measure the rows anew; the end stays at the bottom while following."""
+        async with self._lock:
+            self.height = max(1, height)
+            if self.following:
+                await self._show_end()
+            else:
+                await self._settle(self.top, self.skip)
 
     async def scroll(self, count: int) -> None:
         """Move down by a number of lines, or up if it is negative."""
-        ...
+        async with self._lock:
+            if count < 0:
+                self.following = False
+                up = max(0, -count - self.skip)
+                place = await self._lines_up(self.top, up) if up else (self.top, self.skip + count)
+                await self._settle(*place)
+                return
+            before = (self.top, self.skip)
+            await self._settle(*await self._lines_down(self.top, self.skip + count))
+            if (self.top, self.skip) == before:
+                await self._cross_hole()
 
+    @abstractmethod
     async def to_start(self) -> None:
         """Show the beginning."""
-        ...
 
+    @abstractmethod
     async def to_end(self) -> None:
         """Show the end, and follow it."""
-        ...
 
     async def hold(self) -> None:
         """Stop following."""
-        ...
+        async with self._lock:
+            self.following = False
 
     async def to_fraction(self, fraction: float) -> None:
         """Go to a fraction of the output, from 0 to 1."""
-        ...
+        if fraction <= 0:
+            return await self.to_start()
+        if fraction >= 1:
+            return await self.to_end()
+        async with self._lock:
+            self.following = False
+            await self._settle(await self._at_fraction(fraction), 0)
 
+    @abstractmethod
     async def to_offset(self, stream: Stream, offset: int) -> ShownRow | None:
         """Stop following, with the row of a byte as far up as the end allows. Return that row."""
-        ...
+
+    @abstractmethod
+    async def _at_fraction(self, fraction: float) -> Any:
+        """Return the place at a fraction of the output."""
+
+    @abstractmethod
+    async def _show_end(self) -> None:
+        """Show the last screen."""
+
+    @abstractmethod
+    async def _lines_up(self, place: Any, count: int) -> tuple[Any, int]:
+        """Return the place so many lines above another, or the first available one, and its lines above the screen."""
+
+    @abstractmethod
+    async def _lines_down(self, place: Any, count: int) -> tuple[Any, int]:
+        """Return the place of the line so many lines below the start of a row, and the lines above that line."""
+
+    @abstractmethod
+    async def _settle(self, top: Any, skip: int) -> None:
+        """Show from a place; where less than a screen is left, show the last screen and follow."""
+
+    async def _cross_hole(self) -> None:
+        """Go on behind a part of the output that was dropped, where scrolling down has come to its edge."""
+        return  # The index of a merged view leads over it.
 
 
-class OutputView:
+class OutputView(ScrolledOutput):
     """A view of one stream. It holds a small window of the stream and reads only what it shows.
 
     It is not a merged view with one stream: a merged view can show only what the time index has, which lags behind
@@ -128,14 +180,10 @@ class OutputView:
         measure: Measure = one_line,
         empty: Window | None = None,
     ) -> None:
+        super().__init__(height, measure)
         self._reader = StreamReader(read, empty or Window())
-        self._lock = asyncio.Lock()
         self._stream: Stream = stream
-        self.height = height
-        self.measure = measure
-        self.following = True
-        self.skip = 0
-        self.top = 0
+        self.top: int = 0
         """The offset of the first row on the screen."""
 
     @property
@@ -210,33 +258,6 @@ class OutputView:
             self._trim()
             return before != (self.size, self.ended, self.top, self.skip, self.window.end)
 
-    async def resize(self, height: int) -> None:
-        """Show another number of lines; the end stays at the bottom while following."""
-        async with self._lock:
-            self.height = max(1, height)
-            if self.following:
-                await self._show_end()
-            else:
-                await self._settle(self.top, self.skip)
-
-    async def scroll(self, count: int) -> None:
-        """Move down by a number of lines, or up if it is negative."""
-        async with self._lock:
-            if count < 0:
-                self.following = False
-                up = max(0, -count - self.skip)
-                place = await self._lines_up(self.top, up) if up else (self.top, self.skip + count)
-                await self._settle(*place)
-                return
-            before = (self.top, self.skip)
-            await self._settle(*await self._lines_down(self.top, self.skip + count))
-            if (self.top, self.skip) == before and self.window.end < self.size:
-                # The window ends at a hole, because bytes were dropped after it; scrolling on continues behind the
-                # hole.
-                start = await self._reader.cross_to_tail()
-                if start is not None:
-                    await self._settle(start, 0)
-
     async def to_start(self) -> None:
         """Show the beginning."""
         async with self._lock:
@@ -251,20 +272,6 @@ class OutputView:
             await self._show_end()
             self._trim()
 
-    async def hold(self) -> None:
-        """Stop following."""
-        async with self._lock:
-            self.following = False
-
-    async def to_fraction(self, fraction: float) -> None:
-        """Go to a fraction of the stream, from 0 to 1."""
-        if fraction <= 0:
-            return await self.to_start()
-        if fraction >= 1:
-            return await self.to_end()
-        async with self._lock:
-            await self._settle(await self._row_holding(int(self.size * fraction)), 0)
-
     async def to_offset(self, stream: Stream, offset: int) -> ShownRow | None:
         """Stop following, with the row of a byte as far up as the end allows. Return that row."""
         async with self._lock:
@@ -276,6 +283,14 @@ class OutputView:
             self.following = False
             return found
 
+    async def _at_fraction(self, fraction: float) -> int:
+        return await self._row_holding(int(self.size * fraction))
+
+    async def _cross_hole(self) -> None:
+        # The window ends at a hole, because bytes were dropped after it; scrolling on continues behind the hole.
+        if self.window.end < self.size and (start := await self._reader.cross_to_tail()) is not None:
+            await self._settle(start, 0)
+
     async def _row_holding(self, offset: int) -> int:
         self.following = False
         found = await self._reader.go_to(offset)
@@ -285,9 +300,8 @@ class OutputView:
     async def _show_end(self) -> None:
         self.top, self.skip = await self._lines_up(self.window.end, self.height)
 
-    async def _lines_up(self, offset: int, count: int) -> tuple[int, int]:
-        """The row `count` lines above `offset`, or the first available one, and its lines above the screen."""
-        at = offset
+    async def _lines_up(self, place: int, count: int) -> tuple[int, int]:
+        at = place
         while count > 0:
             row = await self._reader.row_above(at, following=self.following)
             if row is None:
@@ -296,9 +310,8 @@ class OutputView:
             count -= self.measure(self._shown(row))
         return at, -count
 
-    async def _lines_down(self, offset: int, count: int) -> tuple[int, int]:
-        """The row of the line `count` lines below the start of a row, and the lines above that line."""
-        at = offset
+    async def _lines_down(self, place: int, count: int) -> tuple[int, int]:
+        at = place
         while (row := await self._reader.row_at(at)) is not None:
             lines = self.measure(self._shown(row))
             if count < lines or row.end >= self.window.end:
@@ -307,7 +320,6 @@ class OutputView:
         return at, 0
 
     async def _settle(self, top: int, skip: int) -> None:
-        """Show from a row; where less than a screen is left, show the last screen and follow."""
         self.top, self.skip = top, skip
         await self._fill()
         shown = self.shown()
