@@ -580,7 +580,7 @@ EXPANDED = (
         "whisper_tui.policy.commands.read_only_list._starts_only_readers",
         "harmless_with_any(given.argv, given.beginnings)",
         "True",
-        (READ_ONLY_TESTS + "test_commands_that_could_do_more_are_asked",),
+        ("tests/programs/test_examples.py::test_an_example_is_judged_as_its_entry_says",),
     ),
     Mutation(
         "words of input: the program comes from the workspace",
