@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,18 +14,20 @@ from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN, Bench
 from whisper_tui.changes.change_records import Plan, load_plan
 from whisper_tui.model.decision import Approve
-from whisper_tui.model.ending import Denied, Exited
+from whisper_tui.model.ending import Denied, Exited, Signalled
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
 from whisper_tui.model.preview import PreviewReport, PreviewSetting, PreviewSupport
 from whisper_tui.model.state import CallRecord, Ended, Waiting
 from whisper_tui.policy.rules.rule import NO_RULES, Rule, Rules
 from whisper_tui.present.preview_text import without_renamed
+from whisper_tui.supervisor.preview.preview_process import WAS_KILLED
 from whisper_tui.supervisor.runs import preview_changes
 from whisper_tui.supervisor.runs.local_executor import LocalExecutor
 from whisper_tui.supervisor.runs.preview_probe import TOOK_TOO_LONG, PreviewProbe, preview_support
 from whisper_tui.supervisor.settings import SupervisorSettings
 from whisper_tui.supervisor.supervisor import Supervisor
 from whisper_tui.system.processes import children_of
+from whisper_tui.system.run_files import PREVIEW
 from whisper_tui.tools.agent_text import agent_note
 
 pytestmark = needs_overlays
@@ -479,8 +482,9 @@ async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_tha
                 await asyncio.sleep(0.01)
 
     full = PreviewSupport(refused=(("overlay", os.strerror(errno.ENOSPC)),))
+    killed = PreviewSupport(ways=("read-only",), refused=(("overlay", WAS_KILLED),))
     too_slow, never = PreviewSupport(problem=f"the probe failed: {TOOK_TOO_LONG}"), PreviewSupport(problem="no")
-    told.extend((full, too_slow, good))
+    told.extend((full, killed, too_slow, good))
     await until(good)
     assert not told
     told.append(good)
@@ -490,6 +494,41 @@ async def test_how_commands_are_previewed_is_found_out_again_after_a_failure_tha
     told.append(never)
     await until(never)
     assert found.support == never
+
+
+async def test_a_preview_of_which_a_process_was_killed_cannot_be_applied(live: LiveBench) -> None:
+    call_id = await live.asked("echo new > begun; while :; do sleep 1; done")
+    await live.supervisor.preview(call_id, HUMAN)
+    below = f"{live.home.state}/runs/{call_id}.1/{PREVIEW}"
+
+    def made() -> bool:
+        return any("begun" in names for _, _, names in os.walk(below))
+
+    async with asyncio.timeout(PATIENCE_S):
+        while not made():
+            await asyncio.sleep(0.01)
+    # the init of its view, the only one of these processes that is the first of a namespace
+    inits = [pid for pid in _all_below(os.getpid()) if _pids_in_namespaces(pid)[1:] == [1]]
+    assert len(inits) == 1
+    os.kill(inits[0], signal.SIGKILL)
+    report = await live.report(call_id)
+    assert isinstance(report.ending, Signalled)
+    assert report.problem == f"{WAS_KILLED}, so how far it came is not known"
+    record = await live.record(call_id)
+    assert record.preview is not None and not record.preview.can_be_applied
+
+
+def _all_below(pid: int) -> list[int]:
+    return [found for child in children_of(pid) for found in (child, *_all_below(child))]
+
+
+def _pids_in_namespaces(pid: int) -> list[int]:
+    """The pids of a process, from the outermost namespace to its own."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return []
+    return [int(each) for each in status.partition("NSpid:")[2].partition("\n")[0].split()]
 
 
 async def test_a_probe_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:

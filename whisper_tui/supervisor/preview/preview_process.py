@@ -3,7 +3,8 @@
 keeper, the *host* (the leader that the keeper watches), the *init* (PID 1 of the view), the command
 
 The host keeps the real view of the files, and writes the report. The init mounts the view, watches the command, and
-ends whatever it leaves behind. If one of them is killed, so are all below it.
+ends whatever it leaves behind. If one of them is killed, so are all below it, and there is no report: nobody knows how
+far the command came, so that its changes are not those of the whole command.
 """
 
 import json
@@ -57,6 +58,7 @@ _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 31})
 """Of root in the view: owners, modes, links, signals and users. No mounts, devices, modules or network."""
 _MOST_CAPABILITIES = 64
 STARTED, _MAP_USERS = b"started", b"map"
+WAS_KILLED = "a process of its view was killed"
 _ALL_USERS = "0 0 4294967295"
 PATIENCE_S = 2.0
 """Seconds after which a command is ended that tried to reach another machine: pip retries for 8 s, npm for minutes."""
@@ -111,12 +113,13 @@ def fork_host(make: Callable[[socket.socket], "Host"]) -> int:
     `make` is called in the new process, with the connection on which it reports the start.
     """
     ours, theirs = socket.socketpair()
+    keeper = os.getpid()
     with ours, theirs:
         pid = os.fork()
         if not pid:
             try:
                 ours.close()
-                make(theirs).serve()
+                make(theirs).serve(keeper)
             finally:
                 os._exit(1)
         theirs.close()
@@ -147,7 +150,7 @@ def _wait_for_start(connection: socket.socket, pid: int) -> None:
     try:
         problem = json.loads(told)
     except ValueError:
-        raise NoPreview("the process that makes its view has ended") from None
+        raise NoPreview(WAS_KILLED) from None
     if "clause" in problem:
         raise NoPreview(problem["clause"])
     if problem["errno"] is None:
@@ -173,9 +176,9 @@ class Host:
         # Opened before there are namespaces: root's view hides the store, and is read-only around it.
         self._store_fd = os.open(order.store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def serve(self) -> None:
-        """Be the host. Never returns."""
-        status = 1
+    def serve(self, keeper: int) -> None:
+        """Be the host of a keeper. Never returns."""
+        status = -int(signal.SIGKILL)  # Without a report, it ends as a command that was killed.
         try:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
@@ -184,6 +187,9 @@ class Host:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
             syscalls.prctl(SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != keeper:
+                # It was killed before the signal was set, which would never come.
+                raise NoPreview(WAS_KILLED)
             report = self._report()
             seconds = time.monotonic() - self._began_at
             report |= {"way": self.way, "seconds": seconds, "instead": self._options.get("instead", ())}
@@ -213,7 +219,7 @@ class Host:
         return pid
 
     def _wait(self, pid: int, reading: int) -> dict[str, Any]:
-        """Wait for the end of the init of the view. Returns its report."""
+        """Wait for the end of the init of the view. Returns its report. Raises `NoPreview` if it was killed."""
         raw, over = b"", ""
         while True:
             if select.select([reading], [], [], CHECK_S)[0]:
@@ -228,7 +234,7 @@ class Host:
         try:
             report: dict[str, Any] = json.loads(raw)
         except ValueError:
-            report = {"code": None, "signal": int(signal.SIGKILL)}
+            raise NoPreview(WAS_KILLED) from None
         return {**report, "over": over or report.get("over", "")}
 
 
@@ -321,6 +327,8 @@ class Init:
 
     def _serve(self, layers: Sequence[Layer]) -> dict[str, Any]:
         syscalls.prctl(SET_PDEATHSIG, signal.SIGKILL)
+        if _has_no_reader(self._result):
+            raise NoPreview(WAS_KILLED)  # The host was, before the signal was set.
         self._mount(layers)
         self._devices = MissingDevices()
         os.chdir(self._order.cwd)
@@ -419,6 +427,12 @@ class Init:
             "devices": self._devices.tried(),
             "left": left,
         }
+
+
+def _has_no_reader(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _status_of(report: dict[str, Any]) -> int:

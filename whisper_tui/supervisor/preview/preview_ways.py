@@ -34,7 +34,7 @@ from whisper_tui.supervisor.preview.overlay_mounts import (
     prepare,
     time_of_file_system,
 )
-from whisper_tui.supervisor.preview.preview_process import Host, Init, PreviewStart, fork_host
+from whisper_tui.supervisor.preview.preview_process import WAS_KILLED, Host, Init, PreviewStart, fork_host
 from whisper_tui.supervisor.preview.watched_calls import NameServer, watching_filter
 from whisper_tui.system import syscalls
 
@@ -248,7 +248,7 @@ def _probe(store: str, home: str, ways: Iterable[str]) -> dict[str, Any]:
             pid = start(order, sandboxes)
             memory = memory or os.path.exists(os.path.join(store, "t"))
             if code := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
-                raise NoPreview(f"a command that does nothing ended with {code}")
+                raise NoPreview(WAS_KILLED if code < 0 else f"a command that does nothing ended with {code}")
             found.append(way)
         except (NoPreview, OSError, ValueError) as problem:
             refused.append((way, str(problem).rstrip(".")))

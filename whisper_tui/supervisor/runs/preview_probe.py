@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from whisper_tui.model.preview import EXACT_WAYS, PreviewSetting, PreviewSupport
+from whisper_tui.supervisor.preview.preview_process import WAS_KILLED
 from whisper_tui.supervisor.preview.preview_ways import WAYS
 from whisper_tui.system.own_program import own_module
 
@@ -23,11 +24,12 @@ TOOK_TOO_LONG = "it took too long"
 _PASSING = (
     *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)),
     TOOK_TOO_LONG,
+    WAS_KILLED,
 )
 
 
 def may_pass(found: PreviewSupport) -> bool:
-    """True if a way may work later although it does not work now: the disk is full, or descriptors are used up."""
+    """True if a way may work later although it does not now: the disk was full, or somebody killed the process."""
     return any(passing in reason for reason in found.reasons for passing in _PASSING)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from whisper_tui.effects.changes import printable
 from whisper_tui.model.preview import MOST_LISTED, BlockedAccess, ChangeCounts, PreviewReport
 from whisper_tui.supervisor.preview.confined import leaks_of
+from whisper_tui.supervisor.preview.preview_process import WAS_KILLED
 from whisper_tui.supervisor.runs.executor import HasEnded
 from whisper_tui.supervisor.runs.preview_changes import MOST_NAMED, PreviewStore, named
 
@@ -20,7 +21,12 @@ _ONLY_IN_COPIES = ("write", "change", "reach")
 
 def report_of(store: PreviewStore, ended: HasEnded, workspace: str) -> PreviewReport:
     """Return what a preview has found. Raises `OSError`, `ValueError`."""
-    said: dict[str, Any] = json.loads(Path(store.directory, REPORT).read_text(encoding="utf-8"))
+    try:
+        said: dict[str, Any] = json.loads(Path(store.directory, REPORT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return PreviewReport(
+            ending=ended.ending, output=ended.output, problem=f"{WAS_KILLED}, so how far it came is not known"
+        )
     way, is_read = said.get("way", "overlay"), store.exists
     # Devices first: the list is cut off, and a command can try any number of machines and sockets.
     blocked = [BlockedAccess(what="device", target=named(path)) for path in said.get("devices", ())]
