@@ -30,6 +30,7 @@ FAMILIES = {
     "whisper_tui.cli.commands.open_cockpit:add_attach": ("attach", "dial-stdio"),
     "whisper_tui.cli.commands.open_cockpit:add_bring": ("bring",),
     "whisper_tui.cli.commands.open_cockpit:add_serve": ("serve",),
+    "whisper_tui.cli.commands.decide_by_phone:add_phone": ("phone",),
     "whisper_tui.cli.commands.agent_entry:add_mcp": ("mcp",),
     "whisper_tui.cli.commands.agent_entry:add_acp": ("acp",),
     "whisper_tui.cli.commands.agent_entry:add_hook": ("hook", "exec"),

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
 from whisper_tui.model.phone_proof import PhoneAssertion
 
-INSTALL = "pip install 'whisper-tui[phone]'"
 NOT_INSTALLED = "phones need the extra `phone` of the package, which is not installed"
 LONGEST_ID = 1_024
 """Bytes of the id of a credential, by WebAuthn's own limit."""
@@ -94,7 +93,7 @@ def check_installed() -> None:
     try:
         import webauthn  # noqa: F401
     except ImportError:
-        raise Refused(NOT_INSTALLED, hint=f"Run {INSTALL}, then whisper-tui restart") from None
+        raise Refused(NOT_INSTALLED, hint="whisper-tui phone says how to install it") from None
 
 
 def registration_options(site: Site, challenge: bytes, user: bytes, name: str) -> dict[str, Any]:
