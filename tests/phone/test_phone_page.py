@@ -75,8 +75,8 @@ class Phone:
 
 
 @asynccontextmanager
-async def phone_at(origin: str, profile: Path) -> AsyncIterator[Phone]:
-    async with chromium(profile, size=(390, 844)) as browser:
+async def phone_at(origin: str, profile: Path, *options: str) -> AsyncIterator[Phone]:
+    async with chromium(profile, *options, size=(390, 844)) as browser:
         await browser.tell(
             "Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True
         )

@@ -20,6 +20,7 @@ const state = {
   read: false, // whether its end was on the screen
   denies: false, // whether the reasons for a denial are open
   busy: false,
+  drawn: '', // the list or the card on the screen
   ahead: 0 // seconds by which the supervisor's clock is ahead
 }
 
@@ -251,13 +252,16 @@ function wordsBox (words, text) {
 
 function showList () {
   const { rows, more } = state.calls
+  const waits = state.device.may_approve_from > Date.now() / 1000 + state.ahead
+  const drawn = JSON.stringify([rows, more, state.note, waits])
+  if (main.querySelector('.rows') !== null && drawn === state.drawn) return
+  state.drawn = drawn
   const count = rows.length + more
   document.title = count ? `${calls(count)} · whisper_tui` : 'whisper_tui'
-  const waits = state.device.may_approve_from - (Date.now() / 1000 + state.ahead)
   show(
     [make('h1', {}, 'Waiting for you'), make('span', { class: 'count' }, String(count))],
     [
-      waits > 0 && make('p', { class: 'note' }, `This phone may deny and set aside now, and approve from ${clock(state.device.may_approve_from)} on.`),
+      waits && make('p', { class: 'note' }, `This phone may deny and set aside now, and approve from ${clock(state.device.may_approve_from)} on.`),
       state.note && note(state.note.kind, state.note.message, state.note.hint),
       count === 0 && make('p', { class: 'big' }, 'Nothing waits'),
       count === 0 && make('p', { class: 'muted' }, 'What an agent asks appears here.'),
@@ -274,7 +278,7 @@ function row (call) {
     : make('span', {}, call.aside ? 'set aside · ' : '', aged(call.waiting_since))
   return make('li', { class: call.severe ? 'severe' : '' }, make('button', { onclick: () => { location.hash = `#call/${call.id}` }, 'data-call': call.id },
     data(call.command, 'span', 'command mono'),
-    data(grade + call.verdict, 'span', 'verdict'),
+    data(grade + sentence(call.verdict), 'span', 'verdict'),
     make('span', { class: 'about' }, data(where), since)))
 }
 
@@ -282,6 +286,7 @@ function row (call) {
 
 function showCall () {
   const call = state.call
+  state.drawn = content(call)
   document.title = `Call ${call.id} · whisper_tui`
   // The line of the verdict has the worst risk already.
   const risks = call.risks.filter(risk => !call.verdict.startsWith(risk.replace(/^Severe: /, '')))
@@ -291,7 +296,7 @@ function showCall () {
       make('h1', {}, `Call ${call.id}`), aged(call.waiting_since)],
     [
       state.note && note(state.note.kind, state.note.message, state.note.hint),
-      make('p', { class: 'verdict-line' }, badge(call), data(call.verdict)),
+      make('p', { class: 'verdict-line' }, badge(call), data(sentence(call.verdict))),
       call.tool && make('p', { class: 'tool muted' }, 'By the tool ', data(call.tool)),
       data(call.command, 'pre', 'command mono'),
       !call.whole && note('bad', 'The command is longer than what is shown.'),
@@ -300,7 +305,7 @@ function showCall () {
         make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : ''),
         call.description ? data(`“${call.description}”`, 'span', 'words') : ''),
       risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => data(risk, 'li')))),
-      call.effects.length > 0 && section('Changes', effects(call.effects)),
+      call.effects.length > 0 && section('Changes', effects(call.effects, call.directory)),
       call.hosts.length > 0 && section('Hosts', make('ul', { class: 'chips hosts' }, ...call.hosts.map(host => data(host, 'li', 'mono')))),
       call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
       call.undo && section('Undo', data(call.undo, 'p')),
@@ -331,11 +336,17 @@ function badge (call) {
   return make('span', { class: 'badge' }, 'plain')
 }
 
-function effects (found) {
+// Paths below the directory of the command, which is shown above them, without it.
+function below (path, directory) {
+  const start = `${directory.replace(/\/$/, '')}/`
+  return path.startsWith(start) && path.length > start.length ? path.slice(start.length) : path
+}
+
+function effects (found, directory) {
   const most = Math.max(1, ...found.map(effect => (effect.added ?? 0) + (effect.removed ?? 0)))
   return make('ul', { class: 'effects' }, ...found.map(effect => make('li', { class: effect.mark },
     make('span', { class: 'mark', role: 'img', 'aria-label': effect.mark }, MARKS[effect.mark] ?? '?'),
-    data(effect.path, 'span', 'mono'),
+    data(below(effect.path, directory), 'span', 'mono'),
     counts(effect, most),
     flags(effect),
     effect.detail ? data(effect.detail, 'span', 'detail') : null)))
@@ -573,6 +584,11 @@ function gone (problem) {
   showList()
 }
 
+// All that a card shows above its buttons.
+function content (call) {
+  return JSON.stringify({ ...call, may: 0, why_not: 0, yes_until: 0, yes_by: 0, aside: 0, revision: 0 })
+}
+
 // A call that is on the screen, as it is now.
 function meanwhile (call) {
   const earlier = state.call
@@ -581,9 +597,13 @@ function meanwhile (call) {
     state.answer = null
     state.note = { kind: '', message: 'The desk has withdrawn your yes. It waits again.' }
   } else if (earlier !== null && earlier.seen === call.seen && earlier.id === call.id) {
-    const same = JSON.stringify({ ...earlier, revision: 0 }) === JSON.stringify({ ...call, revision: 0 })
+    const other = ['may', 'why_not', 'yes_until', 'yes_by', 'aside'].some(name => String(earlier[name]) !== String(call[name]))
     state.call = call
-    if (!same && !state.busy && footer.querySelector('.holding') === null && !state.denies) showActions()
+    if (footer.querySelector('.holding') !== null || state.denies) return
+    if (content(call) !== state.drawn) {
+      state.read = false
+      showCall()
+    } else if (other) showActions()
     return
   } else if (earlier !== null) {
     state.note = { kind: '', message: 'This call changed while you looked at it. Read it again.' }
@@ -607,9 +627,8 @@ async function follow () {
   while (!mine.signal.aborted && !document.hidden) {
     try {
       const since = state.calls?.revision
-      if (since !== undefined && failures === 0) {
-        if (await ask('phone_wait', { since }, mine.signal) === since) continue
-      }
+      // It answers after a while although nothing has happened: what a phone may do changes with time.
+      if (since !== undefined && failures === 0) await ask('phone_wait', { since }, mine.signal)
       if (mine.signal.aborted) return
       await refresh()
       connection(null)

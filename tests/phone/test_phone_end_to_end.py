@@ -1,0 +1,165 @@
+"""A browser decides over https at a real supervisor, with a passkey that is verified there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chromium import needs_chromium
+from tests.outside import outside_only
+from tests.phone.served_page import BOUND_S, free_port
+from tests.phone.test_phone_page import Phone, phone_at
+from tests.phone.tls_front import tls_front
+from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
+from whisper_tui.model.decision import Approve, Decider, Deny
+from whisper_tui.model.state import Waiting
+from whisper_tui.supervisor.phones.phone_devices import WAIT_S
+from whisper_tui.transports.phone.phone_site import serve
+from whisper_tui.wire import server
+from whisper_tui.wire.phone_client import PhoneClient
+
+__all__ = ["bench"]
+pytestmark = [needs_chromium, outside_only, pytest.mark.slow]
+
+NAME = "phone.example"
+FROM_ELSEWHERE = ("--ignore-certificate-errors", f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
+"""The name of the test leads to this machine, and its certificate is signed by nobody."""
+
+
+@pytest.fixture
+async def phone(bench: PhoneBench, tmp_path: Path) -> AsyncIterator[Phone]:
+    behind, port = free_port(), free_port()
+    origin = f"https://{NAME}:{port}"
+    async with AsyncExitStack() as stack:
+        listening = await server.serve(
+            bench.supervisor, bench.home, {}, refused=bench.supervisor.attempt_refused, phones=bench.phones
+        )
+        stack.push_async_callback(listening.close)
+        role = await PhoneClient.connect(bench.home)
+        stack.push_async_callback(role.close)
+        ready = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve(role, origin=origin, port=behind, ready=ready.set_result))
+        stack.push_async_callback(asyncio.wait, {serving}, timeout=BOUND_S)
+        stack.callback(serving.cancel)
+        await asyncio.wait_for(ready, BOUND_S)
+        (tmp_path / "tls").mkdir()
+        await stack.enter_async_context(tls_front(NAME, port, behind, tmp_path / "tls"))
+        made = await stack.enter_async_context(phone_at(origin, tmp_path / "profile", *FROM_ELSEWHERE))
+        yield made
+        assert [problem for problem in made.browser.problems if "Failed to load resource" not in problem] == []
+
+
+async def paired(bench: PhoneBench, phone: Phone) -> None:
+    """Pair it as people do, and let it be old enough to approve."""
+    opened = await bench.phones.phone_pairing_open(phone.origin)
+    await phone.browser.open(opened.url)
+    await phone.until("document.getElementById('code')?.value")
+    await phone.click("pair")
+    await phone.says("Now confirm it at the desk")
+    device = (await bench.phones.phone_pairing()).device
+    assert device is not None
+    for word in device.words:
+        await phone.says(word)
+    await bench.phones.phone_confirm(device.id, DESK, add=True)
+    await phone.says("Nothing waits")
+    bench.now += WAIT_S
+
+
+async def test_a_phone_is_paired_approves_and_denies(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    call_id = await bench.asked("make", "test")
+    await phone.says("make test")
+    await phone.look_at(int(call_id))
+    for word in (await bench.card(await token(phone), call_id)).words:
+        await phone.says(word)
+    await phone.hold("approve")
+    await phone.says("✔ Approved")
+    await bench.ordered(call_id)
+    decided = bench.decided(call_id)
+    assert isinstance(decided.decision, Approve) and decided.by.surface == "phone"
+    assert decided.proof is not None and decided.proof.assertion is not None
+    call_id = await bench.asked("make", "clean")
+    await phone.look_at(int(call_id))
+    await phone.click("deny")
+    await phone.browser.value("document.querySelector('.reason').click()")
+    await phone.says("⊘ Denied")
+    assert bench.decided(call_id).decision == Deny(reason="Not now.")
+
+
+async def token(phone: Phone) -> str:
+    """The secret of the phone, which no script of the page can read."""
+    assert await phone.browser.value("document.cookie") == ""
+    (cookie,) = (await phone.browser.tell("Network.getCookies"))["cookies"]
+    assert (cookie["name"], cookie["httpOnly"], cookie["secure"]) == ("__Host-whisper-phone", True, True)
+    assert cookie["sameSite"] == "Strict"
+    found: str = cookie["value"]
+    return found
+
+
+BEGUN = """
+async function yes (id, decision) {
+  const { seen } = await ask('phone_call', { call_id: id })
+  const { nonce, options } = await ask('phone_begin', { call_id: id, decision, seen })
+  return { nonce, assertion: await signature(options) }
+}
+function flip (a) {
+  const content = JSON.parse(a.assertion)
+  const text = content.response.signature
+  content.response.signature = text.slice(0, 20) + (text[20] === 'A' ? 'B' : 'A') + text.slice(21)
+  a.assertion = JSON.stringify(content)
+}
+"""
+SENT = "ask('phone_decide', {}).then(() => 'taken', problem => problem.message)"
+
+
+async def test_a_yes_counts_once_for_one_call_and_only_from_a_user_who_was_verified(
+    bench: PhoneBench, phone: Phone
+) -> None:
+    await paired(bench, phone)
+    one, other = await bench.asked("make", "one"), await bench.asked("make", "other")
+    await phone.look_at(int(one))
+
+    async def said(expression: str) -> Any:
+        return await phone.browser.value(f"(async () => {{ {BEGUN} {expression} }})()")
+
+    # The signature of one yes for the nonce of another one.
+    swapped = f"const a = await yes('{one}', 'approve'), b = await yes('{other}', 'approve')"
+    sent = SENT.format("{ nonce: a.nonce, assertion: b.assertion }")
+    assert await said(f"{swapped}; return {sent}") != "taken"
+    assert await said(f"const a = await yes('{one}', 'approve'); flip(a); return {SENT.format('a')}") != "taken"
+    await phone.verifies(user=False)
+    await phone.hold("approve")
+    await phone.says("The phone did not confirm that it is you")
+    await phone.verifies(user=True)
+    for call_id in (one, other):
+        assert isinstance((await bench.record(call_id)).state, Waiting)
+    sent = SENT.format("a")
+    twice = await said(f"const a = await yes('{one}', 'approve'); return [await {sent}, await {sent}]")
+    assert twice[0] == "taken" and twice[1] != "taken"
+    await bench.ordered(one)
+
+
+async def test_a_revoked_phone_is_told_so_and_shown_nothing(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    await bench.asked("make", "secret")
+    await phone.says("make secret")
+    (device,) = await bench.phones.phone_devices()
+    await bench.phones.phone_revoke(device.id, DESK)
+    await phone.says("Pair this phone")
+    assert not await phone.browser.value("document.body.innerText.includes('make secret')")
+    assert (await phone.browser.tell("Network.getCookies"))["cookies"] == []
+
+
+async def test_the_desk_can_withdraw_the_yes_of_a_phone(bench: PhoneBench, phone: Phone) -> None:
+    bench.phones._yeses.undo_s = 600.0
+    await paired(bench, phone)
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    await phone.hold("approve")
+    await phone.says("until then the desk can withdraw it")
+    await bench.supervisor.withdraw_yes(call_id, Decider(surface="cockpit", who="ada"))
+    await phone.says("The desk has withdrawn your yes.")
+    assert isinstance((await bench.record(call_id)).state, Waiting)
