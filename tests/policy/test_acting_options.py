@@ -1,6 +1,6 @@
 """An allow rule for a program does not cover the options with which it runs something else or writes a file.
 
-Most of the command lines stand in `data/acting_options.txt`.
+The command lines stand in `data/acting_options.txt`.
 """
 
 from pathlib import Path
@@ -15,168 +15,6 @@ from whisper_tui.policy.rules.rule import Rule, Rules
 from whisper_tui.policy.shell.strict_reader import read_plain
 from whisper_tui.policy.view import Question
 
-RUNS = """
-kubectl get --kubeconfig=F pods
-kubectl get pods --kubeconfig F
-helm template --post-renderer ./x .
-helm install a . --post-renderer=./x
-apt-get update -o APT::Update::Pre-Invoke::=id
-apt-get -oAPT::Update::Pre-Invoke::=id update
-apt-get update --option APT::x=id
-rpm -q --pipe 'sh' a
-rpm --eval '%(id)'
-rpm -E '%(id)'
-go vet -vettool=./x ./...
-go vet -vettool ./x
-go test -exec ./x ./...
-go build -toolexec ./x
-go build --toolexec=./x
-go env -w GOFLAGS=-toolexec=./x
-bat --pager=./x f
-bat --pager './x' f
-ag --pager=./x a
-fd -Hx ./x
-fd -x ./x
-fd --exec=./x
-fd --exec-batch=./x
-tar xIf ./x a.tar
-tar xf a.tar -I ./x
-tar -xIf ./x a.tar
-tar xf a.tar --use-compress-program=./x
-tar xf a.tar --use-comp=./x
-tar cf a.tar --checkpoint=1 --checkpoint-action=exec=./x f
-tar xf a.tar --to-command=./x
-tar xf a.tar --rsh-command=./x
-tar tfv h:x --rsh-command=./x
-tmux ls -F '#(./x)'
-tmux display-message -p '#(./x)'
-npm test --script-shell=./x
-npm test --script-shell ./x
-npm test --node-options='--require ./x'
-gcc -wrapper ./x a.c
-gcc -fplugin=./x.so a.c
-gcc -B./x a.c
-gcc -B ./x a.c
-gcc -specs=./x a.c
-gcc --specs=./x a.c
-gcc @f
-clang -Xclang -load -Xclang ./x.so a.c
-clang -fpass-plugin=./x.so a.c
-nm --plugin ./x.so a.o
-nm --plugin=./x.so a.o
-nm @f
-ar --plugin ./x.so t a.a
-objdump --plugin=./x -d a.o
-openssl dgst -engine ./x.so f
-openssl x509 -engine=./x
-openssl x509 -provider-path . -provider x
-openssl x509 -in org.openssl.engine:./x.so:x
-split --filter=./x f
-split --filter './x' f
-less '+!id' f
-less '++!id' f
-less --lesskey-file=./x f
-less -k./x f
-sqlite3 a.db '.shell id'
-sqlite3 a.db '.system id'
-sqlite3 a.db -cmd '.shell id'
-sqlite3 a.db "select load_extension('./x')"
-sqlite3 a.db -init ./x
-psql -c '\\! id'
-psql -c 'select 1 \\g | id'
-psql -c "copy t to program 'id'"
-mysql -e '\\! id'
-mysql -e 'system id'
-mysql --pager=./x
-mysql -e 'source ./x'
-pdflatex -shell-escape a
-pdflatex --shell-escape a
-pdflatex -enable-write18 a
-pylint --init-hook='import x' a
-pylint --init-hook 'import x' a
-pylint --load-plugins=x a
-php -d auto_prepend_file=x a.php
-php -dauto_prepend_file=x a.php
-awk '/"/{system("id")} /"/' f
-awk 'BEGIN{system("id")}'
-awk -f x f
-vim -c '!id' f
-vim --cmd '!id' f
-vim '+!id' f
-vim -S x f
-make SHELL=./x
-make --eval='$(shell id)'
-zip a.zip f -T -TT ./x
-zip a.zip f --unzip-command ./x
-rg --pre ./x a
-rg --hostname-bin=./x a
-sort --compress-program=./x f
-man -P ./x ls
-man --pager=./x ls
-git grep -O./x a
-git grep --open-files-in-pager=./x a
-git fetch --upload-pack=./x
-git ls-remote --upload-pack=./x .
-git difftool -x ./x
-git archive --remote=./x HEAD
-rsync -e ./x a b:
-rsync --rsh=./x a b:
-wget --use-askpass=./x u
-java -javaagent:x.jar A
-java -XX:OnError=./x A
-gdb -ex 'shell id' a
-valgrind --db-command=./x a
-emacs --eval x
-gpg --photo-viewer ./x --list-keys
-svn diff --diff-cmd ./x
-patch -g 1 f
-strange --exec ./x
-strange --exec=./x
-strange --post-hook=./x
-strange --pager ./x
-strange --shell=./x
-strange --on-error-command ./x
-strange --plugin ./x.so
-"""
-
-WRITES = """
-uniq a b
-uniq -c a b
-uniq -f 1 a b
-xxd a b
-xxd -r a b
-xxd -l 5 a b
-iconv -o b a
-iconv -f utf8 -o b a
-iconv --output=b a
-tree -o b
-shuf -o b a
-shuf --output=b a
-sort -o b a
-sort --output=b a
-git archive -o b HEAD
-git archive --output=b HEAD
-git format-patch -o b HEAD
-git format-patch -1 -o b
-git bundle create b HEAD
-journalctl --cursor-file=b
-journalctl --cursor-file b
-journalctl --rotate
-journalctl --vacuum-time=1s
-tar tf a.tar --index-file=b
-tar tf a.tar --index-file b
-date -s 12:00
-date --set=12:00
-sysctl -w a=1
-sysctl -p b
-hostname -F b
-dmesg -C
-strange --output-file b
-strange --log-file=b
-strange --write-state
-strange --dump-to b
-"""
-
 
 def listed(kind: str) -> list[str]:
     """The command lines below one heading of the data."""
@@ -189,7 +27,7 @@ def listed(kind: str) -> list[str]:
     return found
 
 
-TOLD = list(dict.fromkeys([*filter(None, (RUNS + WRITES).splitlines()), *listed("runs"), *listed("writes")]))
+TOLD = [*listed("runs"), *listed("writes")]
 """Command lines of which the human is told what they do."""
 
 TRIES = list(dict.fromkeys([*TOLD, *listed("quiet")]))
@@ -271,33 +109,7 @@ def test_a_rule_that_names_one_such_option_does_not_cover_the_next(text: str, na
 
 @each_row(
     "text",
-    [
-        "kubectl get pods -n a -o json",
-        "helm template . --values v.yaml",
-        "go test -v -run TestX ./...",
-        "go vet ./...",
-        "tar xzf a.tar.gz",
-        "tar -xf a.tar --strip-components=1",
-        "npm test --silent",
-        "npm ci --ignore-scripts",
-        "gcc -Wall -O2 -Iinclude -o a a.c",
-        "pytest -q -k name --maxfail=1",
-        "eslint --max-warnings=0 src",
-        "prettier --check src",
-        "git push -u origin main",
-        "git log --oneline -5",
-        "make test -j4",
-        "tsc -p tsconfig.json --noEmit",
-        "cmake --build build",
-        "cargo test --release",
-        "less f",
-        "sqlite3 a.db 'select 1'",
-        "psql -c 'select 1'",
-        "uniq -c a",
-        "xxd a",
-        "xxd -l 5 a",
-        *listed("covered"),
-    ],
+    listed("covered"),
 )
 def test_common_allow_rules_still_match(text: str) -> None:
     assert judged(text, Rule(name="r", prefix=words(text)[:1])) == "allow"
