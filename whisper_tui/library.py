@@ -36,8 +36,6 @@ from whisper_tui.wire.client import SupervisorClient
 LONGEST_TEXT = 30_000
 """Characters of the text for a model about one call, unless the caller chooses another limit."""
 
-REST = "ask for a part of it, for example a range of lines with a command like sed -n"
-
 # A context variable, because one registry serves concurrent calls with different limits.
 _BUDGET: ContextVar[OutputBudget | None] = ContextVar("room", default=None)
 """Length limit of the answer to the current call. None: unlimited."""
@@ -99,7 +97,7 @@ class Agent:
             _PLACE.reset(elsewhere)
         if room is None:
             return answer
-        return replace(answer, text=shortened(answer.text, room.less(answer.told), REST))
+        return replace(answer, text=shortened(answer.text, room.less(answer.told)))
 
     async def tell(
         self, name: str, arguments: Mapping[str, Any], *, longest: int = LONGEST_TEXT, place: str = ""

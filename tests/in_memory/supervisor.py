@@ -21,6 +21,7 @@ from whisper_tui.model.call import (
     UnaskedLevel,
 )
 from whisper_tui.model.decision import (
+    LOOKED_AT,
     Approve,
     Coverage,
     Decider,
@@ -84,7 +85,7 @@ from whisper_tui.model.run import (
 )
 from whisper_tui.model.shown_rules import Judgement, RuleDraft, RuleEffect, RuleList, RuleTrial
 from whisper_tui.model.state import CallRecord, Claim, Ended, Held, Queued, Running, ShellReport, Starting, Waiting
-from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, check_scope, coverage, with_approved
+from whisper_tui.supervisor.approvals.session_grants import check_scope, coverage, with_approved
 
 BATCH = 1000
 """Events in one batch."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.transports.relay_ends import INITIALIZE, INITIALIZED, OPENING, answer, call, conversation, relay
-from whisper_tui.transports.mcp.relay import RelayState, goodbye
+from whisper_tui.transports.mcp.relay import goodbye
 
 
 async def test_a_supervisors_crash_is_not_noticed_by_the_agent(supervisor):
@@ -161,10 +161,3 @@ async def test_a_request_that_kills_every_supervisor_is_given_up(supervisor):
             arrival.cancel()
         assert refusal.result()["id"] == 1
         assert "whisper_tui cannot be reached" in refusal.result()["error"]["message"]
-
-
-def test_a_refused_initialize_is_not_repeated_to_a_new_supervisor():
-    memory = RelayState()
-    memory.sent(INITIALIZE, b"initialize")
-    memory.received({"jsonrpc": "2.0", "id": 0, "error": {"code": -32022}})
-    assert memory.replay() == ([], None)

@@ -13,7 +13,8 @@ from tests.tui.test_deciding import three_waiting
 from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.errors import Unavailable
 from whisper_tui.model.state import Running, Waiting
-from whisper_tui.present.diff_text import MINUS, change_paragraphs
+from whisper_tui.present.diff_text import change_paragraphs
+from whisper_tui.present.tool_text import MINUS
 from whisper_tui.tui.dialogs.drafts import checked, draft_of
 from whisper_tui.tui.dialogs.edit_dialog import ArgumentField, ArgumentsForm
 from whisper_tui.tui.theme import load_themes

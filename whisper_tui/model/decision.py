@@ -97,6 +97,10 @@ Scope = (
 """The later calls that an approval covers. The word alone is an exact scope without limits."""
 
 
+LOOKED_AT = 500
+"""Past calls on which an approval or a rule is tried before it is given."""
+
+
 class Coverage(Value):
     """Past calls that an approval would have allowed."""
 

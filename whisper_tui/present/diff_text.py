@@ -25,7 +25,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
 from whisper_tui.present.quantities import count, limit, size
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
-from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
+from whisper_tui.present.tool_text import MINUS, ChangedFile, edit_line, short_path
 
 MOST_CHANGED = 4000
 """Rows with changes that are shown of one edit."""
@@ -36,7 +36,6 @@ LONGEST_CHANGE = 4000
 LONGEST_PAIRED = 400
 """Characters of a line beyond which it is not compared word by word."""
 _PIECES = re.compile(r"\w+|\s+|.", re.DOTALL)
-MINUS = "\u2212"
 # SequenceMatcher takes quadratic time, and the comparison runs again at every typed character.
 LONGEST_COMPARED = 4000
 """Most characters of a line that is compared word by word; longer lines are marked as a whole."""

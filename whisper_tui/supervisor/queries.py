@@ -16,7 +16,7 @@ from whisper_tui import __version__
 from whisper_tui.effects import effects_of
 from whisper_tui.model.api import HistoryQuery, SupervisorStatus
 from whisper_tui.model.call import CommandSpec, FileEdits, FileVersions, Session, UnaskedLevel
-from whisper_tui.model.decision import Coverage, Grant, Scope, SessionDenial
+from whisper_tui.model.decision import LOOKED_AT, Coverage, Grant, Scope, SessionDenial
 from whisper_tui.model.effects import Effects, UnknownEffect
 from whisper_tui.model.ending import HandedOver
 from whisper_tui.model.errors import Refused, Unavailable, UnknownCall
@@ -24,7 +24,7 @@ from whisper_tui.model.run import Echo, OutputChunk, OutputSpan, Stall, Stream, 
 from whisper_tui.model.state import CallRecord, Ended, Held, Queued, Running, Starting, Unjudged, Waiting
 from whisper_tui.supervisor.approvals.command_files import ApprovedScripts
 from whisper_tui.supervisor.approvals.judge import Examinations
-from whisper_tui.supervisor.approvals.session_grants import LOOKED_AT, PastCall, check_scope, coverage
+from whisper_tui.supervisor.approvals.session_grants import PastCall, check_scope, coverage
 from whisper_tui.supervisor.edit_history import EditHistory, current_versions
 from whisper_tui.supervisor.health import UnguardedAgents
 from whisper_tui.supervisor.journal.store import Store

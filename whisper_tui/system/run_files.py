@@ -18,6 +18,10 @@ LOCK = "lock"
 """Locked for the keeper's whole life. The kernel releases the lock however the keeper dies."""
 CLAIM = "claim"
 """A symbolic link to `run` or `revoked`. Its creator decides whether the attempt ever runs."""
+UNCLAIMED_S = 30.0
+"""Seconds after which an attempt that no keeper has made a claim on is revoked."""
+UNCLAIMED_AFTER_LOSS_S = 3.0
+"""The same after the zygote was lost, perhaps with jobs."""
 PID = "pid"
 """The leader and the keeper, as JSON."""
 OUT, ERR = "out", "err"

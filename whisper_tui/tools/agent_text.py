@@ -247,7 +247,11 @@ def as_json(result: Any) -> str:
     return json.dumps(result, ensure_ascii=False, default=str)
 
 
-def shortened(text: str, budget: OutputBudget, where: str) -> str:
+READ_PARTS = "ask for a part of it, for example a range of lines with a command like sed -n"
+"""Advice to the model about truncated output."""
+
+
+def shortened(text: str, budget: OutputBudget, where: str = READ_PARTS) -> str:
     """Return a text without its middle, so that it fits. `where`: a hint about how to get the rest."""
     kept = len(text)
     while (filled := budget.filled(short := _without_middle(text, kept, where))) > 1.0 and kept:

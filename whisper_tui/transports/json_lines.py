@@ -18,6 +18,9 @@ QUEUED_LINES = 64
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
+CALL_ID, NOTE_KEY = "whisper-tui/call-id", "whisper-tui/told"
+"""Keys in the `_meta` of an answer: the number of the call, and what its agent is told beside the result."""
+
 Message = dict[str, Any]
 
 

@@ -18,7 +18,7 @@ from whisper_tui.present.command_text import MOST_CHARACTERS, command_paragraphs
 from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs, folded_words, result_of
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Ground, HunkPlace, Line, Paragraph, Role, Span, said
-from whisper_tui.present.tool_text import ChangedFile, edit_line, short_path
+from whisper_tui.present.tool_text import MINUS, ChangedFile, edit_line, short_path
 from whisper_tui.present.words import error_text
 from whisper_tui.tui.asked_facts import AskedFacts
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -35,7 +35,6 @@ SHORT = 200
 MOST_COLOURED = 6000
 """Characters of one side of a file whose syntax is coloured. A grammar may take long for a text made for that."""
 TAB = 4
-MINUS = "\u2212"
 
 SIGNS: dict[Ground, Span] = {"added": Span("+ ", "good"), "removed": Span(f"{MINUS} ", "bad")}
 PARTS: dict[Ground, Ground] = {"added": "added-part", "removed": "removed-part"}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from whisper_tui.model.call import CommandSpec
 from whisper_tui.model.secrets import is_secret_name
+from whisper_tui.model.text import is_sendable
 from whisper_tui.model.verdict import Meaning, Redirect
 from whisper_tui.policy.commands.argv import Argv, program_name
 from whisper_tui.policy.commands.unwrap import InnerCommand
@@ -270,7 +271,7 @@ class _Values:
             return None
         self._notes.append(f"{pattern}: {len(found)} {'file' if len(found) == 1 else 'files'}")
         # Neither the journal nor a client can be told such a name.
-        return found if len(found) <= MOST_FILES and all(map(is_unicode, found)) else None
+        return found if len(found) <= MOST_FILES and all(map(is_sendable, found)) else None
 
 
 def _assigned(seen: CommandView) -> frozenset[str]:
@@ -386,13 +387,4 @@ def literal_text(seen: CommandView, cwd: str) -> str | None:
     except NotPlain:
         return None
     text = "; ".join(shlex.join(word.text for word in command) for command in commands)
-    return text if len(text) <= LONGEST_READ and is_unicode(text) else None
-
-
-def is_unicode(text: str) -> bool:
-    """True unless a text holds bytes of a file name that are not UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return text if len(text) <= LONGEST_READ and is_sendable(text) else None

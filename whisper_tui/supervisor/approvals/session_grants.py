@@ -110,10 +110,6 @@ class GrantIndex:
         return session is not None and session.closed_at is None
 
 
-LOOKED_AT = 500
-"""Limit of past calls that an approval is tried on."""
-
-
 def check_scope(scope: Scope, spec: CommandSpec) -> None:
     """Raise `Refused` for a scope that a command cannot be approved for."""
     problem = scope_problem(scope, spec)

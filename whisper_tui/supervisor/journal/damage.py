@@ -281,12 +281,15 @@ def _possible_start(call_id: str, events: Sequence[Event], place: int) -> Starte
     return Started(seq=place, at=events[-1].at, call_id=call_id, attempt=attempt, spec=spec)
 
 
+def nothing_unasked(seq: int, at: float, session_id: str | None = None) -> UnaskedSet:
+    """Return what stands in for an event that may have taken back that anything runs unasked."""
+    return UnaskedSet(seq=seq, at=at, session_id=session_id, level=UnaskedLevel(level="nothing"), by=BY_JOURNAL)
+
+
 def in_a_session(lost: UnreadableEvent, found: Sequence[Read], name: str, at: float) -> list[Event]:
     """Return what stands in for an unreadable event about a session, its standing approvals or its denials."""
     if not found or found[0] != lost:
-        # The lost event may have taken back that anything runs unasked.
-        nothing = UnaskedLevel(level="nothing")
-        return [UnaskedSet(seq=lost.seq, at=at, session_id=lost.session_id, level=nothing, by=BY_JOURNAL)]
+        return [nothing_unasked(lost.seq, at, lost.session_id)]
     if any(isinstance(each, SessionOpened) for each in found):
         return []
     session = Session(id=lost.session_id, name=name, root=NO_ROOT, opened_at=at)

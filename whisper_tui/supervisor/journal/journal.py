@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from whisper_tui.model.api import HistoryQuery
 from whisper_tui.model.board import ENDED_KEPT
-from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall, UnaskedLevel
+from whisper_tui.model.call import CommandSpec, FileEdits, ToolCall
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
@@ -26,12 +26,11 @@ from whisper_tui.model.event import (
     SessionOpened,
     Settled,
     Submitted,
-    UnaskedSet,
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
 from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, REVIEW, SESSION, Counters, session_of
-from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage
+from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage, nothing_unasked
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
 from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
 from whisper_tui.system import run_files
@@ -261,8 +260,7 @@ class Journal:
             seq = self._counters.value(LEVEL)
         if not seq or self.damage.is_readable(seq):
             return tuple(self._select("e.seq = ?", seq))
-        nothing = UnaskedLevel(level="nothing")
-        return (UnaskedSet(seq=seq, at=self.damage.time_before(seq), level=nothing, by=BY_JOURNAL),)
+        return (nothing_unasked(seq, self.damage.time_before(seq)),)
 
     def review(self) -> tuple[Event, ...]:
         """The event of the newest review; empty if there is none, or if it cannot be read."""

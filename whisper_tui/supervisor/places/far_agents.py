@@ -27,7 +27,7 @@ AGENTS = "agents.sock"
 PROGRAM = "whisper-tui-relay"
 """Beside the archive: the program that agents start."""
 MOST_AGENTS = 64
-"""Connections of agents at one place."""
+"""Connections of agents at one place, whatever its host process says."""
 PIECE = 1 << 16
 AHEAD = 1 << 18
 """Bytes of one agent that the near end may not have taken before no more are read."""
@@ -35,7 +35,7 @@ REACH_S = 10.0
 """Seconds for which a relay looks for the near end at a time. It gives up after the fifth one within a minute."""
 RELAY, ERRORS = "whisper_tui.transports.mcp.relay", "whisper_tui.model.errors"
 """Loaded by name: only agents need them, and the host process is kept as small as a keeper."""
-_LONGEST_PROGRAM = 200
+LONGEST_PROGRAM = 200
 _RUN = "import sys;sys.path.insert(0,sys.argv[1]);from {} import main;main(*sys.argv[2:])"
 
 
@@ -178,7 +178,7 @@ def facts_of(connection: socket.socket, pid: int) -> dict[str, Any]:
         line = None
     facts = ("pid", "parent", "start", "marked", "keeper", "descends_from", "foreign")
     told = None if line is None else [{fact: getattr(seen, fact) for fact in facts} for seen in line]
-    return {"pid": pid, "program": command_of(pid)[:_LONGEST_PROGRAM], "line": told}
+    return {"pid": pid, "program": command_of(pid)[:LONGEST_PROGRAM], "line": told}
 
 
 def peer_of(connection: socket.socket) -> tuple[int, int]:

@@ -25,10 +25,6 @@ from whisper_tui.system.processes import boot_id, is_stopped
 
 SWEEP_S = 1.0
 """Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""
-UNCLAIMED_S = 30.0
-"""Seconds after which an attempt that no keeper has claimed is revoked."""
-UNCLAIMED_AFTER_LOSS_S = 3.0
-"""The same after the zygote was lost, perhaps with jobs."""
 RUNS = "runs"
 """The directory of the attempts of one supervisor, in its own one."""
 NAME = re.compile(r"[0-9A-Za-z_-]{1,64}\.[0-9]{1,9}")
@@ -209,7 +205,7 @@ class FarRuns:
 
     def start(self, name: str, spec: dict[str, Any], environment: dict[str, str]) -> None:
         """Start an attempt. Raises `Failed` if it was ordered before, or cannot be prepared."""
-        run = FarRun(self._path(name), time.monotonic() + UNCLAIMED_S)
+        run = FarRun(self._path(name), time.monotonic() + run_files.UNCLAIMED_S)
         try:
             group = self._groups.group_order(run.attempt.directory) if self._groups else None
             run.attempt.make(spec, self.boot, group)
@@ -419,7 +415,7 @@ class FarRuns:
 
     def _shorten_deadlines(self) -> None:
         """Shorten all deadlines, because keepers were lost, perhaps with jobs that they were about to claim."""
-        deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
+        deadline = time.monotonic() + run_files.UNCLAIMED_AFTER_LOSS_S
         for run in self._runs.values():
             run.deadline = min(run.deadline, deadline)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from whisper_tui.model.errors import InvalidRequest, NotRunning, Unavailable, WhisperError
 from whisper_tui.model.state import PlaceState
+from whisper_tui.supervisor.places.far_agents import LONGEST_PROGRAM, MOST_AGENTS
 from whisper_tui.supervisor.places.frames import LONGEST_PAYLOAD, Frame, FrameView
 from whisper_tui.supervisor.places.incoming_frames import LongFrame, TakesNews
 from whisper_tui.supervisor.places.mirror import Identity, Mirror, MirroredRuns, PlacedRun, PlaceMark, near_name
@@ -39,12 +40,9 @@ MADE_ANEW = "the place was made anew since it was started there; it may have run
 ServeAgent = Callable[[socket.socket, PeerThere], Awaitable[None]]
 """Serves an agent at a place, whose bytes come over a socket. Cancelled when the connection to the place is lost."""
 
-MOST_AGENTS = 64
-"""Connections of agents at one place, whatever the host process there says."""
 MOST_AHEAD = 1 << 20
 """Bytes of one agent that wait to be served. The host process sends fewer ahead."""
 PIECE = 1 << 16
-_LONGEST_PROGRAM = 200
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +96,7 @@ class PlaceAgents:
         except WhisperError as error:
             _log.warning("no agents are served at %s: %s", self._place, error.sentence())
             return
-        self.program = str(answer.header.get("program", ""))[:_LONGEST_PROGRAM]
+        self.program = str(answer.header.get("program", ""))[:LONGEST_PROGRAM]
 
     def _accept(self, number: int, peer: PeerThere) -> None:
         connection = self._connection()
@@ -187,7 +185,7 @@ def peer_from(place: str, hello: Hello | None, told: bytes) -> PeerThere:
     pid, program, line = 0, "", None
     with suppress(ValueError, TypeError, KeyError, AttributeError):
         said = json.loads(told)
-        pid, program = int(said["pid"]), str(said["program"])[:_LONGEST_PROGRAM]
+        pid, program = int(said["pid"]), str(said["program"])[:LONGEST_PROGRAM]
         line = tuple(map(_seen, said["line"])) if said["line"] else None
     if line is None or hello is None or line[0].pid != pid or line[-1].parent != 0:
         return PeerThere(place, pid, program, None, "")

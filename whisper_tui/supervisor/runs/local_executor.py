@@ -25,10 +25,6 @@ SWEEP_S = 1.0
 """Seconds between two sweeps over all runs, because wakeups can be lost and keepers can be killed."""
 SWEPT_AT_ONCE = 25
 REPORTED_AT_ONCE = 25
-UNCLAIMED_S = 30.0
-"""Seconds after which an attempt that no keeper has claimed is revoked."""
-UNCLAIMED_AFTER_LOSS_S = 3.0
-"""The same after the zygote was lost, perhaps with jobs."""
 BOOT = "boot"
 """File beside the attempts: the boot in which the last command was started."""
 FEWEST_FILES = 256
@@ -193,7 +189,7 @@ class LocalExecutor(ExecutorOfFiles[_MonitoredRun]):
         self._wakeups.open(self._directory)
 
     def _follow(self, attempt: Attempt, *, asked: bool) -> _MonitoredRun:
-        run = _MonitoredRun(RunMonitor(attempt, self._files), time.monotonic() + UNCLAIMED_S, asked=asked)
+        run = _MonitoredRun(RunMonitor(attempt, self._files), time.monotonic() + run_files.UNCLAIMED_S, asked=asked)
         self._runs[attempt.key] = run
         return run
 
@@ -280,7 +276,7 @@ class LocalExecutor(ExecutorOfFiles[_MonitoredRun]):
 
     def _shorten_deadlines(self) -> None:
         """Shorten all deadlines, because keepers were lost, perhaps with jobs that they were about to claim."""
-        deadline = time.monotonic() + UNCLAIMED_AFTER_LOSS_S
+        deadline = time.monotonic() + run_files.UNCLAIMED_AFTER_LOSS_S
         for run in self._runs.values():
             run.deadline = min(run.deadline, deadline)
 

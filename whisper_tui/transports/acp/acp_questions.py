@@ -40,6 +40,7 @@ from whisper_tui.transports.acp.acp_sessions import (
 )
 from whisper_tui.transports.acp.acp_terminals import command_of
 from whisper_tui.transports.hook.edit_answers import READ_AGAIN, StaleEdit, approved_contents, note_about, results_of
+from whisper_tui.transports.json_lines import NOTE_KEY
 
 LARGEST_READ = 16 << 20
 """Bytes of a file that an agent reads at once."""
@@ -48,8 +49,6 @@ MOST_CALLS = 1000
 """Tool calls whose kind is remembered for a question about them."""
 
 WRITE_TOOL = "write_text_file"
-
-NOTE_KEY = "whisper-tui/told"
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
 KINDS = frozenset(get_args(ToolKind))

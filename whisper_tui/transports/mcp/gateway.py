@@ -19,6 +19,7 @@ from whisper_tui.model.errors import Unavailable, WhisperError
 from whisper_tui.model.text import is_sendable, visible
 from whisper_tui.transports.child_process import GRACE_S, awaited_end, end_process
 from whisper_tui.transports.json_lines import (
+    CALL_ID,
     INVALID_REQUEST,
     LONGEST_LINE,
     InvalidMessage,
@@ -51,8 +52,6 @@ FAREWELL_S = 2.0
 """Seconds that the supervisor has to record the end of calls."""
 
 INVALID_PARAMS = -32602
-
-CALL_ID = "whisper-tui/call-id"
 
 
 def _report(sentence: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from whisper_tui.model.errors import WhisperError
 from whisper_tui.model.text import sendable
-from whisper_tui.transports.json_lines import Message
+from whisper_tui.transports.json_lines import NOTE_KEY, Message
 
 # The server is started before the model is loaded, so that both take no longer than the server alone.
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     Connect = Callable[[], Awaitable[Connection]]
     """Connects to the supervisor, and starts one if none runs. Raises `WhisperError`."""
-
-
-NOTE_KEY = "whisper-tui/told"
 
 
 class HeldCall:

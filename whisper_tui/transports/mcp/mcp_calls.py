@@ -31,6 +31,7 @@ from whisper_tui.model.state import (
 from whisper_tui.tools import AITool, Answer, ArgumentError, SupervisedTool, ToolContext, ToolFailure, ToolRegistry
 from whisper_tui.tools.agent_text import OutputBudget, as_json, shortened
 from whisper_tui.tools.wait import own_call, pending, pending_text, request_of
+from whisper_tui.transports.json_lines import CALL_ID, NOTE_KEY
 
 COUNTED_EVERY_S = 1.0
 """The shortest interval in seconds at which positions in the queue are counted."""
@@ -127,13 +128,6 @@ class ProgressReporter:
         return self._places.get(call_id, 0)
 
 
-CALL_ID = "whisper-tui/call-id"
-NOTE_KEY = "whisper-tui/told"
-
-READ_PARTS = "ask for a part of it, for example a range of lines with a command like sed -n"
-"""Advice to the model about truncated output."""
-
-
 def declared(tool: AITool) -> types.Tool:
     """Return a tool's entry in the list. It has no output schema (decision 18)."""
     return types.Tool(
@@ -203,7 +197,7 @@ def _result(
     """
     structured = result if isinstance(result, dict) else None
     if budget is not None and budget.filled(text, *([] if structured is None else [as_json(structured)])) > 1.0:
-        text, structured = shortened(text, budget, READ_PARTS), None
+        text, structured = shortened(text, budget), None
     return types.CallToolResult(content=[_text(text)], structured_content=structured, is_error=is_error, meta=meta)
 
 

@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from whisper_tui.model.api import HistoryQuery, all_sessions
 from whisper_tui.model.call import CarriedOut, CommandSpec
-from whisper_tui.model.decision import Approve, Coverage, Scope, scope_about
+from whisper_tui.model.decision import LOOKED_AT, Approve, Coverage, Scope, scope_about
 from whisper_tui.model.errors import Refused, WhisperError
 from whisper_tui.model.masking import masked_spec
 from whisper_tui.model.run import Sandbox
@@ -93,8 +93,6 @@ SANDBOXES: tuple[Sandbox | None, ...] = (
     Sandbox(kind="workspace", network=True),
 )
 """The sandboxes in the order in which they are offered."""
-LOOKED_AT = 500
-"""Past calls that are fetched for the preview: as many as the supervisor compares."""
 
 
 class ScopeScreen(Dialog[Approve]):

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Label, Static
 
 from whisper_tui.model.api import HistoryQuery
+from whisper_tui.model.decision import LOOKED_AT
 from whisper_tui.model.ending import Denied
 from whisper_tui.model.errors import ChangedSinceSeen, WhisperError
 from whisper_tui.model.shown_rules import ProjectRules, RuleDraft, RuleEffect, RuleList, RuleTrial, ShownRule
@@ -89,8 +90,6 @@ def _line(text: str, role: Role) -> Paragraph:
 
 PAUSE_S = 0.25
 """The debounce of the preview: seconds after the last typed character."""
-LOOKED_AT = 500
-"""Past calls that are fetched for the preview: as many as the supervisor tries the rule on."""
 
 
 class RuleForm(Dialog[str]):
