@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whisper_tui.model.errors import BadConfiguration
-from whisper_tui.system.file_owners import others_may_change
-from whisper_tui.system.state_directory import Directories
+from whisper_tui.system.state_directory import POINTER, Directories, read_pointer
 
 if TYPE_CHECKING:
     from whisper_tui.config.configuration import Configuration
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["find_directories", "load", "write_pointer"]
 
 NAME = "whisper_tui"
-POINTER = "elsewhere"
-"""A file in the default state directory that names the directories that are really used."""
-
 _MOVERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
@@ -46,8 +42,8 @@ def find_directories(explicit: str | None, environ: Mapping[str, str]) -> Direct
     chosen = explicit if explicit is not None else environ.get("WHISPER_TUI_HOME") or None
     if chosen is not None:
         return _below(chosen)
-    if not _moved(environ) and (pointed := _read_pointer(_pointer(environ))) is not None:
-        return pointed
+    if not _moved(environ) and (pointed := read_pointer(str(_pointer(environ)))) is not None:
+        return Directories(**{name: Path(path) for name, path in pointed.items()})
     return _usual(environ)
 
 
@@ -116,17 +112,3 @@ def _unmoved(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _pointer(environ: Mapping[str, str]) -> Path:
     return Path(_usual(_unmoved(environ)).state) / POINTER
-
-
-def _read_pointer(pointer: Path) -> Directories | None:
-    """Read a pointer file. None: it is missing, others may change it, or it is unusable."""
-    try:
-        with pointer.open(encoding="utf-8") as file:
-            # Another user could lead our agents to a supervisor of theirs.
-            if others_may_change(os.fstat(file.fileno()), os.getuid()):
-                return None
-            named = json.load(file)
-        home = Directories(**{name: Path(path) for name, path in named.items()})
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None
-    return home if all(path.is_absolute() for path in home) else None

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import PurePath
 
 
 def others_may_change(status: os.stat_result, user: int, *, own_group: int | None = None) -> bool:
@@ -39,6 +38,9 @@ def is_own_binary(program: str) -> bool:
 
 
 def _upwards(path: str) -> Iterator[str]:
+    # Hooks load this module as well, and pathlib takes them longer than Python itself.
+    from pathlib import PurePath
+
     yield from (path, *map(str, PurePath(path).parents))
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import stat
 from contextlib import suppress
@@ -9,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from whisper_tui.model.errors import AlreadyRunning, BadStateDirectory
+from whisper_tui.system.file_owners import others_may_change
 
 if TYPE_CHECKING:
     from pathlib import PurePath
@@ -23,6 +25,25 @@ class Directories(NamedTuple):
     config: "PurePath"
     state: "PurePath"
     runtime: "PurePath"
+
+
+POINTER = "elsewhere"
+"""A file in the default state directory that names the directories that are really used."""
+
+
+def read_pointer(path: str) -> dict[str, str] | None:
+    """Return the directories that a pointer file names. None: it is missing or unusable, or others may change it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            # Another user could lead our agents to a supervisor of theirs.
+            if others_may_change(os.fstat(file.fileno()), os.getuid()):
+                return None
+            named = json.load(file)
+    except (OSError, ValueError):
+        return None
+    if not isinstance(named, dict) or named.keys() != {*Directories._fields}:
+        return None
+    return named if all(isinstance(each, str) and each.startswith("/") for each in named.values()) else None
 
 
 LOCK = "supervisor.lock"

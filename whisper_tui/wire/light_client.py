@@ -285,13 +285,20 @@ def quick_runtime(chosen: Sequence[str], environ: Mapping[str, str]) -> str | No
     home = chosen[1] if len(chosen) == 2 else environ.get("WHISPER_TUI_HOME", "")
     if home:
         return os.path.join(os.path.abspath(home), "run")  # noqa: PTH100, PTH118
-    state = environ.get("XDG_STATE_HOME", "")
-    if sys.platform == "darwin" or not environ.get("HOME") or environ.get("XDG_CONFIG_HOME", "").startswith("/"):
+    user = environ.get("HOME")
+    if sys.platform == "darwin" or not user:
         return None
-    if state.startswith("/"):
-        return os.path.join(state, "whisper_tui", "run")  # noqa: PTH118
-    usual = usual_directories(environ)
-    return None if usual is None else usual[2]
+    state, config = environ.get("XDG_STATE_HOME", ""), environ.get("XDG_CONFIG_HOME", "")
+    usual = os.path.join(user, ".local/state")  # noqa: PTH118
+    if state.startswith("/") or config.startswith("/"):  # With one of them, no pointer file counts.
+        return os.path.join(state if state.startswith("/") else usual, "whisper_tui", "run")  # noqa: PTH118
+    pointer = os.path.join(usual, "whisper_tui", "elsewhere")  # noqa: PTH118
+    if os.path.lexists(pointer):
+        from whisper_tui.system.state_directory import read_pointer
+
+        if (pointed := read_pointer(pointer)) is not None:
+            return pointed["runtime"]
+    return os.path.join(usual, "whisper_tui", "run")  # noqa: PTH118
 
 
 def usual_directories(environ: Mapping[str, str]) -> tuple[str, str, str] | None:
