@@ -25,6 +25,7 @@ from whisper_tui.supervisor import queries
 from whisper_tui.supervisor.runs import held_back, preview_changes, rule_on_effects, sandboxed_git, start_order
 from whisper_tui.supervisor.runs.preview_probe import preview_support
 from whisper_tui.system.processes import FILE_LOCKS
+from whisper_tui.system.state_directory import Directories
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever starts tests in the background of a shell has them ignore it, and every program that they start with them.
@@ -56,6 +57,12 @@ os.environ.pop("CLAUDE_PID", None)
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None):  # of the process that starts the workers, not of a worker
         rewrite_assertions(config)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Directories:
+    """The directories of a supervisor of the test; none of them exists."""
+    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

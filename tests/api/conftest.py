@@ -66,11 +66,6 @@ class Harness:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Directories:
-    return Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
-
-
-@pytest.fixture
 async def supervisor(home: Directories) -> AsyncIterator[Supervisor]:
     made = Supervisor(home, LocalExecutor(Path(home.state) / "runs"))
     await made.open()

@@ -42,8 +42,9 @@ class _Failing(SwiftExecutor):
         yield ()
 
 
-async def test_a_supervisor_of_which_a_part_has_failed_stops_rather_than_record_nothing_more(tmp_path: Path) -> None:
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def test_a_supervisor_of_which_a_part_has_failed_stops_rather_than_record_nothing_more(
+    tmp_path: Path, home: Directories
+) -> None:
     supervisor = Supervisor(home, _Failing(Machine(lambda _: True)))
     await supervisor.open()
     await asyncio.wait_for(supervisor.stopped.wait(), 60)

@@ -47,8 +47,7 @@ class Witness(HandExecutor):
         await super().start(order)
 
 
-async def test_a_start_is_flushed_to_the_disk_before_the_order_is_given(tmp_path: Path):
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def test_a_start_is_flushed_to_the_disk_before_the_order_is_given(tmp_path: Path, home: Directories):
     witness = Witness(tmp_path / "state" / "journal.sqlite")
     supervisor = Supervisor(home, witness)
     witness.watch_flushes(supervisor)
@@ -65,8 +64,7 @@ async def test_a_start_is_flushed_to_the_disk_before_the_order_is_given(tmp_path
     assert witness.seen == [(1, True)]
 
 
-async def test_decisions_that_are_made_together_share_a_flush(tmp_path: Path):
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def test_decisions_that_are_made_together_share_a_flush(tmp_path: Path, home: Directories):
     supervisor, flushes = Supervisor(home, HandExecutor()), list[int]()
     journal = supervisor._store.journal
     flush = journal.flush
@@ -94,8 +92,7 @@ async def test_decisions_that_are_made_together_share_a_flush(tmp_path: Path):
         await supervisor.close()
 
 
-async def test_after_a_failed_flush_nothing_starts_and_the_supervisor_stops(tmp_path: Path):
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def test_after_a_failed_flush_nothing_starts_and_the_supervisor_stops(tmp_path: Path, home: Directories):
     executor = HandExecutor()
     supervisor = Supervisor(home, executor)
 

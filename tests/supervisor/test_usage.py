@@ -67,8 +67,7 @@ class Runs:
 
 
 @pytest.fixture
-async def runs(tmp_path: Path) -> AsyncIterator[Runs]:
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def runs(tmp_path: Path, home: Directories) -> AsyncIterator[Runs]:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     supervisor = Supervisor(home, LocalExecutor(home.state / "runs"), settings=SupervisorSettings(workers=8))

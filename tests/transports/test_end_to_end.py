@@ -72,15 +72,19 @@ class Place:
         async with Client(stdio_client(relay), **settings) as client:
             yield client
 
+    async def stop(self) -> None:
+        """Stop the supervisor, if one runs, with everything that it runs."""
+        with suppress(Unavailable):
+            supervision = await SupervisorClient.connect(find_directories(str(self.home), {}), start=False)
+            await supervision.shutdown(end_runs=True)
+            await supervision.close()
+
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     made = Place(tmp_path)
     yield made
-    with suppress(Unavailable):
-        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
-        await supervision.shutdown(end_runs=True)
-        await supervision.close()
+    await made.stop()
 
 
 async def answer(call: asyncio.Task[Any]) -> Any:

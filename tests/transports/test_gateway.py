@@ -20,10 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.outside import outside_only
 from tests.transports.test_end_to_end import PATIENCE_S, Place, answer, asked
-from whisper_tui.config import find_directories
-from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports.json_lines import LineWriter
-from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only
 SERVER = str(Path(__file__).with_name("gateway_server.py"))
@@ -108,10 +105,7 @@ class RawClient:
 async def place(tmp_path: Path) -> AsyncIterator[GatewayPlace]:
     made = GatewayPlace(tmp_path)
     yield made
-    with suppress(Unavailable):
-        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
-        await supervision.shutdown(end_runs=True)
-        await supervision.close()
+    await made.stop()
 
 
 async def ended(place: Place, call_id: str) -> dict[str, Any]:

@@ -726,8 +726,7 @@ async def test_space_switches_what_is_built_in_off_and_on() -> None:
         assert level(cockpit) == "nothing"
 
 
-def test_the_rules_that_switch_off_what_is_built_in_are_found_again(tmp_path: Path) -> None:
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+def test_the_rules_that_switch_off_what_is_built_in_are_found_again(tmp_path: Path, home: Directories) -> None:
     files = RuleFiles(home, Rules(unasked="workspace"))
     for kind, asking in ASKING.items():
         assert asking_rule(kind, files.listed()) is None

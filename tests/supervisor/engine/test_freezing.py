@@ -131,8 +131,9 @@ async def test_a_forking_run_is_frozen_completely(engine: Engine) -> None:
     await engine.settled(key)
 
 
-async def test_a_run_that_lost_its_keeper_during_a_pause_continues_with_the_rest(tmp_path: Path) -> None:
-    home = Directories(config=tmp_path / "config", state=tmp_path / "state", runtime=tmp_path / "run")
+async def test_a_run_that_lost_its_keeper_during_a_pause_continues_with_the_rest(
+    tmp_path: Path, home: Directories
+) -> None:
     supervisor = Supervisor(home, LocalExecutor(tmp_path / "state" / "runs"))
     await supervisor.open()
     call_id = await waiting_call(supervisor, tmp_path, "sleep", "1000")

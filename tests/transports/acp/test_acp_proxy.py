@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,8 @@ import pytest
 
 from tests.outside import outside_only
 from tests.transports.test_end_to_end import PATIENCE_S, Place
-from whisper_tui.config import find_directories
-from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports.acp import acp_questions
 from whisper_tui.transports.hook.edit_answers import StaleEdit
-from whisper_tui.wire.client import SupervisorClient
 
 pytestmark = outside_only
 AGENT = str(Path(__file__).with_name("scripted_acp_agent.py"))
@@ -131,10 +128,7 @@ class AcpPlace(Place):
 async def place(tmp_path: Path) -> AsyncIterator[AcpPlace]:
     made = AcpPlace(tmp_path)
     yield made
-    with suppress(Unavailable):
-        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
-        await supervision.shutdown(end_runs=True)
-        await supervision.close()
+    await made.stop()
 
 
 def terminal(text: str, **more: Any) -> tuple[tuple[str, Any], ...]:

@@ -6,16 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.transports.test_end_to_end import PATIENCE_S, Place
-from whisper_tui.config import find_directories
-from whisper_tui.model.errors import Unavailable
-from whisper_tui.wire.client import SupervisorClient
 
 Message = dict[str, Any]
 
@@ -172,7 +169,4 @@ class ExecutorPlace(Place):
 async def place(tmp_path: Path) -> AsyncIterator[ExecutorPlace]:
     made = ExecutorPlace(tmp_path)
     yield made
-    with suppress(Unavailable):
-        supervision = await SupervisorClient.connect(find_directories(str(made.home), {}), start=False)
-        await supervision.shutdown(end_runs=True)
-        await supervision.close()
+    await made.stop()
