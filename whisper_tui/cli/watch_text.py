@@ -23,6 +23,8 @@ from whisper_tui.model.event import (
     Granted,
     GrantRevoked,
     Judged,
+    PhoneChanged,
+    PhoneYes,
     PreviewEnded,
     PreviewStarted,
     RulesChanged,
@@ -43,6 +45,7 @@ from whisper_tui.present.call_text import describe, repeats_a_risk
 from whisper_tui.present.command_text import call_line, command_paragraphs, meaning_paragraphs
 from whisper_tui.present.effects_text import effect_lines, no_effects_text
 from whisper_tui.present.ending_text import ending_sentence, ending_word
+from whisper_tui.present.phone_notices import phone_sentence
 from whisper_tui.present.preview_text import findings_text, warnings
 from whisper_tui.present.quantities import clock_time, count, duration
 from whisper_tui.present.security_text import (
@@ -104,10 +107,22 @@ def _sentence(event: Event, board: Board) -> str | None:
             return f"Denial {id_} was lifted, {decided_by_text(by)}."
         case AttemptRefused():
             return refused_sentence(event)
+        case PhoneChanged():
+            return phone_sentence(event)
         case RulesChanged():
             return rules_sentence(event)
         case _:
             return _about_call(event, board)
+
+
+def _how_it_waits(event: SetAside | PhoneYes, record: CallRecord) -> str:
+    """Return in which other way a call waits, without its command."""
+    if isinstance(event, SetAside):
+        done = "waits again, brought back" if event.back else "is set aside"
+        return f"Call {record.id} {done} {decided_by_text(event.by)}"
+    if event.until is None:
+        return f"The yes of a phone to call {record.id} is withdrawn {decided_by_text(event.by)}"
+    return f"{visible(event.by.who)} says yes to call {record.id} by phone, which counts in a moment"
 
 
 def _about_call(event: Event, board: Board) -> str | None:
@@ -118,9 +133,8 @@ def _about_call(event: Event, board: Board) -> str | None:
     match event:
         case Judged() if isinstance(record.state, Waiting):
             return f"Call {call_id} of {session_label_of(record, board)} asks: {first_words(record)}."
-        case SetAside(back=back, by=by):
-            done = "waits again, brought back" if back else "is set aside"
-            return f"Call {call_id} {done} {decided_by_text(by)}: {first_words(record)}."
+        case SetAside() | PhoneYes():
+            return f"{_how_it_waits(event, record)}: {first_words(record)}."
         case Decided(decision=Approve(), by=by):
             edited = ", edited" if record.edited else ""
             confined = f" into a sandbox ({record.sandbox.words()})" if record.sandbox is not None else ""

@@ -1,4 +1,4 @@
-"""What is known about calls without the secrets in it, for lists, exports, logs and other programs."""
+"""Calls without the secrets in them, for lists, exports, logs and other programs."""
 
 from whisper_tui.model.call import Argv, Command, CommandSpec, FileEdits, Function, Shell, ToolCall
 from whisper_tui.model.decision import (

@@ -59,7 +59,8 @@ def seen_document(record: CallRecord) -> str:
     return json.dumps(
         {
             "version": SEEN_VERSION,
-            "call": record.id,
+            # A cockpit over several machines puts the name of its machine before an id.
+            "call": str(record.number),
             "command": record.call.spec.canonical(),
             "description": record.call.description,
             "directory": record.call.spec.cwd,

@@ -59,7 +59,7 @@ def waiting_text(records: Sequence[CallRecord], board: Board) -> str:
 
 
 def notification_json(
-    records: Sequence[CallRecord], board: Board, event: Literal["waiting", "alarm"] | StallNews = "waiting"
+    records: Sequence[CallRecord], board: Board, event: Literal["waiting", "alarm", "phone"] | StallNews = "waiting"
 ) -> bytes:
     """Return a JSON object and a line feed: the calls as rows with their risks, and how many wait or are set aside.
 

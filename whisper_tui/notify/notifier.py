@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from whisper_tui.model.api import Presence, Supervision
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import NotAllowed, WhisperError
-from whisper_tui.model.event import AlarmRaised, Event
+from whisper_tui.model.event import AlarmRaised, Event, PhoneChanged
 from whisper_tui.model.packed_calls import Lines
 from whisper_tui.model.run import StallNews
 from whisper_tui.model.state import CallRecord, Waiting
@@ -36,6 +36,7 @@ from whisper_tui.notify.notification_text import (
     waiting_title,
 )
 from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.present.phone_notices import phone_sentence
 from whisper_tui.present.quantities import count
 
 
@@ -346,6 +347,8 @@ class BackgroundNotifier:
         """Runs that have stalled since the last check."""
         self._alarmed: dict[str, None] = {}
         """Calls with alarms that nobody was notified about, oldest first."""
+        self._phones: list[PhoneChanged] = []
+        """Phones that were paired or changed, of which nobody was notified."""
         self._failed: dict[str, str] = {}
         self._deliveries: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -368,6 +371,8 @@ class BackgroundNotifier:
         """Note that a call has changed."""
         if isinstance(event, AlarmRaised):
             self._alarmed[event.call_id] = None
+        if isinstance(event, PhoneChanged):
+            self._phones.append(event)
         if call_id := getattr(event, "call_id", None):
             self._notifications.changed(call_id, self._board.calls.get(call_id))
             if self._buttons is not None:
@@ -390,6 +395,7 @@ class BackgroundNotifier:
         if due:
             self._notify(waiting_text(due, self._board), notification_json(due, self._board), due)
         self._look_at_alarms()
+        self._look_at_phones()
         # As in a cockpit, a run that stalled while somebody was there is not reported later.
         found, self._stalled = self._stalled, {}
         for news in STALL_NEWS:
@@ -404,6 +410,13 @@ class BackgroundNotifier:
             self._alarmed.clear()
             if calls:
                 self._notify(alarm_text(calls, self._board), notification_json(calls, self._board, "alarm"))
+
+    def _look_at_phones(self) -> None:
+        # Like alarms: whoever pairs a phone in somebody else's place may sit at a cockpit.
+        if self._phones and self._settings.when != "never" and self._notifications.muted is None:
+            for changed in self._phones:
+                self._notify(phone_sentence(changed), notification_json((), self._board, "phone"))
+            self._phones.clear()
 
     def _notify(self, words: str, content: bytes, waiting: Sequence[CallRecord] = ()) -> None:
         # In a separate task, because a program may be slow and must not delay the next notification.

@@ -7,7 +7,7 @@ from whisper_tui.model.call import CarriedOut, Command, CommandSpec, Session, Sh
 from whisper_tui.model.decision import Approve, Decider, Decision
 from whisper_tui.model.ending import signal_name
 from whisper_tui.model.run import Blocked
-from whisper_tui.model.state import Aside, CallRecord, Ended, Held, Queued, Running, Starting, Waiting
+from whisper_tui.model.state import Aside, CallRecord, Ended, Held, PendingYes, Queued, Running, Starting, Waiting
 from whisper_tui.model.verdict import NO_RULE_MATCHES, Resolved, Risk, Verdict, is_grave
 from whisper_tui.present.column_words import risk_sign
 from whisper_tui.present.command_text import (
@@ -266,6 +266,12 @@ def _state(record: CallRecord, now: float) -> Line:
     match record.state:
         case Waiting(since=since) if record.is_held_back:
             return (Span("▷ held back", "running"), Span(f" for {duration(max(0, now - since))}", "muted"))
+        case Waiting(yes=PendingYes(by=by, until=until)):
+            return (
+                Span("◆ ", "waiting"),
+                *said(by.who, "waiting"),
+                Span(f" says yes by phone, in {duration(max(0, until - now))}", "waiting"),
+            )
         case Waiting(aside=Aside(since=since)):
             return (Span("◈ set aside", "muted"), Span(f" for {duration(max(0, now - since))}", "muted"))
         case Waiting(since=since):

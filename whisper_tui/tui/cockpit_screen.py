@@ -25,7 +25,7 @@ from whisper_tui.tui.cockpit.call_list import CallColumn, CallList, FilterBar, s
 from whisper_tui.tui.cockpit.call_panel import NO_GUIDANCE, ActionBar, CallPanel, Guidance, Nothing
 from whisper_tui.tui.cockpit.call_roster import CallRoster
 from whisper_tui.tui.cockpit.follower import BoardFollower, Reconnect, StallWatch
-from whisper_tui.tui.cockpit.notices import AlarmNotices, BlockedNotices, RefusedNotices
+from whisper_tui.tui.cockpit.notices import AlarmNotices, BlockedNotices, PhoneNotices, RefusedNotices
 from whisper_tui.tui.cockpit.status_bars import (
     Banner,
     Caption,
@@ -115,6 +115,7 @@ class CockpitScreen(KeyedScreen):
         self.notifier = Notifier(self, notifications, write)
         """Notifies the person of waiting calls."""
         self._refused, self._blocked, self._alarms = RefusedNotices(self), BlockedNotices(self), AlarmNotices(self)
+        self._phones = PhoneNotices(self)
         self._output_commands = OutputCommands(self)
         self.does = self._commands()
         """The function of each command, by its id."""
@@ -343,6 +344,7 @@ class CockpitScreen(KeyedScreen):
         alarmed = self._alarms.changed(decided)
         self.notifier.changed(changed, alarm=self._refused.look())
         self.notifier.alarmed(alarmed)
+        self._phones.look()
         self._marks.changed(changed)
         self.refresh_status()
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.supervisor.phones.authenticator import MAY_SYNC, USER_PRESENT, USER_VERIFIED, Authenticator
 from tests.supervisor.phones.conftest import DESK, ORIGIN, PhoneBench
+from whisper_tui.model.board import Board
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
 from whisper_tui.model.event import PhoneChanged
 from whisper_tui.supervisor.phones.passkeys import site_of
@@ -208,6 +209,30 @@ async def test_a_phone_that_was_written_into_the_file_counts_for_nothing_while_t
     assert [device.name for device in await bench.phones.phone_devices()] == ["pixel"]
     await bench.phones.phone_revoke("pixel", DESK)
     assert "p0" not in path.read_text()
+
+
+async def test_a_phone_that_was_written_into_the_file_has_to_be_confirmed(
+    bench: PhoneBench, key: Authenticator
+) -> None:
+    token, call_id = await bench.pair(key), await bench.asked()
+    path = Path(bench.home.state) / "phones.json"
+    forged = json.loads(path.read_text())
+    forged[0] |= {"public_key": "pQECAyYg"}
+    path.write_text(json.dumps(forged))
+    await bench.restart()
+    card = await bench.card(token, call_id)
+    assert card.may == ("deny", "set_aside") and "confirm this phone at the desk" in card.why_not
+
+
+async def test_a_cockpit_that_connects_later_knows_the_phones(bench: PhoneBench, key: Authenticator) -> None:
+    await bench.pair(key)
+    await bench.restart()
+    board = Board()
+    async for events in bench.supervisor.watch(None):
+        board.apply_all(events)
+        if not events:
+            break
+    assert [phone.name for phone in board.phones.values()] == ["pixel"]
 
 
 async def test_a_file_that_cannot_be_read_stops_all_phones(bench: PhoneBench, key: Authenticator) -> None:

@@ -1,4 +1,4 @@
-"""The table `counters`: numbers given out, and where the newest pause, level and trust in each rule file stand.
+"""The table `counters`: numbers given out, and where the newest pause, level, trust in rule files and phones stand.
 
 Everything in it follows from the events, and is there only to be found without reading all of them. A row that was lost
 would mean that nothing is paused, or that a file of rules was never seen, so the rows count only with a digest over all
@@ -26,6 +26,7 @@ from whisper_tui.model.event import (
     GrantRevoked,
     GrantUsed,
     Paused,
+    PhoneChanged,
     Resumed,
     Reviewed,
     RulesChanged,
@@ -43,7 +44,7 @@ from whisper_tui.supervisor.journal.sqlite_file import ChainCheck, Head, check_f
 SESSION, GRANT, DENIAL, PAUSED, LEVEL, REVIEW = "session", "grant", "denial", "paused", "unasked", "reviewed"
 """The highest numbers given out, the event of the pause in force (0: none is), that of what runs unasked in all
 sessions, and that of the newest review."""
-_RULES, _NOTED, _DIGEST, _PLACED = "rules ", "unreadable ", "digest", "placed"
+_RULES, _PHONES, _NOTED, _DIGEST, _PLACED = "rules ", "phone ", "unreadable ", "digest", "placed"
 _LARGEST = 1 << 62
 """SQLite's integers have 63 bits."""
 
@@ -108,6 +109,11 @@ class Counters:
         """Return the number of the newest event about each file of rules, by its path, oldest first."""
         rows = self._db.execute("SELECT name, value FROM counters WHERE name LIKE 'rules %' ORDER BY value")
         return [(name.removeprefix(_RULES), value) for name, value in rows.fetchall()]
+
+    def phones(self) -> list[int]:
+        """Return the number of the newest event about each phone, oldest first."""
+        rows = self._db.execute("SELECT value FROM counters WHERE name LIKE 'phone %' ORDER BY value")
+        return [value for (value,) in rows.fetchall()]
 
     def note(self, events: Sequence[Event]) -> None:
         """Note what follows from events, in the transaction that writes them."""
@@ -176,10 +182,12 @@ def counted(events: Iterable[Read]) -> dict[str, int]:
                 found[REVIEW] = event.seq
             case RulesChanged():
                 found[_RULES + event.path] = event.seq
+            case PhoneChanged():
+                found[_PHONES + event.device_id] = event.seq
             case UnreadableEvent(call_id="", session_id=""):
                 # It may have been about any of these. Whoever follows the number finds that it cannot be read.
-                files = [name for name in found if name.startswith(_RULES)]
-                found.update(dict.fromkeys((PAUSED, LEVEL, *files), event.seq))
+                each = [name for name in found if name.startswith((_RULES, _PHONES))]
+                found.update(dict.fromkeys((PAUSED, LEVEL, *each), event.seq))
             case _:
                 pass
     return found

@@ -286,6 +286,13 @@ class Journal:
                 found.append(RulesChanged(seq=seq, at=at, path=path, entries=(), trusted=(), by=BY_JOURNAL))
         return tuple(found)
 
+    def phones(self) -> tuple[Event, ...]:
+        """The newest fact about each phone, as far as it can be read."""
+        with _reading(self._path):
+            numbers = self._counters.phones()
+        readable = filter(self.damage.is_readable, numbers)
+        return tuple(event for each in readable for event in self._select("e.seq = ?", each))
+
     def call_ids_for_board(self) -> tuple[list[str], set[str]]:
         """Ids of the calls that a board shows (all open ones and the newest ended ones), and of their sessions."""
         query = (

@@ -487,6 +487,7 @@ class Store:
             self.journal.review(),
             self.journal.refused(REFUSED_KEPT),
             self.journal.rules(),
+            self.journal.phones(),
         )
         for source in (told, self.journal.events_of_sessions(sessions)):
             yield from filter(None, map(partial(_up_to, limit), source))

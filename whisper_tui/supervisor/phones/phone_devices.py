@@ -85,10 +85,11 @@ class PhoneDevices:
         self._clock = clock
         self._devices: dict[str, PairedKey] = {}
 
-    def open(self, *, doubt: bool) -> tuple[PairedKey, ...]:
-        """Read the file. Returns the phones that are doubted now. `doubt`: the supervisor before was killed.
+    def open(self, is_recorded: Callable[[PairedKey], bool], *, doubt: bool) -> tuple[PairedKey, ...]:
+        """Read the file. Returns the phones that are doubted now. Raises `Refused`, without phones.
 
-        Whoever can kill the supervisor can also write this file (decision 11). Raises `Refused`, without phones.
+        `doubt`: the supervisor before was killed. Whoever can kill it can also write this file (decision 11).
+        `is_recorded`: the journal has a phone with this key, which was not revoked. Any other one is doubted, too.
         """
         try:
             read = _DEVICES.validate_json(self._path.read_bytes())
@@ -98,7 +99,7 @@ class PhoneDevices:
             why = error.strerror if isinstance(error, OSError) else "it is damaged"
             raise Refused(f"{self._path} cannot be read, so no phone can answer: {why}", hint=PAIR_AGAIN) from error
         self._devices = {device.id: device for device in read}
-        fresh = [device for device in self.living() if doubt and not device.doubted]
+        fresh = [device for device in self.living() if not device.doubted and (doubt or not is_recorded(device))]
         if fresh:
             self._put(*(device.model_copy(update={"doubted": True}) for device in fresh))
         return tuple(self._devices[device.id] for device in fresh)

@@ -121,7 +121,7 @@ class Phones:
         """Read which phones there are. After a kill all of them have to be confirmed again."""
         self._store.listen(self._on_event)
         try:
-            for device in self._devices.open(doubt=not self._store.journal.ended_cleanly):
+            for device in self._devices.open(self._is_recorded, doubt=not self._store.journal.ended_cleanly):
                 self._announce(device, "doubted", Decider(surface="rule", who="the supervisor was killed"))
         except Refused as problem:
             self._problem = problem
@@ -315,6 +315,10 @@ class Phones:
             lines += sum((text or "").count("\n") for text in (versions.old, versions.new))
             found.append(versions)
         return tuple(found), True
+
+    def _is_recorded(self, device: PairedKey) -> bool:
+        recorded = self._store.board.phones.get(device.id)
+        return recorded is not None and recorded.change != "revoked" and recorded.public_key == device.public_key
 
     def _announce(self, device: PairedKey, change: PhoneChange, by: Decider) -> None:
         event = PhoneChanged(

@@ -18,6 +18,7 @@ from whisper_tui.model.verdict import Risk
 from whisper_tui.present.diff_text import unified_rows
 from whisper_tui.present.effects_text import EffectLine, effect_lines, no_effects_text
 from whisper_tui.present.ending_text import AgentAnswer, AnswerReader, agent_answer_paragraphs, away_text
+from whisper_tui.present.phone_notices import words_paragraphs
 from whisper_tui.present.quantities import count
 from whisper_tui.present.spans import BLANK, Line, Paragraph, Role, Span, labelled, said
 from whisper_tui.present.words import rule_words
@@ -378,7 +379,11 @@ class CallCard:
             recent,
             drawn=drawn,
             parts=CardParts(
-                note=(*(offer if repeats else ()), *self.revealed.note(record, self._key_of("reveal"))),
+                note=(
+                    *words_paragraphs(record, self._cockpit.board.phones.values()),
+                    *(offer if repeats else ()),
+                    *self.revealed.note(record, self._key_of("reveal")),
+                ),
                 effects=self.facts.effects(record),
                 nothing_there=self.facts.nothing_there(record),
                 offer=() if repeats else offer,

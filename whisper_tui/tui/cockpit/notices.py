@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 from whisper_tui.model.event import untrusted_entries
 from whisper_tui.model.state import CallRecord, Ended, Running
+from whisper_tui.present.phone_notices import phone_sentence, yes_sentence
 from whisper_tui.present.quantities import clock_time, count
 from whisper_tui.present.security_text import alarm_sentence, blocked_sentence, refused_sentence, rules_sentence
 from whisper_tui.tui.cockpit_context import CockpitContext
@@ -210,3 +211,33 @@ class RefusedNotices:
 
     def _warn(self, text: str) -> None:
         self._cockpit.tell(text, severity="error")
+
+
+class PhoneNotices:
+    """Reports each yes of a phone as soon as it can be withdrawn, and each phone that was paired or revoked."""
+
+    def __init__(self, cockpit: CockpitContext) -> None:
+        self._cockpit = cockpit
+        self._opened_at = cockpit.clock()
+        self._reported = 0
+        self._promised: dict[str, float] = {}
+
+    def look(self) -> None:
+        """Report what is new."""
+        board, now = self._cockpit.board, self._cockpit.clock()
+        fresh = sorted((each for each in board.phones.values() if each.seq > self._reported), key=lambda each: each.seq)
+        for changed in fresh:
+            self._reported = changed.seq
+            # A phone that has to be confirmed again is news to everybody who opens a cockpit.
+            if changed.at >= self._opened_at or changed.change == "doubted":
+                self._cockpit.tell(phone_sentence(changed), severity="warning")
+        promised = {
+            record.id: record.pending_yes.until
+            for call_id in board.promised
+            if (record := board.calls.get(call_id)) is not None and record.pending_yes is not None
+        }
+        key = in_force(self._cockpit.screen.app).by_id("undo").key_name
+        for call_id, until in promised.items():
+            if self._promised.get(call_id) != until:
+                self._cockpit.tell(yes_sentence(board.calls[call_id], now, key), severity="warning")
+        self._promised = promised

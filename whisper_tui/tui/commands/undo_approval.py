@@ -201,7 +201,7 @@ class UndoCommands:
             self._changed()
 
     async def undo(self) -> None:
-        """Cancel the latest pending approval, else withdraw the selected call if it is queued, else undo a move."""
+        """Cancel the latest pending approval, else withdraw a phone's yes, a queued call, or undo a move."""
         newest = self._window.newest()
         if newest is not None:
             self._window.cancel(newest.record.id)
@@ -210,6 +210,9 @@ class UndoCommands:
             self._changed()
             return
         record = self._cockpit.shown
+        if (promised := self._promised(record)) is not None:
+            await self._withdraw_yes(promised)
+            return
         if record is None or not isinstance(record.state, Held | Queued):
             if self.undo_move is not None and await self.undo_move():
                 return
@@ -221,6 +224,22 @@ class UndoCommands:
             self._cockpit.tell(error_text(error), severity="warning")
         else:
             self._cockpit.tell(f"Call {record.id} will not run: its approval was withdrawn, and the agent is told.")
+
+    def _promised(self, shown: CallRecord | None) -> str | None:
+        """Return the call whose yes is withdrawn: the one on the screen, or the newest. None: no phone has said yes."""
+        promised = self._cockpit.board.promised
+        if shown is not None and shown.id in promised:
+            return shown.id
+        return next(reversed(promised), None)
+
+    async def _withdraw_yes(self, call_id: str) -> None:
+        try:
+            await self._cockpit.supervision.withdraw_yes(call_id, self._cockpit.me)
+        except WhisperError as error:
+            self._cockpit.tell(error_text(error), severity="warning")
+        else:
+            self._cockpit.screen.query_one(CallList).select(call_id, by_hand=False)
+            self._cockpit.tell(f"The yes of the phone to call {call_id} is withdrawn: it still waits for you.")
 
     async def revoke_latest(self) -> None:
         """Undo what was allowed for later calls last, in whatever session: a standing approval or a rule."""
