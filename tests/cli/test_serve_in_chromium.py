@@ -44,3 +44,6 @@ async def test_on_a_phone_the_cockpit_has_the_width_of_the_screen(served: Served
         await browser.until("document.body.classList.contains('-first-byte')")
         await browser.until("document.querySelector('.xterm-screen')?.offsetWidth > 300")
         assert await browser.value("document.querySelector('.xterm-screen').offsetWidth") <= 390
+        assert await browser.value("document.body.innerText.includes('whisper-tui phone')")
+        # With the line above it, too, nothing of the cockpit is below the screen.
+        assert await browser.value("document.querySelector('.xterm-screen').getBoundingClientRect().bottom") <= 844

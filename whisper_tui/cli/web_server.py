@@ -34,11 +34,17 @@ PAGE = """\
         src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
       }
       html, body { height: 100%; margin: 0; overflow: hidden; background: #10151c; }
-      .textual-terminal { height: 100vh; height: 100dvh; }
+      body .textual-terminal { height: 100vh; height: 100dvh; }
       .xterm .xterm-viewport { overflow: hidden !important; background: #10151c !important; }
       .note { display: none; position: absolute; inset: 0; z-index: 10; align-items: center; justify-content: center;
         color: #e6edf3; background: #10151ce6; font: 18px "Roboto Mono", monospace; }
       .note a { color: #79c0ff; }
+      .small { display: none; }
+      @media (max-width: 600px) {
+        .small { display: block; height: 28px; margin: 0; overflow: hidden; color: #93a1b2;
+          font: 13px/28px system-ui, sans-serif; text-align: center; white-space: nowrap; }
+        body .textual-terminal { height: calc(100vh - 28px); height: calc(100dvh - 28px); }
+      }
       body:not(.-first-byte) .opening, body.-closed .closed { display: flex; }
       body.-closed .opening { display: none; }
     </style>
@@ -47,6 +53,7 @@ PAGE = """\
   <body>
     <div class="note opening"><p>The cockpit opens …</p></div>
     <div class="note closed"><p>The cockpit is closed; commands keep running. <a href="">Open it again</a></p></div>
+    <p class="small">Made for small screens: whisper-tui phone</p>
     <div id="terminal" class="textual-terminal" data-session-websocket-url="@SOCKET@" data-font-size="16"></div>
   </body>
 </html>
