@@ -318,6 +318,24 @@ async def test_every_target_is_large_enough_for_a_thumb_and_nothing_is_wider_tha
     await fits()
 
 
+async def test_many_calls_and_a_long_difference_are_shown_whole(site: Site, phone: Phone) -> None:
+    lines = [DiffLine(kind="file", text=f"file-{number}.py") for number in range(30)]
+    lines += [DiffLine(kind="added", text=f"line {number}") for number in range(2_970)]
+    preview = PhonePreview(state="finished", diff=tuple(lines))
+    calls = [waiting_call(number, session=f"s{number}", preview=preview) for number in range(1, 41)]
+    await site.supervisor.put(*calls)
+    site.supervisor.more = 3
+    await phone.pair()
+    assert await phone.browser.value("document.querySelectorAll('.rows > li').length") == 40
+    await phone.says("3 more at the desk.")
+    await phone.says("43")
+    await phone.look_at(20)
+    assert await phone.browser.value("document.querySelectorAll('.diff > .added').length") == 2_970
+    await phone.browser.value(READ)
+    await phone.hold("approve")
+    assert await taken(site.supervisor) == [("20", "approve", "")]
+
+
 async def test_without_a_connection_the_shell_opens_says_so_and_has_kept_no_call(tmp_path: Path) -> None:
     port = free_port()
     supervisor = PhoneInMemory(f"http://desk.localhost:{port}")

@@ -8,7 +8,7 @@ import pytest
 from tests.in_memory.phone import CODE, PhoneInMemory, waiting_call
 from tests.phone.served_page import BOUND_S, Site, site
 from tests.rows import each_row
-from whisper_tui.model.errors import InvalidRequest, Unavailable
+from whisper_tui.model.errors import Unavailable
 from whisper_tui.transports.phone import phone_site
 from whisper_tui.transports.phone.phone_site import FILES, LARGEST, PhoneSite
 
@@ -102,18 +102,6 @@ async def test_the_usual_port_may_be_named_and_capitals_do_not_matter() -> None:
     for host in ("desk.example", "desk.example:443", "DESK.example"):
         assert (await answered(site, "/", host=host))[0] == 200
     assert (await answered(site, "/", host="desk.example:80"))[0] == 403
-
-
-BAD_ORIGINS = (
-    "https://192.0.2.7", "https://[::1]:8443", "http://desk.example", "ftp://desk.example", "desk.example",
-    "https://desk.example/page", "https://user@desk.example", "https://desk.example:port", "",
-)  # fmt: skip
-
-
-@each_row("origin", BAD_ORIGINS)
-def test_an_address_at_which_no_passkey_works_is_refused(origin: str) -> None:
-    with pytest.raises(InvalidRequest):
-        PhoneSite(PhoneInMemory(), origin)
 
 
 async def test_only_the_own_page_may_ask(site: Site) -> None:

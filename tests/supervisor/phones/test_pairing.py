@@ -9,9 +9,8 @@ import pytest
 from tests.supervisor.phones.authenticator import MAY_SYNC, USER_PRESENT, USER_VERIFIED, Authenticator
 from tests.supervisor.phones.conftest import DESK, ORIGIN, PhoneBench
 from whisper_tui.model.board import Board
-from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
+from whisper_tui.model.errors import NotAllowed, Refused
 from whisper_tui.model.event import PhoneChanged
-from whisper_tui.supervisor.phones.passkeys import site_of
 from whisper_tui.supervisor.phones.phone_devices import WAIT_S
 from whisper_tui.supervisor.phones.phone_pairing import OPEN_S
 
@@ -250,27 +249,3 @@ async def test_names_are_unique_and_phones_are_few(bench: PhoneBench, key: Authe
     code = (await bench.phones.phone_pairing_open(ORIGIN)).code
     with pytest.raises(Refused, match="is called 'pixel' already"):
         await bench.phones.phone_pair_begin(code, "pixel")
-
-
-@pytest.mark.parametrize(
-    ("given", "origin", "name"),
-    [
-        ("https://Box.example.ts.net/", "https://box.example.ts.net", "box.example.ts.net"),
-        ("https://box.example:8443", "https://box.example:8443", "box.example"),
-        ("https://box.example:443", "https://box.example", "box.example"),
-        ("http://localhost:8765", "http://localhost:8765", "localhost"),
-    ],
-)
-def test_an_origin_is_read_as_browsers_write_it(given: str, origin: str, name: str) -> None:
-    assert (site_of(given).origin, site_of(given).rp_id) == (origin, name)
-
-
-@pytest.mark.parametrize(
-    "given",
-    ["", "box", "http://box.example", "https://10.0.0.1", "https://[::1]", "https://127.0.0.1:80", "ftp://box.example",
-     "https://box.example/path", "https://me@box.example", "https://box.example:99999", "https://bö.example",
-     "https://a..b", "https://box.example?x", "https://[::1"],
-)  # fmt: skip
-def test_an_address_without_passkeys_is_refused_in_a_sentence(given: str) -> None:
-    with pytest.raises(InvalidRequest):
-        site_of(given)

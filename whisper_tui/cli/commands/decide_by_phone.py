@@ -122,13 +122,13 @@ def _check_extra() -> None:
 def _origin(options: Options, home: "Directories") -> str:
     """Return the address of the page. Raises `InvalidRequest`, with the ways to one, if it is not known."""
     from whisper_tui.config import load
-    from whisper_tui.supervisor.phones.passkeys import site_of
+    from whisper_tui.model.page_address import page_address
 
     given = options.origin or load(home).phone.origin
     if not given:
         hint = f"Run whisper-tui phone --via {', or --via '.join(WAYS)}. Then --origin URL, or origin in [phone]"
         raise InvalidRequest(f"the address of the page is not known. {NAME_FIRST.rstrip('.')}", hint=hint)
-    return site_of(given).origin
+    return page_address(given).origin
 
 
 def _list(options: Options) -> int:

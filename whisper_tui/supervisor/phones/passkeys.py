@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
-from whisper_tui.model.errors import InvalidRequest, NotAllowed, Refused
+from whisper_tui.model.errors import NotAllowed, Refused
+from whisper_tui.model.page_address import PageAddress
 from whisper_tui.model.phone_proof import PhoneAssertion
 
 NOT_INSTALLED = "phones need the extra `phone` of the package, which is not installed"
@@ -42,19 +42,6 @@ class RelyingParty(Protocol):
 
 
 @dataclass(frozen=True)
-class Site:
-    """The address of the page, and the name to which its keys belong."""
-
-    origin: str
-    rp_id: str
-
-    @property
-    def is_loopback(self) -> bool:
-        """True if only programs of the machine that shows the page can have opened it."""
-        return self.rp_id == "localhost" or self.rp_id.endswith(".localhost")
-
-
-@dataclass(frozen=True)
 class NewKey:
     """A key that a phone has made."""
 
@@ -66,28 +53,6 @@ class NewKey:
     synced: bool
 
 
-def site_of(origin: str) -> Site:
-    """Return the site with this address. Raises `InvalidRequest` if no passkey can belong to it."""
-    try:
-        parts = urlsplit(origin.strip().rstrip("/"))
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), "", None
-    plain = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
-    if not host or not plain or parts.scheme not in {"http", "https"}:
-        raise InvalidRequest(f"{origin!r} is no address of a page", hint="Give it like https://box.example.ts.net")
-    site = Site("", host)
-    if parts.scheme != "https" and not site.is_loopback:
-        raise InvalidRequest(f"{origin} is not https, where browsers have no passkeys", hint="Use its https address")
-    if host.replace(".", "").isdigit() or ":" in host:
-        raise InvalidRequest(f"{host} is an IP address, to which no passkey can belong", hint="Use a DNS name")
-    if not host.isascii() or not all(label and len(label) < 64 for label in host.split(".")):
-        raise InvalidRequest(f"{host!r} is no DNS name", hint="Give it like https://box.example.ts.net")
-    default = 443 if parts.scheme == "https" else 80
-    suffix = "" if port in {None, default} else f":{port}"
-    return Site(f"{parts.scheme}://{host}{suffix}", host)
-
-
 def check_installed() -> None:
     """Raise `Refused` if the library for passkeys is missing."""
     try:
@@ -96,7 +61,7 @@ def check_installed() -> None:
         raise Refused(NOT_INSTALLED, hint="whisper-tui phone says how to install it") from None
 
 
-def registration_options(site: Site, challenge: bytes, user: bytes, name: str) -> dict[str, Any]:
+def registration_options(site: PageAddress, challenge: bytes, user: bytes, name: str) -> dict[str, Any]:
     """Return what a browser needs to make a key that verifies its user."""
     return {
         "rp": {"id": site.rp_id, "name": "whisper_tui"},
@@ -125,7 +90,7 @@ def request_options(site: RelyingParty, challenge: bytes, credential_id: str) ->
     }
 
 
-def new_key(site: Site, challenge: bytes, attestation: str) -> NewKey:
+def new_key(site: PageAddress, challenge: bytes, attestation: str) -> NewKey:
     """Verify the answer with a new key. Raises `NotAllowed`, with the reason."""
     check_installed()
     answer = _answer(attestation, "attestation", {"clientDataJSON", "attestationObject"})
@@ -152,7 +117,7 @@ def new_key(site: Site, challenge: bytes, attestation: str) -> NewKey:
     )
 
 
-def _verified_registration(site: Site, challenge: bytes, answer: "_BrowserAnswer") -> Any:
+def _verified_registration(site: PageAddress, challenge: bytes, answer: "_BrowserAnswer") -> Any:
     from webauthn import verify_registration_response
     from webauthn.helpers.cose import COSEAlgorithmIdentifier
 

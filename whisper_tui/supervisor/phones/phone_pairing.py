@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from whisper_tui.model.errors import NotAllowed
+from whisper_tui.model.page_address import PageAddress, page_address
 from whisper_tui.model.phone import PAIR_PATH, PairedPhone, PhonePairing, PhoneRegistration
 from whisper_tui.supervisor.phones.passkeys import (
-    Site,
     check_installed,
     encoded,
     new_key,
     registration_options,
-    site_of,
 )
 from whisper_tui.supervisor.phones.phone_devices import (
     WAIT_S,
@@ -40,7 +39,7 @@ OPEN_ONE = "Open a pairing at the desk: whisper-tui phone pair"
 class _OpenPairing:
     """A pairing in progress."""
 
-    site: Site
+    site: PageAddress
     code: str
     ends: float
     wrong: int = 0
@@ -67,7 +66,7 @@ class PhonePairings:
     def open(self, origin: str) -> PhonePairing:
         """Open a pairing for the page with this address, in the place of another one."""
         check_installed()
-        site = site_of(origin)
+        site = page_address(origin)
         code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
         self._open = _OpenPairing(site, code, self._clock() + OPEN_S)
         return self.state()

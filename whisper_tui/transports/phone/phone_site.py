@@ -5,7 +5,6 @@ It decides nothing and keeps nothing. A yes is verified by the supervisor, and t
 
 import asyncio
 import inspect
-import ipaddress
 import json
 import time
 import typing
@@ -13,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError, create_model
 from pydantic_core import from_json, to_json
@@ -22,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from whisper_tui.model.errors import InvalidRequest, NotAllowed, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.page_address import page_address
 from whisper_tui.model.phone import PAIR_PATH, PairedPhone, PhoneRole
 from whisper_tui.model.value import Value
 from whisper_tui.transports.loopback_http import LoopbackServer, listening_on
@@ -111,11 +110,11 @@ class PhoneSite:
     def __init__(self, supervisor: PhoneRole, origin: str, clock: Callable[[], float] = time.monotonic) -> None:
         """`origin`: the address by which phones reach it, without a path. Raises `InvalidRequest`."""
         self._supervisor = supervisor
-        self._origin, self._hosts, self._secure = _checked(origin)
+        self._address = page_address(origin)
         here = Path(__file__).parent
         self._files = {path: ((here / name).read_bytes(), kind) for path, (name, kind) in FILES.items()}
         # Only https can have this prefix, with which no other site of the same domain can set the cookie.
-        self._cookie = "__Host-whisper-phone" if self._secure else "whisper-phone"
+        self._cookie = "__Host-whisper-phone" if self._address.is_https else "whisper-phone"
         self._waits = set[asyncio.Task[Any]]()
         self._clock = clock
         self._pairings, self._refilled_at = float(PAIRINGS), clock()
@@ -141,10 +140,10 @@ class PhoneSite:
 
     async def _answer(self, request: Request) -> Response:
         # DNS rebinding: a web page can let its own host name point to 127.0.0.1.
-        if request.headers.get("host", "").lower() not in self._hosts:
+        if request.headers.get("host", "").lower() not in self._address.hosts:
             return Response(
-                f"This page is served as {self._origin} and under no other name. A proxy has to pass the header Host "
-                "on as it is.\n",
+                f"This page is served as {self._address.origin} and under no other name. "
+                "A proxy has to pass the header Host on as it is.\n",
                 status_code=403,
                 media_type="text/plain",
             )
@@ -164,8 +163,8 @@ class PhoneSite:
 
     def _check_page(self, request: Request) -> None:
         """Raise `PhoneRefusal` unless the request comes from the own page (decision 19)."""
-        if request.headers.get("origin") != self._origin:
-            raise PhoneRefusal(403, "origin", f"Only the page of {self._origin} may ask this")
+        if request.headers.get("origin") != self._address.origin:
+            raise PhoneRefusal(403, "origin", f"Only the page of {self._address.origin} may ask this")
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise PhoneRefusal(403, "origin", "Another page asked for this")
         # Only JSON: a web form can send other types across origins without a preflight request.
@@ -247,34 +246,8 @@ class PhoneSite:
         return response
 
     def _set_cookie(self, token: str, seconds: int) -> str:
-        secure = "; Secure" if self._secure else ""
+        secure = "; Secure" if self._address.is_https else ""
         return f"{self._cookie}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
-
-
-def _checked(origin: str) -> tuple[str, frozenset[str], bool]:
-    """Return the origin as browsers send it, the hosts of requests to it, and whether it is https."""
-    parts = urlsplit(origin)
-    try:
-        name, port = parts.hostname or "", parts.port
-    except ValueError:
-        name, port = "", None
-    usual = {"https": 443, "http": 80}.get(parts.scheme)
-    if not name or usual is None or parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username:
-        raise InvalidRequest(f"{origin!r} is not the address of a page", hint="It is like https://box.example.net")
-    if _is_address(name):
-        raise InvalidRequest(f"{origin!r} is an IP address, and passkeys need a name", hint="Give it a DNS name")
-    if parts.scheme == "http" and name != "localhost" and not name.endswith(".localhost"):
-        raise InvalidRequest(f"{origin!r} is not https, and passkeys need it", hint="Only localhost may be http")
-    host = name if port in {None, usual} else f"{name}:{port}"
-    return f"{parts.scheme}://{host}", frozenset({host, f"{name}:{port or usual}"}), parts.scheme == "https"
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 async def _body(request: Request) -> bytes:
