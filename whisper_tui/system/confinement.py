@@ -8,6 +8,7 @@ import _thread
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from whisper_tui.system import syscalls
@@ -99,6 +100,10 @@ def begin_in_a_thread(work: Callable[[], _Result]) -> Callable[[], _Result]:
     return outcome.wait
 
 
+def _in_a_thread(work: Callable[[], _Result]) -> _Result:
+    return begin_in_a_thread(work)()
+
+
 class FilteredThread:
     """A thread without rights, whose system calls are filtered. It has work done in other threads, which inherit that.
 
@@ -120,7 +125,8 @@ class FilteredThread:
     def call(self, work: Callable[[], _Result]) -> _Result:
         """Call `work` in a new filtered thread. Return its result, or raise its error."""
         outcome = _Outcome[_Result]()
-        self._next = lambda: outcome.of(begin_in_a_thread(work))
+        # Within `of`: that the system allows no further thread is an outcome as well.
+        self._next = lambda: outcome.of(partial(_in_a_thread, work))
         self._asked.release()
         return outcome.wait()
 

@@ -298,7 +298,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "the sandbox: the thread that stays is in no command's domain",
         "whisper_tui.system.confinement.FilteredThread.call",
-        "begin_in_a_thread(work)",
+        "partial(_in_a_thread, work)",
         "work",
         (SANDBOX + "test_the_threads_of_its_keeper_stay_closed_even_to_viewers",),
     ),

@@ -1,5 +1,6 @@
 """What the kernel holds of a sandboxed command, whatever its words say."""
 
+import _thread
 import errno
 import os
 import select
@@ -22,7 +23,8 @@ from whisper_tui.supervisor.keeper.run_cgroup import RunCgroup
 from whisper_tui.supervisor.keeper.sandbox import Profile, Sandboxes
 from whisper_tui.supervisor.runs.executor import HasEnded, SandboxProfile
 from whisper_tui.system import landlock_rules, syscalls
-from whisper_tui.system.confinement import probe
+from whisper_tui.system.bpf import Filter, answered
+from whisper_tui.system.confinement import FilteredThread, probe
 
 pytestmark = pytest.mark.skipif(bool(probe().problem), reason=f"no sandbox here: {probe().problem}")
 
@@ -214,6 +216,19 @@ def test_one_sandbox_follows_another_in_the_same_keeper() -> None:
     os.close(started.listener)
     assert os.waitstatus_to_exitcode(os.waitpid(started.pid, 0)[1]) == 7
     sandboxes.close()
+
+
+def test_a_start_for_which_there_is_no_thread_fails_and_the_next_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = FilteredThread(Filter([answered(syscalls.RET_ALLOW)]))
+
+    def none_left(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full, pytest.raises(RuntimeError, match="new thread"):
+        full.setattr(_thread, "start_new_thread", none_left)
+        thread.call(os.getpid)
+    assert thread.call(os.getpid) == os.getpid()
+    thread.close()
 
 
 async def test_without_need_it_reads_nothing_about_other_processes(box: Box) -> None:

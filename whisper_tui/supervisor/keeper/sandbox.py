@@ -84,7 +84,7 @@ class Sandboxes:
     def prepare(self) -> None:
         """Prepare a thread, and a ruleset with the rules for the system, for the next command without network."""
         if self._system is not None and self._ready < 0:
-            with suppress(OSError):
+            with suppress(OSError, RuntimeError):  # The second: the system allows no further thread.
                 self._thread(network=False, docker=False)
                 self._ready = self._system.ruleset()
 
