@@ -6,11 +6,12 @@ from pathlib import Path
 from tests.rows import each_row
 from whisper_tui.changes import file_trees, pre_images
 from whisper_tui.cli import bring, far_output
-from whisper_tui.model import api, board, event, preview, protocol_version
+from whisper_tui.model import api, board, event, phone, preview, protocol_version
 from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
+from whisper_tui.supervisor.phones import phone_devices, phone_pairing, phone_yes
 from whisper_tui.supervisor.places import far_agents, far_runs
 from whisper_tui.supervisor.preview import preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
@@ -89,6 +90,15 @@ ROWS = {
     "phone | bytes of a request": phone_site.LARGEST,
     "phone | pages that wait for news at once": phone_site.MOST_WAITS,
     f"phone | attempts to pair at once; then one each {phone_site.PAIRING_EVERY_S:g} s": phone_site.PAIRINGS,
+    "phone | wrong codes of a pairing": phone_pairing.MOST_WRONG,
+    "phone | seconds for which a pairing is open": phone_pairing.OPEN_S,
+    "phone | phones that are not revoked": phone_devices.MOST_DEVICES,
+    "phone | waiting calls in its list": phone.MOST_ROWS,
+    "phone | characters of a command": phone.LONGEST_COMMAND,
+    "phone | lines of the differences of a preview": phone.MOST_LINES,
+    "phone | characters of the answer of a passkey": phone.LONGEST_CREDENTIAL,
+    "phone | requests of one phone that are not signed": phone_yes.MOST_ASKED,
+    "phone | seconds to sign a request": phone_yes.SIGN_S,
 }
 
 

@@ -7,6 +7,7 @@ WhisperError
 │   ├── ChangedSinceSeen what was decided about is not what is there now
 │   ├── NotRunning       nothing to signal or to write to
 │   ├── NotAllowed       this caller may not do that
+│   │   └── UnknownPhone the phone is not paired, or was revoked
 │   └── InvalidRequest   the request itself is wrong
 ├── Unavailable          the supervisor or its storage cannot be used
 │   ├── AlreadyRunning   another supervisor has this state directory
@@ -67,6 +68,12 @@ class NotAllowed(Refused):
     """This caller may not do that."""
 
     kind = "not_allowed"
+
+
+class UnknownPhone(NotAllowed):
+    """The phone is not paired, or was revoked."""
+
+    kind = "unknown_phone"
 
 
 class InvalidRequest(Refused):

@@ -255,7 +255,10 @@ class PhoneRole(Protocol):
     """
 
     async def phone_device(self, device: Token) -> PhoneDevice:
-        """Return the phone with this secret. `NotAllowed` if it is unknown, not confirmed in time, or revoked."""
+        """Return the phone with this secret.
+
+        `UnknownPhone`, as from every operation: it is unknown, was not confirmed in time, or is revoked.
+        """
         ...
 
     async def phone_calls(self, device: Token) -> PhoneCalls:
@@ -263,7 +266,7 @@ class PhoneRole(Protocol):
         ...
 
     async def phone_call(self, device: Token, call_id: CallId) -> PhoneCall:
-        """Return a waiting call. `AlreadyDecided` if it does not wait, `UnknownCall` if there is none."""
+        """Return a waiting call. `AlreadyDecided` if it does not wait, by whom it was decided; `UnknownCall`."""
         ...
 
     async def phone_begin(

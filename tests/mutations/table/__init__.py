@@ -3,6 +3,7 @@
 from tests.mutations.table.agents_of_editors import AGENTS_OF_EDITORS
 from tests.mutations.table.edits_of_files import EDITS_OF_FILES
 from tests.mutations.table.hostile_text import HOSTILE_TEXT
+from tests.mutations.table.phones import PHONES
 from tests.mutations.table.places import PLACES
 from tests.mutations.table.previews import PREVIEWS
 from tests.mutations.table.what_is_allowed import EXPANDED, FORMS_OF_AGENTS, WHAT_IS_ALLOWED
@@ -30,4 +31,5 @@ MUTATIONS = (
     *AGENTS_OF_EDITORS,
     *PREVIEWS,
     *PLACES,
+    *PHONES,
 )

@@ -16,7 +16,7 @@ from tests.supervisor.phones.authenticator import Authenticator
 from tests.supervisor.phones.conftest import DESK, ORIGIN, PhoneBench
 from tests.wire.conftest import Raw
 from whisper_tui.model.call import SessionHello
-from whisper_tui.model.errors import InvalidRequest, NotAllowed
+from whisper_tui.model.errors import InvalidRequest, UnknownPhone
 from whisper_tui.model.phone import PhoneRole
 from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.ancestry import read_process
@@ -109,9 +109,9 @@ async def test_wrong_input_is_an_error_with_a_sentence(client: PhoneClient) -> N
         await client.phone_calls("t" * 1000)
     with pytest.raises(InvalidRequest, match="decision"):
         await client.phone_begin("token", "1", "deny", "0" * 64)  # type: ignore[arg-type]
-    with pytest.raises(NotAllowed, match="this phone is not paired"):
+    with pytest.raises(UnknownPhone, match="this phone is not paired"):
         await client.phone_calls("token")
-    with pytest.raises(NotAllowed, match="this phone is not paired"):
+    with pytest.raises(UnknownPhone, match="this phone is not paired"):
         await client.phone_wait("token", 0)
 
 

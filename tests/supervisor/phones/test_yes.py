@@ -313,7 +313,7 @@ async def test_a_request_to_apply_is_no_request_to_approve(bench: PhoneBench, ke
 async def test_calls_that_do_not_wait_are_not_shown(bench: PhoneBench, key: Authenticator) -> None:
     token, call_id = await bench.pair(key), await bench.asked()
     await bench.deny(call_id, "no")
-    with pytest.raises(AlreadyDecided):
+    with pytest.raises(AlreadyDecided, match=rf"call {call_id} was denied by tester \(library\), and is ended"):
         await bench.card(token, call_id)
     with pytest.raises(UnknownCall):
         await bench.card(token, "999")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from whisper_tui.model.errors import NotAllowed, Refused
+from whisper_tui.model.errors import Refused, UnknownPhone
 from whisper_tui.model.four_words import four_words
 from whisper_tui.model.phone import PhoneDevice
 from whisper_tui.model.value import Count, Value
@@ -113,16 +113,16 @@ class PhoneDevices:
         return tuple(device for device in self._devices.values() if device.revoked_at is None)
 
     def with_token(self, token: str) -> PairedKey:
-        """Return the phone with this secret. Raises `NotAllowed`."""
+        """Return the phone with this secret. Raises `UnknownPhone`."""
         given = digest_of_token(token)
         found = None
         for device in self._devices.values():
             if hmac.compare_digest(device.token_digest, given):
                 found = device
         if found is None:
-            raise NotAllowed("this phone is not paired", hint=PAIR_AGAIN)
+            raise UnknownPhone("this phone is not paired", hint=PAIR_AGAIN)
         if found.revoked_at is not None:
-            raise NotAllowed(f"the phone {found.name} was revoked", hint=PAIR_AGAIN)
+            raise UnknownPhone(f"the phone {found.name} was revoked", hint=PAIR_AGAIN)
         return found
 
     def named(self, name: str) -> PairedKey:

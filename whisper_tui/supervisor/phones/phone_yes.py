@@ -182,8 +182,18 @@ def waiting_record(store: Store, call_id: str) -> CallRecord:
     """Return a call about which a human is asked. Raises `UnknownCall`, `AlreadyDecided`."""
     record = store.call(call_id)
     if not isinstance(record.state, Waiting) or record.is_held_back:
-        raise AlreadyDecided(f"call {call_id} does not wait for you: it is {record.state.kind}")
+        raise AlreadyDecided(f"call {call_id} {_why_it_does_not_wait(record)}")
     return record
+
+
+def _why_it_does_not_wait(record: CallRecord) -> str:
+    """Return what became of a call, as a clause that a phone may show."""
+    by, decision = record.decided_by, record.decision
+    if by is None or decision is None:
+        return f"does not wait for you: it is {record.state.kind}"
+    done = "approved" if decision.kind == "approve" else "denied"
+    who = f" by {by.who}" if by.who and record.decided_by_human else ""
+    return f"was {done}{who} ({by.surface}), and is {record.state.kind}"
 
 
 def check_seen(record: CallRecord, seen: str) -> str:
