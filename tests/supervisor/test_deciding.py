@@ -2,16 +2,17 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.model.call import Argv, CallRequest, CommandSpec
+from whisper_tui.model.call import Argv, CallRequest, CommandSpec, Shell
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, FailedToStart, Withdrawn
 from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, InvalidRequest, Refused, UnknownCall
 from whisper_tui.model.run import Sandbox
-from whisper_tui.model.state import Ended
+from whisper_tui.model.state import Ended, Waiting
 from whisper_tui.policy.rules.rule import ExactRule, Rules
 from whisper_tui.supervisor.approvals import approval_queue
 
@@ -71,6 +72,38 @@ async def test_an_edited_command_runs_instead_of_the_one_that_was_asked(bench: B
     assert order.program is not None and order.program.endswith("/ls")
     record = await bench.record(call_id)
     assert record.edited and record.call.spec.command.words() == ("rm", "-rf", "build")
+
+
+async def edited_and_queued(bench: Bench) -> tuple[str, Path]:
+    """A call whose edit was approved and waits for its turn, and the script that it would run."""
+    script = bench.workspace / "tidy"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    call_id = await bench.submit(await bench.session(), text="rm -rf ~/*")
+    await bench.supervisor.pause(HUMAN)
+    await bench.approve(call_id, edited=CommandSpec(command=Shell(text="./tidy"), cwd=str(bench.workspace)))
+    return call_id, script
+
+
+async def check_the_request_waits_with_its_own_risks(bench: Bench, call_id: str) -> None:
+    record = await bench.state(call_id, "waiting")
+    assert isinstance(record.state, Waiting) and record.state.edited_before is not None
+    assert record.spec == record.call.spec and record.state.returned_because
+    assert record.verdict is not None and "destructive" in {risk.id for risk in record.verdict.risks}
+    assert record.resolved is not None and record.resolved.commands[0].words[0] == "rm"
+
+
+async def test_a_request_that_waits_again_after_an_edit_has_its_own_risks(bench: Bench) -> None:
+    call_id, script = await edited_and_queued(bench)
+    script.write_text("#!/bin/sh\necho other\n")
+    await bench.supervisor.resume(HUMAN)
+    await check_the_request_waits_with_its_own_risks(bench, call_id)
+
+
+async def test_a_request_that_waits_again_after_a_kill_has_its_own_risks(bench: Bench) -> None:
+    call_id, _ = await edited_and_queued(bench)
+    await bench.kill()
+    await check_the_request_waits_with_its_own_risks(bench, call_id)
 
 
 async def test_an_edit_into_a_denied_command_is_refused_and_the_call_still_waits(bench: Bench) -> None:

@@ -209,18 +209,35 @@ class ApprovalQueue:
 
     def requeue_for_approval(self, record: CallRecord, again: Judged) -> None:
         """Record a second judgement that keeps a queued call from starting."""
+        if again.verdict.kind != "refuse" and record.edited:
+            again = self._of_the_request(record, again)
         if again.verdict.kind == "refuse":
             self._record(again, *self._refusal(record.call, again))
         else:
             self._record(again)
 
+    def _of_the_request(self, record: CallRecord, again: Judged) -> Judged:
+        """Return a second judgement of an edited command as one of the request, which waits again without the edit.
+
+        Otherwise the request would have the risks of the edit, and could be approved by those.
+        """
+        requested = self.judge.judge(record.call, record.call.spec)
+        verdict = requested.verdict
+        if verdict.kind == "refuse":
+            return requested
+        kept = again.verdict.undo if again.verdict.undo is not None and again.verdict.undo.why else verdict.undo
+        asked: dict[str, object] = {"kind": "ask", "reason": again.verdict.reason, "undo": kept}
+        asked |= {"rule": None, "grant_id": None, "allow_if_preview": (), "held_back": False}
+        return requested.model_copy(update={"verdict": verdict.model_copy(update=asked)})
+
     def doubt_approvals(self) -> None:
         """After a kill: ask again about approved calls that have not started, and drop all that was granted."""
         board = self._store.board
         for call_id in (*board.held, *board.queued):
-            again = self.judge.judge_after_kill(board.calls[call_id])
+            record = board.calls[call_id]
+            again = self.judge.judge_after_kill(record)
             if again is not None:
-                self._record(again)
+                self.requeue_for_approval(record, again)
         by = Decider(surface="rule", who="the supervisor was killed")
         for grant in tuple(board.grants.values()):
             if not grant_is_over(grant, self._clock()):
