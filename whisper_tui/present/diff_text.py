@@ -25,7 +25,7 @@ from whisper_tui.model.text import visible
 from whisper_tui.present.command_text import whole_text
 from whisper_tui.present.quantities import count, limit, size
 from whisper_tui.present.spans import Line, Paragraph, Role, Span, said
-from whisper_tui.present.tool_text import MINUS, ChangedFile, edit_line, short_path
+from whisper_tui.present.tool_text import MINUS, ChangedFile, edit_line, short_path, unusual_facts
 
 MOST_CHANGED = 4000
 """Rows with changes that are shown of one edit."""
@@ -103,22 +103,8 @@ def _facts(versions: FileVersions, rows: tuple[DiffRow, ...]) -> Iterator[Line]:
     yield (*said(short_path(file.real, "")), Span(f"  {' · '.join(usual)}", "muted"))
     if versions.now:
         yield _NOW[versions.now]
-    unusual = (
-        (file.outside, "outside the workspace"),
-        (file.through_link, f"reached through a symbolic link: named {file.path}"),
-        (file.links > 1, f"has {file.links:,} names (hard links) and changes under each"),
-        (file.secret, "by its name a file with secrets"),
-        (bool(file.sensitive), f"decides what runs later or who may approve: {file.sensitive}"),
-        (file.steers_agents, f"holds {file.runs_later}"),
-        (bool(file.hidden), f"its new text has a character that deceives: {file.hidden}"),
-        (file.binary, "no text"),
-        (bool(file.unread), f"not read: {file.unread}"),
-        (bool(file.problem), f"its new content is not known: {file.problem}"),
-        (bool(versions.not_shown), f"not shown: {versions.not_shown}"),
-    )
-    for holds, words in unusual:
-        if holds:
-            yield said(words, "risk")
+    not_shown = (f"not shown: {versions.not_shown}",) if versions.not_shown else ()
+    yield from (said(words, "risk") for words in (*unusual_facts(file.model_dump()), *not_shown))
     if not rows and not versions.not_shown and not file.problem:
         yield (Span("its content stays as it is" if file.action == "moves" else "no line changes", "muted"),)
 

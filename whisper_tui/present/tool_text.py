@@ -70,6 +70,22 @@ def _counts(files: Sequence[ChangedFile]) -> Line:
     return (Span(f" +{sum(added):,}", "good"), Span(f" {MINUS}{sum(removed):,}", "bad"))
 
 
+def unusual_facts(file: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is unusual about a file that an edit changes. The fields of `EditedFile`, as far as they are known."""
+    facts = (
+        (file.get("inside") == "", "outside the workspace"),
+        (file.get("through_link"), f"reached through a symbolic link: named {file['path']}"),
+        (file.get("links", 1) > 1, f"has {file.get('links', 1):,} names (hard links) and changes under each"),
+        (file.get("secret"), "by its name a file with secrets"),
+        (file.get("sensitive"), f"decides what runs later or who may approve: {file.get('sensitive')}"),
+        (file.get("hidden"), f"its new text has a character that deceives: {file.get('hidden')}"),
+        (file.get("binary"), "no text"),
+        (file.get("unread"), f"not read: {file.get('unread')}"),
+        (file.get("problem"), f"its new content is not known: {file.get('problem')}"),
+    )
+    yield from (words for holds, words in facts if holds)
+
+
 def tool_line(tool: str, about: str, targets: Sequence[str], arguments: Mapping[str, Any]) -> Line:
     """Return a tool of the agent on one line, by its kind; `about` and `targets` as in `Function`."""
     if about == "web":

@@ -112,12 +112,6 @@ def _parts_of_rows(supervisor: LightClient, *, brief: bool) -> Iterator[list[Row
     yield from supervisor.ask_each("open_rows", ({"call_ids": part, "brief": brief} for part in parts))
 
 
-UNUSUAL = (
-    ("through_link", "through a symbolic link"),
-    ("secret", "by its name a file with secrets"),
-    ("binary", "no text"),
-)
-"""Facts about an edited file, in words."""
 LISTED = ("ID", "STATE", "AGE", "RISK", "SESSION", "COMMAND", "DESCRIPTION")
 
 
@@ -393,15 +387,15 @@ def _command_in_full(command: list[str] | str) -> str:
 
 def _file_in_words(file: Row) -> str:
     """A file of an edit: its real path, and all that is unusual about it."""
+    # Only for calls of other tools, as in `words_of`.
+    from whisper_tui.present.tool_text import unusual_facts
+
     words = [f"{file['action']} {file.get('real') or file['path']}"]
     if file.get("moved_from"):
         words.append(f"which was {file['moved_from']}")
     if "added" in file:
         words.append(f"+{file['added']:,} -{file['removed']:,} lines")
-    words += ["outside the workspace"] if file.get("inside") == "" else []
-    words += [text for name, text in UNUSUAL if file.get(name)]
-    words += [str(file[name]) for name in ("sensitive", "runs_later", "hidden", "unread", "problem") if file.get(name)]
-    return ", ".join(words)
+    return ", ".join((*words, *unusual_facts(file)))
 
 
 def _limits(limits: dict[str, int], summed: list[str]) -> Iterator[tuple[str, str]]:
