@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model.build import one_of_each
 from tests.mutations.conftest import Field, a_field
 from tests.outside import outside_only
 from whisper_tui.export.session_story import oldest_first
@@ -17,7 +18,8 @@ from whisper_tui.model.api import HistoryQuery, all_sessions
 from whisper_tui.model.board import Board
 from whisper_tui.model.call import SessionHello
 from whisper_tui.model.decision import Approve, Decider, Deny
-from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.errors import AlreadyDecided, InvalidRequest, Refused, Unavailable, UnknownCall, WhisperError
+from whisper_tui.model.event import PhoneChanged, PhoneYes
 from whisper_tui.model.protocol_version import VERSION
 from whisper_tui.system.state_directory import Directories
 from whisper_tui.wire import client as client_module
@@ -318,6 +320,28 @@ async def test_times_are_those_of_our_clock_however_wrong_theirs_is(tmp_path):
             assert abs(at - (time.time() - 7200)) < 600
         await desk.approve("gpu1:1")
         await asyncio.wait_for(desk.machines["gpu1"].supervisor.outcome("1"), 60)
+
+
+async def test_the_phones_of_a_machine_and_what_they_say_have_its_name_and_our_time(tmp_path):
+    async with a_desk(tmp_path, "gpu1", clock=lambda: time.time() - 7200) as desk:
+        await desk.all_reached()
+        there = desk.machines["gpu1"]
+        await there.ask("true")
+        phone, now = Decider(surface="phone", who="pixel"), time.time()
+        changed = next(each for each in one_of_each() if isinstance(each, PhoneChanged))
+        yes = PhoneYes(at=now, call_id="1", until=now + 3, by=phone)
+        there.supervisor._store.record(yes, changed.model_copy(update={"may_approve_from": now + 600}))
+        await desk.until(lambda: "gpu1:p1" in desk.board.phones and "gpu1:1" in desk.board.promised)
+        known, record = desk.board.phones["gpu1:p1"], desk.board.calls["gpu1:1"]
+        assert known.name == "gpu1:pixel" and record.pending_yes.by == phone
+        for at in (
+            known.may_approve_from,
+            record.pending_yes.until,
+            (await desk.api.record("gpu1:1")).pending_yes.until,
+        ):
+            assert abs(at - (time.time() - 7200)) < 1200
+        with pytest.raises(Refused, match="takes no decisions from phones"):
+            await desk.api.withdraw_yes("gpu1:1", DESK)
 
 
 async def test_a_machine_with_another_journal_is_loaded_again(tmp_path):

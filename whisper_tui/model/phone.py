@@ -65,6 +65,8 @@ class PhoneRow(Value):
     """One line: why it is asked about, or its worst risk."""
     severe: bool = False
     """True if one of its risks is severe."""
+    careful: bool = False
+    """True if it has other risks, or runs code that nobody has read."""
     waiting_since: float
     """Seconds since the epoch."""
     place: str = ""
@@ -142,6 +144,8 @@ class PhoneCall(Value):
     verdict: str
     """The line of the verdict: why it is asked about, or its worst risk."""
     severe: bool = False
+    careful: bool = False
+    """As in the row."""
     risks: tuple[str, ...] = ()
     """All risks, and code that nobody has read, as sentences; the severe ones first."""
     effects: Annotated[tuple[PhoneEffect, ...], Field(max_length=MOST_EFFECTS)] = ()

@@ -22,6 +22,7 @@ from whisper_tui.model.state import CallRecord, Waiting
 from whisper_tui.model.text import PLAIN_CONTROLS, hidden_parts, one_line_beginning, visible
 from whisper_tui.model.verdict import is_grave
 from whisper_tui.present.call_text import unusual_paragraphs
+from whisper_tui.present.column_words import REMARKS
 from whisper_tui.present.command_text import call_line, whole_text
 from whisper_tui.present.diff_text import DiffRow, FileDiff, Side, file_diffs
 from whisper_tui.present.effects_text import EffectLine, effect_lines
@@ -47,6 +48,7 @@ def row(record: CallRecord, session: Session | None) -> PhoneRow:
         command=one_line_beginning(_text(call_line(record, session)), LONGEST_ROW),
         verdict=_verdict(record),
         severe=_is_severe(record),
+        careful=_needs_care(record),
         waiting_since=_since(record),
         place=record.spec.place,
         aside=record.aside is not None,
@@ -75,6 +77,7 @@ def card(record: CallRecord, session: Session | None, facts: ShownFacts, seen: s
         place=record.spec.place,
         verdict=_verdict(record),
         severe=_is_severe(record),
+        careful=_needs_care(record),
         risks=_risks(record, session),
         effects=effects[:MOST_EFFECTS],
         other_effects=tuple(others[-MOST_EFFECTS:]),
@@ -104,6 +107,12 @@ def _since(record: CallRecord) -> float:
 
 def _is_severe(record: CallRecord) -> bool:
     return record.verdict is not None and any(map(is_grave, record.verdict.risks))
+
+
+def _needs_care(record: CallRecord) -> bool:
+    risks = record.verdict.risks if record.verdict is not None else ()
+    unread = record.resolved is not None and bool(record.resolved.not_inspected)
+    return unread or any(risk.id not in REMARKS for risk in risks)
 
 
 def _verdict(record: CallRecord) -> str:

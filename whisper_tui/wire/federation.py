@@ -30,11 +30,12 @@ from whisper_tui.model.errors import (
 )
 from whisper_tui.model.event import (
     AnyEvent,
-    AttemptRefused,
     DenialAdded,
     Event,
     Granted,
     Paused,
+    PhoneChanged,
+    PhoneYes,
     Resumed,
     Reviewed,
     RulesChanged,
@@ -275,7 +276,7 @@ class FederatedHost:
     def event(self, event: AnyEvent, number: int) -> Event:
         """Return an event with the ids and the times of this machine."""
         change: dict[str, Any] = {"seq": number, "at": self._time(event.at)}
-        for name in (*IDS, "from_call"):
+        for name in (*IDS, "from_call", "about", "device_id"):
             if (id_ := getattr(event, name, None)) is not None:
                 change[name] = self.name_of(id_)
         match event:
@@ -290,14 +291,15 @@ class FederatedHost:
                 change["denial"] = self._denial(denial)
             case Spawned(process=process):
                 change["process"] = self._process(process)
-            case AttemptRefused(about=str(about)):
-                change["about"] = self.name_of(about)
             case RulesChanged(path=path):
                 change["path"] = self.name_of(path)
             case UnaskedSet(level=level):
                 change["level"] = self._level(level)
-            case Reviewed(until=until):
+            case Reviewed(until=until) | PhoneYes(until=until):
                 change["until"] = self._time(until)
+            case PhoneChanged():
+                change["name"] = self.name_of(event.name)
+                change["may_approve_from"] = self._time(event.may_approve_from)
             case Paused() | Resumed():
                 self.paused = event if isinstance(event, Paused) else None
         return event.model_copy(update=change)
@@ -341,6 +343,8 @@ class FederatedHost:
                 state[name] = self._time(at)
         if record.aside is not None:
             state["aside"] = record.aside.model_copy(update={"since": self._time(record.aside.since)})
+        if (yes := record.pending_yes) is not None:
+            state["yes"] = yes.model_copy(update={"until": self._time(yes.until)})
         if isinstance(record.state, Running | Ended) and record.state.process is not None:
             state["process"] = self._process(record.state.process)
         change["state"] = record.state.model_copy(update=state)
