@@ -6,6 +6,7 @@ from tests.mutations.table.hostile_text import HOSTILE_TEXT
 from tests.mutations.table.phones import PHONES
 from tests.mutations.table.places import PLACES
 from tests.mutations.table.previews import PREVIEWS
+from tests.mutations.table.the_phones_page import THE_PHONES_PAGE
 from tests.mutations.table.what_is_allowed import EXPANDED, FORMS_OF_AGENTS, WHAT_IS_ALLOWED
 from tests.mutations.table.what_is_bounded import WHAT_IS_BOUNDED
 from tests.mutations.table.what_is_held import WHAT_IS_HELD
@@ -23,6 +24,7 @@ MUTATIONS = (
     *FORMS_OF_AGENTS,
     *EDITS_OF_FILES,
     *WHO_COMES_IN,
+    *THE_PHONES_PAGE,
     *WHAT_IS_BOUNDED,
     *HOSTILE_TEXT,
     *WHAT_IS_HELD,
