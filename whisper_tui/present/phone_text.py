@@ -82,7 +82,7 @@ def card(record: CallRecord, session: Session | None, facts: ShownFacts, seen: s
         effects=effects[:MOST_EFFECTS],
         other_effects=tuple(others[-MOST_EFFECTS:]),
         hosts=_hosts(facts.effects),
-        undo=" ".join(map(_paragraph, undo_paragraphs(record))),
+        undo=" ".join(_text(paragraph.spans) for paragraph in undo_paragraphs(record)),
         preview=preview,
         waiting_since=_since(record),
         aside=record.aside is not None,

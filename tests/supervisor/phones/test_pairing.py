@@ -203,11 +203,11 @@ async def test_a_phone_that_was_written_into_the_file_counts_for_nothing_while_t
     await bench.pair(key)
     path = Path(bench.home.state) / "phones.json"
     forged = json.loads(path.read_text())
-    forged[0] |= {"id": "p0", "token_digest": "0" * 64}
+    forged[0] |= {"id": "forged", "token_digest": "0" * 64}
     path.write_text(json.dumps(forged))
     assert [device.name for device in await bench.phones.phone_devices()] == ["pixel"]
     await bench.phones.phone_revoke("pixel", DESK)
-    assert "p0" not in path.read_text()
+    assert "forged" not in path.read_text()
 
 
 async def test_a_phone_that_was_written_into_the_file_has_to_be_confirmed(

@@ -4,6 +4,7 @@
 const HOLD_MS = 800
 const RETRY_MS = [1000, 2000, 4000, 8000]
 const REASONS = ['Not now.', 'Too risky: find a safer way.', 'Explain first why this is needed.']
+const SEVERE = /^Severe: /
 const MARKS = { new: '+', changed: '~', deleted: '−', moved: '→' }
 // Characters that would not be seen, or that move others. The supervisor has escaped them already; this is the second look.
 const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0]/u
@@ -289,7 +290,7 @@ function showCall () {
   state.drawn = content(call)
   document.title = `Call ${call.id} · whisper_tui`
   // The line of the verdict has the worst risk already.
-  const risks = call.risks.filter(risk => !call.verdict.startsWith(risk.replace(/^Severe: /, '')))
+  const risks = call.risks.filter(risk => !call.verdict.startsWith(risk.replace(SEVERE, '')))
   const end = make('p', { id: 'end', class: 'plain' }, promise(call))
   show(
     [make('button', { class: 'back', onclick: () => { location.hash = '' }, 'aria-label': 'All waiting calls' }, '‹ All'),
@@ -297,18 +298,17 @@ function showCall () {
     [
       state.note && note(state.note.kind, state.note.message, state.note.hint),
       make('p', { class: 'verdict-line' }, badge(call), data(sentence(call.verdict))),
-      call.tool && make('p', { class: 'tool muted' }, 'By the tool ', data(call.tool)),
       data(call.command, 'pre', 'command mono'),
       !call.whole && note('bad', 'The command is longer than what is shown.'),
       make('p', { class: 'asked' },
         data(call.session, 'span', 'name'),
-        make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : ''),
+        make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : '', call.tool ? data(`, by ${call.tool}`) : ''),
         call.description ? data(`“${call.description}”`, 'span', 'words') : ''),
-      risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => data(risk, 'li')))),
+      risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => SEVERE.test(risk) ? data(sentence(risk.replace(SEVERE, '')), 'li', 'severe') : data(sentence(risk), 'li')))),
       call.effects.length > 0 && section('Changes', effects(call.effects, call.directory)),
       call.hosts.length > 0 && section('Hosts', make('ul', { class: 'chips hosts' }, ...call.hosts.map(host => data(host, 'li', 'mono')))),
-      call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
-      call.undo && section('Undo', data(call.undo, 'p')),
+      call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(sentence(effect), 'li')))),
+      call.undo && section('Undo', data(sentence(call.undo), 'p')),
       ...preview(call.preview),
       wordsBox(call.words, 'The desk shows the same four words for what you see here. Other words: do not approve.'),
       end
@@ -410,7 +410,7 @@ function showActions () {
     ? [deny, aside]
     : yes.length === 1 ? [deny, yes[0], aside, tip()] : [deny, yes[0], aside, yes[1], tip()]
   footer.replaceChildren(make('div', { class: 'actions' },
-    call.why_not ? data(call.why_not, 'p', 'why-not') : null,
+    call.why_not ? data(sentence(call.why_not), 'p', 'why-not') : null,
     call.yes_until !== null ? make('p', { class: 'why-not' }, 'A phone', call.yes_by ? data(` (${call.yes_by})`) : '', ' has said yes; the desk can withdraw it for a moment.') : null,
     ...parts))
 }
