@@ -79,7 +79,21 @@ def test_another_daemon_is_asked_about(place: Path, daemon: DockerDaemon) -> Non
     assert "its context is near" in docker_problem(environment(place, DOCKER_CONFIG=str(other)))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"currentContext": 1}', "\x00", ""])
+@pytest.mark.parametrize("text", ['{"CURRENTCONTEXT": "far"}', '{"currentContext": "far", "CurrentContext": ""}'])
+def test_a_context_counts_as_docker_reads_it(text: str, place: Path, daemon: DockerDaemon) -> None:
+    configured(place, text)
+    assert "its context is far" in docker_problem(environment(place))
+    assert "its context is far" in docker_problem(environment(place, DOCKER_CONTEXT=""))
+
+
+def test_a_configuration_in_a_relative_directory_is_asked_about(place: Path, daemon: DockerDaemon) -> None:
+    assert "depends on where docker starts" in docker_problem(environment(place, DOCKER_CONFIG="conf"))
+    assert not docker_problem(environment(place, DOCKER_CONFIG="conf", DOCKER_CONTEXT="default"))
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"currentContext": 1}', "\x00", "", "[" * 500_000, '{"a":' * 100_000]
+)
 def test_a_configuration_that_cannot_be_read_is_asked_about(text: str, place: Path) -> None:
     configured(place, text)
     assert "config.json cannot be read" in docker_problem(environment(place))

@@ -39,9 +39,11 @@ def docker_problem(environment: Mapping[str, str]) -> str:
     host, home = environment.get("DOCKER_HOST"), environment.get("HOME") or host_files.home_of_user()
     if host and host != f"unix://{SOCKET}":
         return f"DOCKER_HOST is {host}, which may be another daemon"
-    # A host that is named goes before any context.
-    context = "" if host else environment.get("DOCKER_CONTEXT")
+    # A host that is named goes before any context. Docker takes an empty variable for none.
+    context: str | None = "" if host else environment.get("DOCKER_CONTEXT") or None
     path = f"{environment.get('DOCKER_CONFIG') or f'{home}/.docker'}/config.json"
+    if context is None and not path.startswith("/"):
+        return f"{path} depends on where docker starts, and may name another daemon"
     if context is None and host_files.lexists(path):
         context = _context(path)
         if context is None:
@@ -55,11 +57,14 @@ def _context(path: str) -> str | None:
     """Return the context that a configuration names. None: it cannot be read."""
     content, _ = host_files.read_regular(path, _LONGEST_CONFIGURATION, follow=True)
     try:
-        found = json.loads(content or b"")
-    except ValueError:
+        found = json.loads(content or b"", object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
         return None
-    context = found.get("currentContext", "") if isinstance(found, dict) else None
-    return context if isinstance(context, str) else None
+    # Docker, like all of Go, ignores the case of a name, and the last of several counts.
+    named = [value for name, value in found if name.lower() == "currentcontext"] if isinstance(found, tuple) else [None]
+    if not all(isinstance(each, str) for each in named):
+        return None
+    return next((each for each in named if each not in {"", "default"}), "")
 
 
 def _problem_of_socket() -> str:
