@@ -1,5 +1,7 @@
 """The facts about a call that are not in its record, for the words in which a phone shows it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from whisper_tui.model.call import FileVersions, Session
@@ -8,12 +10,16 @@ from whisper_tui.model.phone import PhoneCall, PhoneRow
 from whisper_tui.model.preview import PreviewChange
 from whisper_tui.model.state import CallRecord
 
+NOTHING_LATER: Mapping[str, str] = MappingProxyType({})
+
 
 class ShownFacts(NamedTuple):
     """Facts about a call that are not in its record."""
 
     effects: Effects | None = None
     """None: they cannot be stated."""
+    later: Mapping[str, str] = NOTHING_LATER
+    """Files of these effects that decide what runs later, by path, each with its kind in words."""
     edits: tuple[FileVersions, ...] = ()
     """The files of an edit."""
     changes: tuple[PreviewChange, ...] = ()

@@ -1,6 +1,6 @@
 """Waiting calls as phones show them: plain text, of which nothing is left out without a word about it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from whisper_tui.model.call import EditedFile, FileEdits, FileVersions, Session
@@ -176,7 +176,7 @@ def _effects(record: CallRecord, facts: ShownFacts) -> tuple[PhoneEffect, ...]:
         return tuple(map(_of_preview, facts.changes))
     if isinstance(record.call.spec.command, FileEdits):
         return tuple(_of_edit(each) for each in (record.resolved.edits if record.resolved is not None else ()))
-    return tuple(_stated(facts.effects)) if facts.effects is not None else ()
+    return tuple(_stated(facts.effects, facts.later)) if facts.effects is not None else ()
 
 
 def _of_preview(change: PreviewChange) -> PhoneEffect:
@@ -215,7 +215,7 @@ def _of_edit(file: EditedFile) -> PhoneEffect:
     )
 
 
-def _stated(effects: Effects) -> Iterator[PhoneEffect]:
+def _stated(effects: Effects, later: Mapping[str, str]) -> Iterator[PhoneEffect]:
     lines = _lines_of(effects)
     removals = len(effects.removals)
     for removal, line in zip(effects.removals, lines, strict=False):
@@ -226,6 +226,7 @@ def _stated(effects: Effects) -> Iterator[PhoneEffect]:
             path=visible(file.path),
             mark="new" if file.before == "absent" else "changed",
             outside=file.outside,
+            runs_later=later.get(file.path, ""),
             added=file.diff.added if file.diff is not None else None,
             removed=file.diff.removed if file.diff is not None else None,
             detail=visible(line.text),

@@ -18,9 +18,17 @@ SEVERE = "rm -rf ~/*"
         ("echo a\u202eb > c", "characters that cannot be seen"),
         ("echo x > c; # " + "y" * LONGEST_COMMAND, "too long to be seen whole"),
         ("echo x >> .git/hooks/pre-commit", "Its risk is severe|decide what runs later"),
+        ("echo x >> Makefile", "decide what runs later"),
+        ("cp notes CLAUDE.md", "decide what runs later"),
+        ("echo x > link", "decide what runs later"),
+        ("touch f{1..600}; mkdir -p .github/workflows; echo x > .github/workflows/x.yml", "more files than are listed"),
+        ("mkdir -p .github/workflows; echo x > .github/workflows/x.yml", "decide what runs later"),
     ],
 )
 async def test_it_is_decided_at_the_desk(bench: PhoneBench, key: Authenticator, text: str, why: str) -> None:
+    (bench.workspace / "notes").write_text("a\n")
+    (bench.workspace / "Makefile").write_text("a:\n")
+    (bench.workspace / "link").symlink_to("Makefile")
     token, call_id = await bench.pair(key), await bench.asked(text=text)
     card = await bench.card(token, call_id)
     assert card.may == ("deny", "set_aside")
@@ -28,6 +36,12 @@ async def test_it_is_decided_at_the_desk(bench: PhoneBench, key: Authenticator, 
         await bench.phones.phone_begin(token, call_id, "approve", card.seen)
     await bench.phones.phone_refuse(token, call_id, "deny", card.seen, "no")
     assert bench.decided(call_id).by.surface == "phone"
+
+
+async def test_a_card_says_which_files_decide_what_runs_later(bench: PhoneBench, key: Authenticator) -> None:
+    token, call_id = await bench.pair(key), await bench.asked(text="echo x > Makefile; echo x > notes")
+    effects = {effect.path.rpartition("/")[2]: effect for effect in (await bench.card(token, call_id)).effects}
+    assert effects["Makefile"].runs_later == "a build file" and effects["notes"].runs_later == ""
 
 
 async def test_the_user_may_let_phones_approve_severe_calls(bench: PhoneBench, key: Authenticator) -> None:

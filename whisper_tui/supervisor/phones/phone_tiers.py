@@ -4,7 +4,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, get_args
 
+from whisper_tui.model.effects import MOST_ENTRIES
 from whisper_tui.model.phone import PhoneCall, PhoneDecision, SignedDecision
+from whisper_tui.model.phone_facts import ShownFacts
 from whisper_tui.model.phone_proof import LONGEST_DOCUMENT, seen_document
 from whisper_tui.model.state import CallRecord
 from whisper_tui.model.text import PLAIN_CONTROLS, hidden_parts
@@ -16,14 +18,14 @@ AT_THE_DESK = "Decide at the desk"
 
 
 def permitted(
-    record: CallRecord, card: PhoneCall, phone: PairedKey, now: float, *, severe: bool
+    record: CallRecord, facts: ShownFacts, card: PhoneCall, phone: PairedKey, now: float, *, severe: bool
 ) -> tuple[tuple[PhoneDecision, ...], str]:
     """Return what a phone may decide about a call, and why it may not approve it. `severe`: the user lets it do that.
 
-    `card`: the call as it is shown.
+    `facts`: those found about it; `card`: the call as it is shown.
     """
     refusals: tuple[PhoneDecision, ...] = ("deny",) if record.aside is not None else ("deny", "set_aside")
-    if why := why_not_this_phone(phone, now) or _why_not_by_phone(record, card, severe=severe):
+    if why := why_not_this_phone(phone, now) or _why_not_by_phone(record, facts, card, severe=severe):
         return refusals, why
     if _can_be_applied(record, card):
         return (*refusals, "approve", "apply"), ""
@@ -42,7 +44,7 @@ def why_not_this_phone(phone: PairedKey, now: float) -> str:
     return ""
 
 
-def _why_not_by_phone(record: CallRecord, card: PhoneCall, *, severe: bool) -> str:
+def _why_not_by_phone(record: CallRecord, facts: ShownFacts, card: PhoneCall, *, severe: bool) -> str:
     """Return why no phone may approve a call, as a sentence. Empty: it may."""
     verdict, yes = record.verdict, record.pending_yes
     if yes is not None:
@@ -58,17 +60,21 @@ def _why_not_by_phone(record: CallRecord, card: PhoneCall, *, severe: bool) -> s
         return ""
     if any(map(is_grave, verdict.risks)):
         return f"Its risk is severe. {AT_THE_DESK}"
-    if _grants_power(record):
+    if facts.effects is not None and len(facts.effects.files) >= MOST_ENTRIES:
+        return f"It changes more files than are listed. {AT_THE_DESK}"
+    if _grants_power(record, facts):
         return f"It changes files that decide what runs later, or who may approve. {AT_THE_DESK}"
     return ""
 
 
-def _grants_power(record: CallRecord) -> bool:
-    """True if a call changes files that decide what runs later or who may approve."""
+def _grants_power(record: CallRecord, facts: ShownFacts) -> bool:
+    """True if a call changes files that decide what runs later or who may approve, as far as that can be stated."""
     resolved, preview = record.resolved, record.preview
     if resolved is not None and (
         resolved.sensitive or any(each.sensitive or each.runs_later for each in resolved.edits)
     ):
+        return True
+    if facts.later:
         return True
     report = preview.report if preview is not None and not preview.dropped else None
     return report is not None and report.counts.flagged > 0

@@ -45,6 +45,7 @@ from whisper_tui.model.phone_facts import PhoneWords, ShownFacts
 from whisper_tui.model.phone_proof import LONGEST_DOCUMENT, PhoneProof, digest_of, seen_document
 from whisper_tui.model.preview import PreviewChange, PreviewPage
 from whisper_tui.model.state import CallRecord
+from whisper_tui.policy.risks.later_files import later_kind
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.phones.passkeys import check_installed
 from whisper_tui.supervisor.phones.phone_devices import PairedKey, PhoneDevices
@@ -150,8 +151,8 @@ class Phones:
     async def phone_call(self, device: str, call_id: str) -> PhoneCall:
         """Return a waiting call."""
         phone = self._phone(device)
-        record, card = await self._card(call_id)
-        may, why_not = self._permitted(record, card, phone)
+        record, facts, card = await self._card(call_id)
+        may, why_not = self._permitted(record, facts, card, phone)
         return card.model_copy(update={"may": may, "why_not": why_not})
 
     async def phone_begin(self, device: str, call_id: str, decision: SignedDecision, seen: str) -> PhoneChallenge:
@@ -159,9 +160,9 @@ class Phones:
         phone = self._phone(device)
         # Loading the library takes a while, and its answer is wanted before the human has signed.
         await asyncio.to_thread(check_installed)
-        record, card = await self._card(call_id)
+        record, facts, card = await self._card(call_id)
         check_seen(record, seen)
-        may, why_not = self._permitted(record, card, phone)
+        may, why_not = self._permitted(record, facts, card, phone)
         if decision not in may:
             why = why_not or f"Call {call_id} has no preview whose changes are all shown here"
             raise NotAllowed(why.rstrip("."), hint="It can be denied here, or set aside")
@@ -271,12 +272,12 @@ class Phones:
         return self._store.board.sessions.get(record.call.session_id)
 
     def _permitted(
-        self, record: CallRecord, card: PhoneCall, phone: PairedKey
+        self, record: CallRecord, facts: ShownFacts, card: PhoneCall, phone: PairedKey
     ) -> tuple[tuple[PhoneDecision, ...], str]:
-        return permitted(record, card, phone, self._clock(), severe=self._settings.may_approve_severe)
+        return permitted(record, facts, card, phone, self._clock(), severe=self._settings.may_approve_severe)
 
-    async def _card(self, call_id: str) -> tuple[CallRecord, PhoneCall]:
-        """Return a waiting call as it is after the facts about it were found, and its card."""
+    async def _card(self, call_id: str) -> tuple[CallRecord, ShownFacts, PhoneCall]:
+        """Return a waiting call as it is after the facts about it were found, these facts, and its card."""
         for _ in range(LOOKS):
             revision, record = self._revision, waiting_record(self._store, call_id)
             document = seen_document(record)
@@ -285,22 +286,24 @@ class Phones:
             card = await asyncio.to_thread(self._words().card, record, self._session(record), facts, seen, revision)
             record = waiting_record(self._store, call_id)
             if seen_document(record) == document:
-                return record, card
+                return record, facts, card
         raise Refused(f"call {call_id} keeps changing while it is looked at", hint="Look at it again")
 
     async def _found(self, record: CallRecord) -> ShownFacts:
         """Return the facts about a call, as far as they can be found."""
         effects = await _unless_refused(self._facts.effects(record.id))
+        later = {} if effects is None else {each.path: later_kind(each.real) for each in effects.files}
+        later = {path: kind for path, kind in later.items() if kind}
         edits = await _unless_refused(self._facts.file_versions(record.id)) or ()
         preview = record.preview
         if preview is None or not preview.can_be_applied:
-            return ShownFacts(effects, edits)
+            return ShownFacts(effects, later, edits)
         try:
             page = await self._facts.preview_page(record.id, 0, MOST_EFFECTS)
             versions, whole = await self._versions(record.id, page.changes)
         except WhisperError as error:
-            return ShownFacts(effects, edits, whole=False, problem=error.message)
-        return ShownFacts(effects, edits, page.changes, versions, whole and page.total <= len(page.changes))
+            return ShownFacts(effects, later, edits, whole=False, problem=error.message)
+        return ShownFacts(effects, later, edits, page.changes, versions, whole and page.total <= len(page.changes))
 
     async def _versions(self, call_id: str, changes: Sequence[PreviewChange]) -> tuple[tuple[FileVersions, ...], bool]:
         """Return the contents of changed files, until they have more lines than are shown."""
