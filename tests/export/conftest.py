@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.conftest import Harness, home, supervisor
+from tests.api.conftest import Harness, supervisor
 from whisper_tui.model.call import SessionHello
 from whisper_tui.supervisor.supervisor import Supervisor
 
-__all__ = ["home", "supervisor"]
+__all__ = ["supervisor"]
 
 
 @pytest.fixture
