@@ -251,6 +251,22 @@ async def test_a_yes_waits_for_the_desk_which_can_withdraw_it(site: Site, phone:
     await phone.says("Call 7 was decided elsewhere")
 
 
+async def test_an_edit_shows_its_difference_and_paths_stand_below_the_directory(site: Site, phone: Phone) -> None:
+    lines = (DiffLine(kind="file", text="app.py"), DiffLine(kind="removed", text="x"), DiffLine(kind="added", text="y"))
+    edit = PhonePreview(about="The difference that the edit makes.", diff=lines)
+    effects = (
+        PhoneEffect(path="/srv/app/app.py", mark="changed", added=1, removed=1),
+        PhoneEffect(path="/srv/application/b.py", mark="new"),
+    )
+    await site.supervisor.put(waiting_call(directory="/srv/app", preview=edit, effects=effects))
+    await phone.pair()
+    await phone.look_at(7)
+    paths = "[...document.querySelectorAll('.effects .mono')].map(e => e.textContent)"
+    assert await phone.browser.value(paths) == ["app.py", "/srv/application/b.py"]
+    await phone.says("The difference that the edit makes.")
+    assert await phone.browser.value("document.querySelector('.diff > .removed').textContent") == "x"
+
+
 HOSTILE = "\"'><img src=x onerror='window.hit=1'><script>window.hit=2</script>\u202eb\u200ba"
 
 

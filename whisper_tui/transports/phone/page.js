@@ -302,12 +302,12 @@ function showCall () {
       !call.whole && note('bad', 'The command is longer than what is shown.'),
       make('p', { class: 'asked' },
         data(call.session, 'span', 'name'),
-        make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : '', call.tool ? data(`, by ${call.tool}`) : ''),
+        make('span', { class: 'muted' }, call.agent ? data(` · ${call.agent}`) : '', ' in ', data(call.directory, 'span', 'mono'), call.place ? data(` at ${call.place}`) : '', call.tool ? data(` · ${call.tool}`) : ''),
         call.description ? data(`“${call.description}”`, 'span', 'words') : ''),
       risks.length > 0 && section('Risks', make('ul', { class: 'risks' }, ...risks.map(risk => SEVERE.test(risk) ? data(sentence(risk.replace(SEVERE, '')), 'li', 'severe') : data(sentence(risk), 'li')))),
       call.effects.length > 0 && section('Changes', effects(call.effects, call.directory)),
       call.hosts.length > 0 && section('Hosts', make('ul', { class: 'chips hosts' }, ...call.hosts.map(host => data(host, 'li', 'mono')))),
-      call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(sentence(effect), 'li')))),
+      call.other_effects.length > 0 && section('Also', make('ul', { class: 'others' }, ...call.other_effects.map(effect => data(effect, 'li')))),
       call.undo && section('Undo', data(sentence(call.undo), 'p')),
       ...preview(call.preview),
       wordsBox(call.words, 'The desk shows the same four words for what you see here. Other words: do not approve.'),
@@ -358,8 +358,8 @@ function flags (effect) {
 }
 
 function counts ({ added, removed }, most) {
-  if (added === null && removed === null) return make('span')
   const [plus, minus] = [added ?? 0, removed ?? 0]
+  if (plus + minus === 0) return make('span')
   return make('span', { class: 'counts' },
     plus ? make('span', { class: 'plus' }, `+${plus}`) : '', plus && minus ? ' ' : '',
     minus ? make('span', { class: 'minus' }, `−${minus}`) : '', bar(plus, minus, most))
