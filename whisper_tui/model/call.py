@@ -464,30 +464,11 @@ class CallRequest(Value):
     The call of the session that asked for the same, approved or waiting, takes its place."""
 
 
-class ToolCall(Value):
+class ToolCall(CallRequest):
     """A tool call that the journal knows."""
-
-    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     id: str
     """Short decimal number, unique in one state directory."""
-    session_id: str
-    tool: str
-    arguments: dict[str, Any]
-    spec: CommandSpec
-    description: str = ""
-    key: str | None = None
-    dedup_key: str | None = Field(default=None, alias="twin")
-    join_open: bool = Field(default=False, alias="join_twin")
-    rejoin: bool = False
-    question: str | None = None
-    asker: str = ""
-    ticket: str | None = None
-    background: bool = False
-    follows: bool = False
-    by_agent: bool = False
-    takes_change: bool = True
-    past_hook: bool = False
     submitted_at: float
     """Seconds since the epoch."""
 

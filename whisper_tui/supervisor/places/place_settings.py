@@ -192,7 +192,7 @@ class Placement:
         return edited if place == edited.place else edited.model_copy(update={"place": place})
 
 
-def _carried_out_here(request: CallRequest | ToolCall) -> str:
+def _carried_out_here(request: CallRequest) -> str:
     """Return why a call cannot run elsewhere, as a clause. Empty: it can."""
     if isinstance(request.spec.command, CarriedOut):
         return f"{request.tool} is carried out by the agent itself"
