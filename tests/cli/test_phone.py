@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,40 @@ def test_a_phone_is_paired_at_a_terminal(instance: Instance, answer: str) -> Non
         assert "pixel  paired" in listed and "may approve from" in listed and "key bound to the phone" in listed
         assert instance.run("phone", "revoke", "pixel").stdout == "Revoked pixel: it can do nothing any more\n"
         assert "REVOKED" in instance.run("phone", "list").stdout
+
+
+def test_the_first_phone_is_paired_while_the_page_is_served(instance: Instance) -> None:
+    words = [*PROGRAM, "phone", "--port", "0", "--origin", ORIGIN, "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        found = instance.until(lambda: CODE.search(terminal.text.decode("utf-8", "replace")))
+        asyncio.run(send_key(instance, found[1]))
+        instance.until(lambda: b"Add this phone?" in terminal.text)
+        os.write(terminal.master, b"y\n")
+        instance.until(lambda: b"pixel is paired. It may deny now" in terminal.text)
+        assert terminal.process.poll() is None
+        os.write(terminal.master, b"\x03")
+        assert terminal.process.wait(60) == 0
+    assert [each["name"] for each in instance.rows("phone", "list")] == ["pixel"]
+
+
+@pytest.mark.slow
+def test_a_phone_is_confirmed_again_after_a_kill(instance: Instance) -> None:
+    words = [*PROGRAM, "phone", "pair", "--origin", ORIGIN, "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        found = instance.until(lambda: CODE.search(terminal.text.decode("utf-8", "replace")))
+        asyncio.run(send_key(instance, found[1]))
+        instance.until(lambda: b"Add this phone?" in terminal.text)
+        os.write(terminal.master, b"y\n")
+        assert terminal.process.wait(60) == 0
+    instance.kill_supervisor(signal.SIGKILL)
+    assert "only denies: the supervisor was killed" in instance.run("phone", "list").stdout
+    assert instance.run("phone", "confirm", "pixel").returncode == 1
+    words = [*PROGRAM, "phone", "confirm", "pixel", "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        instance.until(lambda: b"shall it approve again?" in terminal.text)
+        os.write(terminal.master, b"y\n")
+        assert terminal.process.wait(60) == 0
+    assert "only denies" not in instance.run("phone", "list").stdout
 
 
 def test_the_page_is_served_until_it_is_interrupted(instance: Instance) -> None:
