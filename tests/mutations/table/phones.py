@@ -66,6 +66,13 @@ PHONES = (
         (YES + "test_what_changes_while_a_yes_waits_is_not_started",),
     ),
     Mutation(
+        "a yes that was withdrawn does not count",
+        "whisper_tui.supervisor.phones.phone_yes.PhoneYeses._count",
+        "record.pending_yes != PendingYes(by=by, until=until)",
+        "False",
+        (YES + "test_a_yes_that_is_recorded_as_withdrawn_never_counts",),
+    ),
+    Mutation(
         "the phone has verified its user",
         KEYS + "_verified_assertion",
         "require_user_verification=True",

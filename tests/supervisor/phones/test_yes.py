@@ -247,6 +247,34 @@ async def test_the_desk_decides_first_while_a_yes_waits(bench: PhoneBench, key: 
     held.cancel()
 
 
+async def test_a_yes_that_is_recorded_as_withdrawn_never_counts(bench: PhoneBench, key: Authenticator) -> None:
+    bench.phones._yeses.undo_s = 0.05
+    token, call_id = await bench.pair(key), await bench.asked()
+    await bench.say_yes(token, key, call_id)
+    task, _ = bench.phones._yeses._held[call_id]
+    bench.supervisor._store.record(PhoneYes(at=bench.now, call_id=call_id, until=None, by=DESK))
+    await asyncio.wait_for(task, 60)
+    assert await still_waits(bench, call_id) and bench.phones._yeses._held == {}
+
+
+async def test_the_end_of_a_withdrawn_yes_leaves_the_next_one_alone(bench: PhoneBench, key: Authenticator) -> None:
+    bench.phones._yeses.undo_s = 3600.0
+    token, call_id = await bench.pair(key), await bench.asked()
+    await bench.say_yes(token, key, call_id)
+    seen = (await bench.card(token, call_id)).seen
+    first, _ = bench.phones._yeses._held[call_id]
+    challenge = bench.phones._yeses.ask(bench.phones._phone(token), call_id, "approve", seen)
+    # Without a pause in between: the task of the first has not ended yet.
+    bench.phones._yeses.withdraw(call_id, DESK)
+    bench.phones._yeses.take(bench.phones._phone(token), challenge.nonce, key.assertion(challenge.options))
+    second, _ = bench.phones._yeses._held[call_id]
+    await asyncio.wait({first}, timeout=60)
+    assert bench.phones._yeses._held[call_id][0] is second
+    bench.phones._yeses.withdraw(call_id, DESK)
+    await asyncio.wait({second}, timeout=60)
+    assert second.cancelled() and await still_waits(bench, call_id)
+
+
 async def test_setting_a_call_aside_withdraws_a_yes(bench: PhoneBench, key: Authenticator) -> None:
     bench.phones._yeses.undo_s = 3600.0
     token, call_id = await bench.pair(key), await bench.asked()

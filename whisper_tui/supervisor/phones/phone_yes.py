@@ -13,7 +13,7 @@ from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotAllowe
 from whisper_tui.model.event import PhoneYes
 from whisper_tui.model.phone import PhoneChallenge, SignedDecision
 from whisper_tui.model.phone_proof import PhoneProof, decision_challenge, digest_of, seen_document
-from whisper_tui.model.state import CallRecord, Waiting
+from whisper_tui.model.state import CallRecord, PendingYes, Waiting
 from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.phones.passkeys import encoded, request_options, used_key
 from whisper_tui.supervisor.phones.phone_devices import PairedKey, PhoneDevices
@@ -137,7 +137,7 @@ class PhoneYeses:
         )
         until, by = now + self.undo_s, decider_of(phone)
         self._store.record(PhoneYes(at=now, call_id=record.id, until=until, by=by), durable=True)
-        self._held[record.id] = asyncio.create_task(self._count(record.id, by, proof)), proof
+        self._held[record.id] = asyncio.create_task(self._count(record.id, until, by, proof)), proof
         return record.id, asked.decision
 
     def withdraw(self, call_id: str, by: Decider) -> bool:
@@ -159,11 +159,14 @@ class PhoneYeses:
         for call_id in [call_id for call_id, (_, proof) in self._held.items() if proof.device_id == device_id]:
             self.withdraw(call_id, by)
 
-    async def _count(self, call_id: str, by: Decider, proof: PhoneProof) -> None:
-        await asyncio.sleep(self.undo_s)
+    async def _count(self, call_id: str, until: float, by: Decider, proof: PhoneProof) -> None:
         try:
-            # The last look: what is there now must be what was signed.
+            await asyncio.sleep(self.undo_s)
             record = waiting_record(self._store, call_id)
+            # What is recorded decides, and not this task: it may have been withdrawn, and another yes may wait.
+            if record.pending_yes != PendingYes(by=by, until=until):
+                return
+            # The last look: what is there now must be what was signed.
             check_seen(record, proof.seen)
             preview = record.preview.report if record.preview is not None else None
             applied = preview.digest if preview is not None and proof.decision == "apply" else None
@@ -175,7 +178,8 @@ class PhoneYeses:
             with suppress(WhisperError):
                 self.withdraw(call_id, Decider(surface="rule", who=error.message))
         finally:
-            self._held.pop(call_id, None)
+            if (held := self._held.get(call_id)) is not None and held[0] is asyncio.current_task():
+                del self._held[call_id]
 
 
 def waiting_record(store: Store, call_id: str) -> CallRecord:
