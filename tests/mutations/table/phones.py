@@ -122,11 +122,25 @@ PHONES = (
         (PAIRING + "test_phones_are_known_after_a_restart_and_doubted_after_a_kill",),
     ),
     Mutation(
-        "a phone that is in the file and not in the journal is doubted",
+        "a phone that is in the file and not in the journal is revoked",
         "whisper_tui.supervisor.phones.phone_devices.PhoneDevices.open",
         "not is_recorded(device)",
         "False",
-        (PAIRING + "test_a_phone_that_was_written_into_the_file_has_to_be_confirmed",),
+        (PAIRING + "test_a_phone_that_was_written_into_the_file_is_revoked",),
+    ),
+    Mutation(
+        "a phone that the journal has as doubted is doubted whatever the file says",
+        "whisper_tui.supervisor.phones.phone_devices.PhoneDevices.open",
+        "is_doubted(device)",
+        "False",
+        (PAIRING + "test_a_phone_is_not_confirmed_by_its_file",),
+    ),
+    Mutation(
+        "a command that changes what runs later is approved at the desk",
+        TIER + "_grants_power",
+        "facts.later",
+        "False",
+        (TIERS + "test_it_is_decided_at_the_desk",),
     ),
     Mutation(
         "severe risks are approved at the desk",

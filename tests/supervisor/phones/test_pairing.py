@@ -210,15 +210,53 @@ async def test_a_phone_that_was_written_into_the_file_counts_for_nothing_while_t
     assert "forged" not in path.read_text()
 
 
-async def test_a_phone_that_was_written_into_the_file_has_to_be_confirmed(
-    bench: PhoneBench, key: Authenticator
+def write_into_file(bench: PhoneBench, **change: object) -> None:
+    path = Path(bench.home.state) / "phones.json"
+    path.write_text(json.dumps([{**each, **change} for each in json.loads(path.read_text())]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"public_key": "pQECAyYg"},
+        {"id": "p0"},
+        {"may_approve_from": 0.0},
+        {"origin": "https://b.example"},
+        {"name": "b"},
+    ],
+)
+async def test_a_phone_that_was_written_into_the_file_is_revoked(
+    bench: PhoneBench, key: Authenticator, change: dict[str, object]
 ) -> None:
     token, call_id = await bench.pair(key), await bench.asked()
-    path = Path(bench.home.state) / "phones.json"
-    forged = json.loads(path.read_text())
-    forged[0] |= {"public_key": "pQECAyYg"}
-    path.write_text(json.dumps(forged))
+    await bench.supervisor.close()
+    write_into_file(bench, **change)
+    await bench.open()
+    with pytest.raises(NotAllowed, match="was revoked"):
+        await bench.card(token, call_id)
+    with pytest.raises(Refused):
+        await bench.phones.phone_confirm("pixel", DESK, add=True)
+    assert announced(bench)[-1][0] == "revoked"
     await bench.restart()
+    assert len(announced(bench)) == 2
+
+
+async def test_a_phone_is_not_brought_back_by_its_file(bench: PhoneBench, key: Authenticator) -> None:
+    token = await bench.pair(key)
+    await bench.phones.phone_revoke("pixel", DESK)
+    await bench.supervisor.close()
+    write_into_file(bench, revoked_at=None)
+    await bench.open()
+    with pytest.raises(NotAllowed, match="was revoked"):
+        await bench.phones.phone_calls(token)
+
+
+async def test_a_phone_is_not_confirmed_by_its_file(bench: PhoneBench, key: Authenticator) -> None:
+    token, call_id = await bench.pair(key), await bench.asked()
+    await bench.kill()
+    await bench.supervisor.close()
+    write_into_file(bench, doubted=False)
+    await bench.open()
     card = await bench.card(token, call_id)
     assert card.may == ("deny", "set_aside") and "confirm this phone at the desk" in card.why_not
 

@@ -85,24 +85,32 @@ class PhoneDevices:
         self._clock = clock
         self._devices: dict[str, PairedKey] = {}
 
-    def open(self, is_recorded: Callable[[PairedKey], bool], *, doubt: bool) -> tuple[PairedKey, ...]:
-        """Read the file. Returns the phones that are doubted now. Raises `Refused`, without phones.
+    def open(
+        self, is_recorded: Callable[[PairedKey], bool], is_doubted: Callable[[PairedKey], bool], *, doubt: bool
+    ) -> tuple[tuple[PairedKey, ...], tuple[PairedKey, ...]]:
+        """Read the file. Returns the phones that are doubted and revoked now. Raises `Refused`, without phones.
 
         `doubt`: the supervisor before was killed. Whoever can kill it can also write this file (decision 11).
-        `is_recorded`: the journal has a phone with this key, which was not revoked. Any other one is doubted, too.
+        `is_recorded`: the journal has this phone as it is in the file, and not revoked. Any other one is revoked, so
+        that nobody confirms another key by a name. `is_doubted`: the journal has it as doubted.
         """
         try:
             read = _DEVICES.validate_json(self._path.read_bytes())
         except FileNotFoundError:
-            return ()
+            return (), ()
         except (OSError, ValidationError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is damaged"
             raise Refused(f"{self._path} cannot be read, so no phone can answer: {why}", hint=PAIR_AGAIN) from error
         self._devices = {device.id: device for device in read}
-        fresh = [device for device in self.living() if not device.doubted and (doubt or not is_recorded(device))]
-        if fresh:
-            self._put(*(device.model_copy(update={"doubted": True}) for device in fresh))
-        return tuple(self._devices[device.id] for device in fresh)
+        now, doubted, revoked = self._clock(), list[PairedKey](), list[PairedKey]()
+        for device in self.living():
+            if not is_recorded(device):
+                revoked.append(device.model_copy(update={"revoked_at": now}))
+            elif not device.doubted and (doubt or is_doubted(device)):
+                doubted.append(device.model_copy(update={"doubted": True}))
+        if doubted or revoked:
+            self._put(*doubted, *revoked)
+        return tuple(doubted), tuple(revoked)
 
     def all(self) -> tuple[PairedKey, ...]:
         """Return all phones, oldest first."""

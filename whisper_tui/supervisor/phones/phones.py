@@ -56,6 +56,7 @@ from whisper_tui.supervisor.settings import PhoneSettings
 
 UNDO_S = 3.0
 """The least seconds in which the desk can withdraw a phone's yes."""
+NOT_RECORDED = "its entry in phones.json is not the one that was recorded"
 _T = TypeVar("_T")
 LOOKS = 3
 """How often a call is looked at anew that changes while it is looked at."""
@@ -122,8 +123,12 @@ class Phones:
         """Read which phones there are. After a kill all of them have to be confirmed again."""
         self._store.listen(self._on_event)
         try:
-            for device in self._devices.open(self._is_recorded, doubt=not self._store.journal.ended_cleanly):
+            killed = not self._store.journal.ended_cleanly
+            doubted, revoked = self._devices.open(self._is_recorded, self._is_doubted, doubt=killed)
+            for device in doubted:
                 self._announce(device, "doubted", Decider(surface="rule", who="the supervisor was killed"))
+            for device in revoked:
+                self._announce(device, "revoked", Decider(surface="rule", who=NOT_RECORDED))
         except Refused as problem:
             self._problem = problem
         self._yeses.open()
@@ -320,8 +325,14 @@ class Phones:
         return tuple(found), True
 
     def _is_recorded(self, device: PairedKey) -> bool:
-        recorded = self._store.board.phones.get(device.id)
-        return recorded is not None and recorded.change != "revoked" and recorded.public_key == device.public_key
+        found = self._store.board.phones.get(device.id)
+        if found is None or found.change == "revoked":
+            return False
+        recorded = found.name, found.origin, found.public_key, found.may_approve_from
+        return recorded == (device.name, device.origin, device.public_key, device.may_approve_from)
+
+    def _is_doubted(self, device: PairedKey) -> bool:
+        return self._store.board.phones[device.id].change == "doubted"
 
     def _announce(self, device: PairedKey, change: PhoneChange, by: Decider) -> None:
         event = PhoneChanged(
