@@ -101,15 +101,27 @@ async def chromium(profile: Path, *options: str, size: tuple[int, int] = (1400, 
             while not (port_file.exists() and port_file.read_text().count("\n") >= 1):
                 await asyncio.sleep(0.05)
         port = port_file.read_text().splitlines()[0]
-        async with aiohttp.ClientSession() as http:
-            async with http.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                target = next(entry for entry in await answer.json() if entry["type"] == "page")
-            async with http.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                browser = Browser(socket)
-                for domain in ("Log", "Runtime", "Page"):
-                    await browser.tell(f"{domain}.enable")
-                await browser.tell("Page.bringToFront")
-                yield browser
+        async with (
+            aiohttp.ClientSession() as http,
+            http.ws_connect(await _first_page(http, port), max_msg_size=0) as socket,
+        ):
+            browser = Browser(socket)
+            for domain in ("Log", "Runtime", "Page"):
+                await browser.tell(f"{domain}.enable")
+            await browser.tell("Page.bringToFront")
+            yield browser
     finally:
         process.kill()
         process.wait()
+
+
+async def _first_page(http: aiohttp.ClientSession, port: str) -> str:
+    """The address of the page with which a browser opens, which may come a moment after its port."""
+    async with asyncio.timeout(BOUND_S):
+        while True:
+            async with http.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                for entry in await answer.json():
+                    if entry["type"] == "page":
+                        address: str = entry["webSocketDebuggerUrl"]
+                        return address
+            await asyncio.sleep(0.05)

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import random
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -47,10 +49,13 @@ class Site:
 
 
 def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
+    """A port for something that has to know it before it listens."""
+    while True:
+        # Below those that the system gives to connections, which could take it meanwhile.
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as listening, suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port
 
 
 @pytest.fixture

@@ -419,6 +419,8 @@ const tip = () => make('span', { id: 'tip', class: 'tip', role: 'status' }, stat
 
 // A yes is held, and taken when it is released: phones let a page use a passkey only then. Leaving the button cancels.
 function holdButton (decision, name, second = false) {
+  // Of the card above this very button: another card has other buttons.
+  const call = state.call
   const words = make('span', { class: 'name' }, name)
   const button = make('button', { class: `yes-button${second ? ' second' : ''}`, id: decision, disabled: state.busy || !state.read }, make('span', { class: 'fill' }), words)
   let timer = null
@@ -432,7 +434,7 @@ function holdButton (decision, name, second = false) {
       words.textContent = 'Release'
       navigator.vibrate?.(20)
       // Begun before the release, so that the passkey is asked for at once.
-      challenge = ask('phone_begin', { call_id: state.call.id, decision, seen: state.call.seen })
+      challenge = ask('phone_begin', { call_id: call.id, decision, seen: call.seen })
       challenge.catch(() => {})
     }, HOLD_MS)
   }
@@ -444,7 +446,7 @@ function holdButton (decision, name, second = false) {
     full = false
     button.classList.remove('holding')
     words.textContent = name
-    if (signed !== null) approve(signed)
+    if (signed !== null && state.call?.seen === call.seen) approve(signed)
     else if (takes && byId('tip')) byId('tip').textContent = 'hold until it is full'
   }
   const isInside = event => {
