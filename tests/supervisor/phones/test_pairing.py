@@ -210,6 +210,13 @@ async def test_a_phone_that_was_written_into_the_file_counts_for_nothing_while_t
     assert "forged" not in path.read_text()
 
 
+@pytest.mark.parametrize("name", [" ", "pixel ", "-x", "a\nb", "\x1b[2J", "pixel\u200b", "\u202elexip", "a\u3164"])
+async def test_a_name_that_the_desk_cannot_read_or_write_is_refused(bench: PhoneBench, name: str) -> None:
+    code = (await bench.phones.phone_pairing_open(ORIGIN)).code
+    with pytest.raises(Refused, match="read and write"):
+        await bench.phones.phone_pair_begin(code, name)
+
+
 def write_into_file(bench: PhoneBench, **change: object) -> None:
     path = Path(bench.home.state) / "phones.json"
     path.write_text(json.dumps([{**each, **change} for each in json.loads(path.read_text())]))

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from whisper_tui.model.errors import Refused, UnknownPhone
 from whisper_tui.model.four_words import four_words
 from whisper_tui.model.phone import PhoneDevice
+from whisper_tui.model.text import hidden_parts
 from whisper_tui.model.value import Count, Value
 from whisper_tui.supervisor.phones.passkeys import key_digest
 
@@ -142,6 +143,9 @@ class PhoneDevices:
 
     def check_room(self, name: str) -> None:
         """Raise `Refused` if no phone can be added, or none with this name."""
+        # People at the desk know it by this name, and write it to revoke it.
+        if not name.strip() or name != name.strip() or name.startswith("-") or any(hidden_parts(name)):
+            raise Refused("this is no name that the desk can read and write", hint="Give it a plain one, like pixel")
         living = self.living()
         if len(living) >= MOST_DEVICES:
             raise Refused(f"{MOST_DEVICES} phones are paired, which is the limit", hint="Revoke one of them")
