@@ -159,7 +159,7 @@ PHONES = (
     Mutation(
         "files that grant power are changed at the desk",
         TIER + "_why_not_by_phone",
-        "_grants_power(record)",
+        "_grants_power(record, facts)",
         "False",
         (APPLYING + "test_a_preview_that_made_a_file_executable_is_left_to_the_desk",),
     ),
