@@ -1,6 +1,7 @@
 """A browser decides over https at a real supervisor, with a passkey that is verified there."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.outside import outside_only
 from tests.phone.served_page import BOUND_S, free_port
 from tests.phone.test_phone_page import Phone, phone_at
 from tests.phone.tls_front import tls_front
+from tests.supervisor.phones.authenticator import Authenticator
 from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.state import Waiting
@@ -163,3 +165,18 @@ async def test_the_desk_can_withdraw_the_yes_of_a_phone(bench: PhoneBench, phone
     await bench.supervisor.withdraw_yes(call_id, Decider(surface="cockpit", who="ada"))
     await phone.says("The desk has withdrawn your yes.")
     assert isinstance((await bench.record(call_id)).state, Waiting)
+
+
+async def test_of_two_phones_the_first_one_decides_and_the_other_one_is_told(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    key = Authenticator()
+    other = await bench.pair(key, "tablet")
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    # The page asks for its challenge before the other phone decides, and signs after it.
+    begun = await phone.browser.value(f"(async () => {{ {BEGUN} return yes('{call_id}', 'approve') }})()")
+    await bench.say_yes(other, key, call_id)
+    await bench.ordered(call_id)
+    await phone.says(f"Call {call_id} was approved by tablet")
+    late = SENT.format(json.dumps(begun))
+    assert "approved by tablet" in await phone.browser.value(late)

@@ -1,4 +1,4 @@
-"""The page for paired phones over HTTP on loopback: its files, and the operations of a phone as JSON.
+"""The page for paired phones over HTTP on loopback: its files, and the operations of a phone as JSON (decision 40).
 
 It decides nothing and keeps nothing. A yes is verified by the supervisor, and the secret of a phone is in its cookie.
 """
