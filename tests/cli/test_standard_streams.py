@@ -22,6 +22,7 @@ SUBCOMMANDS: dict[str, list[str]] = {
     "bring": ["gpu1"],
     "dial-stdio": [],
     "serve": ["--port", "0"],
+    "phone": ["list"],
     "mcp": [],
     "acp": ["cat"],
     "executor": [],
