@@ -152,6 +152,20 @@ async def test_a_yes_is_held_to_its_end_after_all_was_read(site: Site, phone: Ph
     await phone.says("Nothing waits")
 
 
+async def test_a_card_says_when_its_phone_may_approve(site: Site, phone: Phone) -> None:
+    call = waiting_call(may=("deny", "set_aside"), why_not="this phone is new")
+    await site.supervisor.put(call)
+    await phone.pair()
+    await phone.look_at(7)
+    await phone.says("This phone is new.")
+    assert not await phone.browser.value("document.body.innerText.includes('What you see')")
+    await site.supervisor.put(call.model_copy(update={"may": ("deny", "set_aside", "approve"), "why_not": ""}))
+    await phone.says("What you see is what will run.")
+    await phone.browser.value(READ)
+    await phone.hold("approve")
+    assert await taken(site.supervisor) == [("7", "approve", "")]
+
+
 async def test_a_denial_takes_a_reason_or_own_words_and_a_call_can_be_set_aside(site: Site, phone: Phone) -> None:
     await site.supervisor.put(*(waiting_call(number, session=f"s{number}") for number in (7, 8, 9, 10)))
     await phone.pair()

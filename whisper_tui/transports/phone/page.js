@@ -291,7 +291,7 @@ function showCall () {
   document.title = `Call ${call.id} · whisper_tui`
   // The line of the verdict has the worst risk already.
   const risks = call.risks.filter(risk => !call.verdict.startsWith(risk.replace(SEVERE, '')))
-  const end = make('p', { id: 'end', class: 'plain' }, promise(call))
+  const end = make('p', { id: 'end', class: 'plain' })
   show(
     [make('button', { class: 'back', onclick: () => { location.hash = '' }, 'aria-label': 'All waiting calls' }, '‹ All'),
       make('h1', {}, `Call ${call.id}`), aged(call.waiting_since)],
@@ -397,6 +397,7 @@ function preview (found) {
 function showActions () {
   const call = state.call
   if (state.answer !== null) return
+  byId('end').textContent = promise(call)
   if (state.denies) return footer.replaceChildren(reasons())
   const may = decision => call.may.includes(decision)
   const files = call.effects.length
