@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import sqlite3
 from typing import Any
 
 import pytest
@@ -292,6 +293,23 @@ async def test_what_changes_while_a_yes_waits_is_not_started(bench: PhoneBench, 
     assert await still_waits(bench, call_id)
     withdrawn = [event for event in bench.events(call_id) if isinstance(event, PhoneYes)][-1]
     assert withdrawn.until is None and "has changed" in withdrawn.by.who
+
+
+async def test_a_yes_that_cannot_be_journaled_is_withdrawn_once_it_can(bench: PhoneBench, key: Authenticator) -> None:
+    token, call_id = await bench.pair(key), await bench.asked()
+    await bench.say_yes(token, key, call_id)
+    blocker = sqlite3.connect(bench.home.state / "journal.sqlite")
+    blocker.execute("BEGIN IMMEDIATE")
+    bench.supervisor._store.journal._db.execute("PRAGMA busy_timeout = 1")
+    async with asyncio.timeout(60):
+        while call_id in bench.phones._yeses._held:
+            await asyncio.sleep(0.005)
+    blocker.rollback()
+    blocker.close()
+    await bench.eventually(call_id, lambda record: record.pending_yes is None)
+    assert await still_waits(bench, call_id)
+    await bench.say_yes(token, key, call_id)
+    await bench.ordered(call_id)
 
 
 async def test_a_yes_that_waited_does_not_count_after_a_restart(bench: PhoneBench, key: Authenticator) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -153,6 +152,11 @@ class PhoneYeses:
     def _drop(self, call_id: str, by: Decider) -> None:
         self.withdraw(call_id, by)
 
+    def _drop_one(self, call_id: str, pending: PendingYes, why: Decider) -> None:
+        record = self._store.board.calls.get(call_id)
+        if record is not None and record.pending_yes == pending:
+            self.withdraw(call_id, why)
+
     def withdraw_all_of(self, device_id: str, by: Decider) -> None:
         """Withdraw all that a phone has said, and forget what it was asked."""
         self._asked = {name: asked for name, asked in self._asked.items() if asked.device_id != device_id}
@@ -175,8 +179,9 @@ class PhoneYeses:
             pass
         except WhisperError as error:
             _log.warning("the yes of %s to call %s does not count: %s", by.who, call_id, error.sentence())
-            with suppress(WhisperError):
-                self.withdraw(call_id, Decider(surface="rule", who=error.message))
+            # It must not be announced for ever: as soon as the journal takes it, the call waits as before.
+            why = Decider(surface="rule", who=error.message)
+            self._store.retry_until_journaled(partial(self._drop_one, call_id, PendingYes(by=by, until=until), why))
         finally:
             if (held := self._held.get(call_id)) is not None and held[0] is asyncio.current_task():
                 del self._held[call_id]
