@@ -177,7 +177,7 @@ def test_a_signal_is_named_in_the_row(instance):
 @pytest.mark.slow
 def test_an_approval_for_the_session_is_listed_and_revoked(instance):
     call = instance.call("execute_command", command="sleep", args=["300"])
-    assert "allowed for the session" in instance.run("approve", "1", "--session").stdout
+    assert "for the rest of the session" in instance.run("approve", "1", "--session").stdout
     (grant,) = instance.rows("approvals")
     assert (grant["command"], grant["session"], grant["from_call"]) == (["sleep", "300"], "command line", "1")
     assert "sleep 300" in instance.run("approvals").stdout
