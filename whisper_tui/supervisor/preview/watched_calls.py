@@ -24,10 +24,12 @@ from whisper_tui.supervisor.preview.overlay_mounts import DEVICE_MOUNTS
 from whisper_tui.system import syscalls
 from whisper_tui.system.bpf import (
     MISSING,
+    REFUSED,
     Filter,
     answered,
     elsewhere,
     if_call,
+    if_equal,
     unless_bits,
     unless_equal,
     unless_in,
@@ -96,6 +98,8 @@ def watching_filter(*, closed: bool) -> Filter:
         made = unless_equal(index, _MAKES, syscalls.RET_USER_NOTIF, bits=_MAKES)
         waits = unless_bits(index, _GOES_ON, syscalls.RET_ALLOW)
         found += if_call(name, [*waits, *unless_bits(index, _WRITES, syscalls.RET_ALLOW), *made])
+    # The init of the view, which watches the command, has the same user.
+    found += if_call("prlimit64", if_equal(0, 1, REFUSED))
     # Only with an address: a message on a connected socket goes where `connect` led.
     found += if_call("sendto", unless_equal(4, 0, syscalls.RET_USER_NOTIF))
     found += if_call("sendmsg", unless_equal(2, PASSING, syscalls.RET_USER_NOTIF))
