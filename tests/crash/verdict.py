@@ -154,11 +154,12 @@ class Verdict:
         for call_id, (decision, at) in told.decided.items():
             record = self._records.get(call_id)
             found = record.decision if record is not None else None
-            if record is None or (found is not None and found.kind != decision):
+            if record is None:
                 confirmed = False
             else:
-                later = found is None or (record.decided_at or 0.0) > at
-                confirmed = not later or (decision == "approve" and self._was_asked_again(record, at))
+                # Whoever is asked again may decide otherwise.
+                other = found is None or found.kind != decision or (record.decided_at or 0.0) > at
+                confirmed = not other or (decision == "approve" and self._was_asked_again(record, at))
             if not confirmed:
                 self.violations.append(f"to {decision} call {call_id} was confirmed; the journal has {found}, or later")
 
