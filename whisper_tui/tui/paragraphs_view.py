@@ -335,6 +335,10 @@ class ParagraphsView(ScrollView, can_focus=True):
             self._seen.show(self.scroll_offset.y, self.scrollable_content_region.height)
 
     def _tell(self) -> None:
+        if self.scrollable_content_region.width != self._fitted_to.width:
+            # A scroll bar has come or gone since the text was broken, and no message says so.
+            self._break()
+            self.refresh()
         self._look()
         above = min(self.scroll_offset.y, len(self._rows))
         below = max(0, len(self._rows) - above - self.scrollable_content_region.height)
