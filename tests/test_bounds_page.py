@@ -11,7 +11,7 @@ from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
 from whisper_tui.supervisor.journal import journal, store
-from whisper_tui.supervisor.phones import phone_devices, phone_pairing, phone_yes
+from whisper_tui.supervisor.phones import phone_devices, phone_pairing, phone_sign_in, phone_yes
 from whisper_tui.supervisor.places import far_agents, far_runs
 from whisper_tui.supervisor.preview import preview_process
 from whisper_tui.supervisor.runs import scheduling, start_order
@@ -89,7 +89,7 @@ ROWS = {
     "HTTP | sessions": http_site.MOST_SESSIONS,
     "phone | bytes of a request": phone_site.LARGEST,
     "phone | pages that wait for news at once": phone_site.MOST_WAITS,
-    f"phone | attempts to pair at once; then one each {phone_site.PAIRING_EVERY_S:g} s": phone_site.PAIRINGS,
+    f"phone | attempts to pair or sign in at once; then one each {phone_site.ATTEMPT_EVERY_S:g} s": phone_site.ATTEMPTS,
     "phone | wrong codes of a pairing": phone_pairing.MOST_WRONG,
     "phone | seconds for which a pairing is open": phone_pairing.OPEN_S,
     "phone | phones that are not revoked": phone_devices.MOST_DEVICES,
@@ -99,6 +99,7 @@ ROWS = {
     "phone | characters of the answer of a passkey": phone.LONGEST_CREDENTIAL,
     "phone | requests of one phone that are not signed": phone_yes.MOST_ASKED,
     "phone | seconds to sign a request": phone_yes.SIGN_S,
+    "phone | requests to sign in that are not signed": phone_sign_in.MOST_BEGUN,
 }
 
 

@@ -7,7 +7,7 @@ import json
 import secrets
 from typing import Any
 
-from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotAllowed, UnknownCall
+from whisper_tui.model.errors import AlreadyDecided, ChangedSinceSeen, NotAllowed, UnknownCall, UnknownPhone
 from whisper_tui.model.phone import (
     FreeDecision,
     PairedPhone,
@@ -42,6 +42,7 @@ class PhoneInMemory:
         self.now = NOW
         self._changed = asyncio.Condition()
         self._revision = 1
+        self._signs_in: dict[str, bytes] = {}
         self._begun: dict[str, tuple[str, SignedDecision, str, bytes]] = {}
 
     async def put(self, *calls: PhoneCall) -> None:
@@ -152,6 +153,27 @@ class PhoneInMemory:
         token = secrets.token_urlsafe(32)
         self.devices[token] = _device(len(self.devices), name, self.origin, confirmed=self.confirms)
         return PairedPhone(device=self.devices[token], token=token)
+
+    async def phone_sign_in_begin(self) -> PhoneChallenge:
+        challenge = secrets.token_bytes(32)
+        nonce = secrets.token_hex(16)
+        self._signs_in[nonce] = challenge
+        options = {"challenge": _text(challenge), "allowCredentials": [], "userVerification": "required"}
+        return PhoneChallenge(
+            nonce=nonce, challenge=_text(challenge), expires_in_s=120, credential_ids=(), options=options
+        )
+
+    async def phone_sign_in(self, nonce: str, assertion: str) -> PairedPhone:
+        """Sign in the only phone there is."""
+        client = json.loads(_bytes(json.loads(assertion)["response"]["clientDataJSON"]))
+        if client["challenge"] != _text(self._signs_in.pop(nonce)):
+            raise NotAllowed("the passkey has signed something else")
+        if not self.devices:
+            raise UnknownPhone("no paired phone has this passkey", hint="Pair it again at the desk")
+        (device,) = self.devices.values()
+        token = secrets.token_urlsafe(32)
+        self.devices = {token: device}
+        return PairedPhone(device=device, token=token)
 
     async def phone_wait(self, device: str, since: int) -> int:
         await self.phone_device(device)

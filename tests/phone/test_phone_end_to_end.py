@@ -101,6 +101,43 @@ async def token(phone: Phone) -> str:
     return found
 
 
+@pytest.mark.parametrize("cookie", ["deleted", "expired"])
+async def test_a_phone_without_its_cookie_is_in_again_by_its_passkey(
+    bench: PhoneBench, phone: Phone, cookie: str
+) -> None:
+    await paired(bench, phone)
+    lost, call_id = await token(phone), await bench.asked("make", "test")
+    if cookie == "deleted":
+        await phone.browser.tell("Network.clearBrowserCookies")
+    else:
+        about = {"name": "__Host-whisper-phone", "value": lost, "url": f"{phone.origin}/", "secure": True, "path": "/"}
+        await phone.browser.tell("Network.setCookie", expires=1, httpOnly=True, **about)
+    await phone.browser.open(f"{phone.origin}/#call/{call_id}")
+    await phone.browser.tell("Page.reload")
+    await phone.says("A phone that is paired signs in with its passkey.")
+    assert not await phone.browser.value("document.body.innerText.includes('make test')")
+    assert await phone.browser.value("document.querySelectorAll('.main-button').length") == 1
+    await phone.verifies(user=False)
+    await phone.click("sign-in")
+    await phone.says("The phone did not confirm that it is you")
+    assert (await phone.browser.tell("Network.getCookies"))["cookies"] == []
+    await phone.verifies(user=True)
+    await phone.click("sign-in")
+    await phone.says("make test")
+    assert await token(phone) != lost
+    await phone.look_at(int(call_id))
+    await phone.hold("approve")
+    await bench.ordered(call_id)
+
+
+async def test_a_revoked_phone_does_not_sign_in_again(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    await bench.phones.phone_revoke("Linux", DESK)
+    await phone.click("sign-in")
+    await phone.says("The phone Linux was revoked.")
+    assert (await phone.browser.tell("Network.getCookies"))["cookies"] == []
+
+
 BEGUN = """
 async function yes (id, decision) {
   const { seen } = await ask('phone_call', { call_id: id })

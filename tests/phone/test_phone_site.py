@@ -1,6 +1,8 @@
 """The page of a phone over HTTP: who is answered, with which headers, and how a phone is known."""
 
 import asyncio
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -169,6 +171,19 @@ async def test_the_secret_is_in_a_cookie_that_no_script_and_no_other_site_gets(s
     assert secure._set_cookie("t", 9) == "__Host-whisper-phone=t; Path=/; Max-Age=9; HttpOnly; SameSite=Strict; Secure"
 
 
+async def test_who_signs_in_gets_a_new_cookie_and_needs_none(site: Site) -> None:
+    lost = site.supervisor.pair()
+    begun = (await site.post("phone_sign_in_begin"))[1]
+    client = base64.urlsafe_b64encode(json.dumps({"challenge": begun["challenge"]}).encode()).decode()
+    signed = json.dumps({"response": {"clientDataJSON": client}})
+    status, told, headers = await site.post("phone_sign_in", {"nonce": begun["nonce"], "assertion": signed})
+    (token,) = site.supervisor.devices
+    assert (status, told["name"]) == (200, "a phone") and token not in str(told) and token != lost
+    assert headers["Set-Cookie"].startswith(f"whisper-phone={token}; ")
+    assert (await site.post("phone_calls", Cookie=f"whisper-phone={lost}"))[0] == 401
+    assert (await site.post("phone_sign_in_begin", Origin="https://evil.example"))[0] == 403
+
+
 async def test_a_phone_that_may_not_approve_yet_is_not_forgotten(site: Site) -> None:
     site.token = site.supervisor.pair()
     call = waiting_call(may=("deny",), why_not="This phone may approve from 14:00 on.")
@@ -198,20 +213,20 @@ async def test_a_phone_can_approve_nothing_by_refusing(site: Site) -> None:
 
 
 async def test_codes_cannot_be_tried_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phone_site, "PAIRING_EVERY_S", 3600.0)
+    monkeypatch.setattr(phone_site, "ATTEMPT_EVERY_S", 3600.0)
     said = [(await site.post("phone_pair_begin", {**PAIRING, "code": f"wrong-{n}"}))[0] for n in range(12)]
-    assert said == [403] * phone_site.PAIRINGS + [429] * (12 - phone_site.PAIRINGS)
+    assert said == [403] * phone_site.ATTEMPTS + [429] * (12 - phone_site.ATTEMPTS)
 
 
 async def test_attempts_to_pair_are_allowed_again_after_a_while() -> None:
     now = [0.0]
     site = PhoneSite(PhoneInMemory(), "https://desk.example", clock=lambda: now[0])
-    for _ in range(phone_site.PAIRINGS):
-        site._take_pairing()
+    for _ in range(phone_site.ATTEMPTS):
+        site._take_attempt()
     with pytest.raises(phone_site.PhoneRefusal):
-        site._take_pairing()
-    now[0] += phone_site.PAIRING_EVERY_S
-    site._take_pairing()
+        site._take_attempt()
+    now[0] += phone_site.ATTEMPT_EVERY_S
+    site._take_attempt()
 
 
 async def test_a_wait_is_answered_by_what_happens_and_their_number_is_bounded(

@@ -172,7 +172,7 @@ PhoneChange = Literal["paired", "confirmed", "revoked", "doubted"]
 
 
 class PhoneChanged(Fact):
-    """A phone was paired, confirmed again or revoked, or has to be confirmed again after a kill."""
+    """A phone was paired, confirmed again or revoked, is doubted after a kill, or has signed in again."""
 
     kind: Literal["phone_changed"] = "phone_changed"
     device_id: str
@@ -184,6 +184,8 @@ class PhoneChanged(Fact):
     """Base64url of the COSE key."""
     may_approve_from: float
     """Seconds since the epoch."""
+    signed_in: bool = False
+    """True if it has only signed in again by its key: `change` is what holds as before."""
     by: Decider
 
 

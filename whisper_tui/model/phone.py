@@ -174,14 +174,14 @@ class PhoneCall(Value):
 
 
 class PhoneChallenge(Value):
-    """The request to sign one yes."""
+    """The request to sign one yes, or to sign in."""
 
     nonce: str
     challenge: str
     """The same as in `options`, base64url."""
     expires_in_s: float
     credential_ids: tuple[str, ...]
-    """Base64url."""
+    """Base64url. Empty, to sign in: any key of this page."""
     options: dict[str, Any]
     """For `PublicKeyCredential.parseRequestOptionsFromJSON`; `navigator.credentials.get({publicKey: …})`."""
 
@@ -226,11 +226,11 @@ class PhoneDevice(Value):
 
 
 class PairedPhone(Value):
-    """A phone that has sent its key, and the secret by which it is known from now on."""
+    """A phone that has sent its key or signed in, and the secret by which it is known from now on."""
 
     device: PhoneDevice
     token: Token
-    """Counts for something once the desk has confirmed the phone: see `phone_device`."""
+    """Counts for something once the desk has confirmed the phone: see `phone_device`. An earlier one counts no more."""
 
 
 class PhonePairing(Value):
@@ -300,6 +300,17 @@ class PhoneRole(Protocol):
 
     async def phone_pair(self, code: PairingCode, name: DeviceName, attestation: Credential) -> PairedPhone:
         """Take the key of a phone, which the desk then confirms."""
+        ...
+
+    async def phone_sign_in_begin(self) -> PhoneChallenge:
+        """Begin to sign in with the passkey of a paired phone whose secret is lost."""
+        ...
+
+    async def phone_sign_in(self, nonce: Nonce, assertion: Credential) -> PairedPhone:
+        """Give a paired phone another secret. The nonce is used up, whatever comes of it.
+
+        Nothing else about the phone changes. `UnknownPhone`: no phone has this key, or it is revoked.
+        """
         ...
 
     async def phone_wait(self, device: Token, since: Count) -> Count:

@@ -14,14 +14,16 @@ from whisper_tui.present.words import LONGEST_NAME, decided_by_text
 
 
 def phone_sentence(changed: PhoneChanged) -> str:
-    """Return a sentence about a phone that was paired, confirmed, revoked, or has to be confirmed again."""
+    """Return a sentence about what has happened to a phone."""
     name, by = one_line_beginning(changed.name, LONGEST_NAME), decided_by_text(changed.by)
+    stop = f"If that was not you, whisper-tui phone revoke {name} stops it."
+    if changed.signed_in:
+        return f"The phone {name} signed in again with its passkey. {stop}"
     match changed.change:
         case "paired":
             key = "its key is synced by an account" if changed.synced else "its key stays on it"
             may = f"it may deny now, and approve from {clock_time(changed.may_approve_from)} on"
-            stop = f"whisper-tui phone revoke {name} stops it"
-            return f"The phone {name} was paired {by}: {may}; {key}. If that was not you, {stop}."
+            return f"The phone {name} was paired {by}: {may}; {key}. {stop}"
         case "doubted":
             return (
                 f"The phone {name} only denies until it is confirmed, because the supervisor was killed: whisper-tui "

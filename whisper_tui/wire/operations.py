@@ -239,6 +239,8 @@ PHONE_OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(PhoneRole.phone_refuse, "decides"),
             _operation(PhoneRole.phone_pair_begin, "decides"),
             _operation(PhoneRole.phone_pair, "decides"),
+            _operation(PhoneRole.phone_sign_in_begin, "decides"),
+            _operation(PhoneRole.phone_sign_in, "decides"),
             _operation(PhoneRole.phone_wait, "decides", patient=True),
         )
     }

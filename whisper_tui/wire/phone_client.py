@@ -95,6 +95,16 @@ class PhoneClient(PhoneRole):
         found: PairedPhone = await self._ask("phone_pair", code=code, name=name, attestation=attestation)
         return found
 
+    async def phone_sign_in_begin(self) -> PhoneChallenge:
+        """Begin to sign in."""
+        found: PhoneChallenge = await self._ask("phone_sign_in_begin")
+        return found
+
+    async def phone_sign_in(self, nonce: str, assertion: str) -> PairedPhone:
+        """Sign in a paired phone."""
+        found: PairedPhone = await self._ask("phone_sign_in", nonce=nonce, assertion=assertion)
+        return found
+
     async def phone_wait(self, device: str, since: int) -> int:
         """Return the revision once it is another one, or after a while."""
         found: int = await self._ask("phone_wait", device=device, since=since)

@@ -6,6 +6,7 @@ YES = "tests/supervisor/phones/test_yes.py::"
 PAIRING = "tests/supervisor/phones/test_pairing.py::"
 TIERS = "tests/supervisor/phones/test_tiers.py::"
 ROLE = "tests/supervisor/phones/test_role.py::"
+SIGN_IN = "tests/supervisor/phones/test_sign_in.py::"
 APPLYING = "tests/supervisor/phones/test_applying.py::"
 WRONG = YES + "test_a_wrong_signature_decides_nothing_and_uses_the_request_up"
 TAKE = "whisper_tui.supervisor.phones.phone_yes.PhoneYeses.take"
@@ -106,6 +107,41 @@ PHONES = (
         "pairing.wrong >= MOST_WRONG",
         "False",
         (PAIRING + "test_five_wrong_codes_close_a_pairing",),
+    ),
+    Mutation(
+        "a request to sign in is used once",
+        "whisper_tui.supervisor.phones.phone_sign_in.PhoneSignIns.take",
+        "self._begun.pop(nonce, None)",
+        "self._begun.get(nonce)",
+        (SIGN_IN + "test_a_request_is_answered_once_even_if_the_answer_was_wrong",),
+    ),
+    Mutation(
+        "a request to sign in expires",
+        "whisper_tui.supervisor.phones.phone_sign_in.PhoneSignIns.take",
+        "self._clock() >= begun.expires",
+        "False",
+        (SIGN_IN + "test_a_request_expires_and_a_restart_forgets_it",),
+    ),
+    Mutation(
+        "who signs in has the key of a phone",
+        "whisper_tui.supervisor.phones.phone_sign_in.PhoneSignIns.take",
+        "used_key(phone, begun.challenge, assertion)",
+        "used_key(phone, b'', assertion)",
+        (SIGN_IN + "test_it_is_the_same_phone_with_another_secret",),
+    ),
+    Mutation(
+        "a revoked phone does not sign in",
+        "whisper_tui.supervisor.phones.phone_devices.PhoneDevices.with_key",
+        "_not_revoked(found)",
+        "found",
+        (SIGN_IN + "test_a_revoked_phone_stays_out",),
+    ),
+    Mutation(
+        "who signs in is told of, and stands as before",
+        "whisper_tui.supervisor.phones.phones.Phones.phone_sign_in",
+        "self._store.board.phones[phone.id].change",
+        '"confirmed"',
+        (SIGN_IN + "test_a_phone_that_has_to_be_confirmed_again_still_has_to",),
     ),
     Mutation(
         "a new phone waits before it may approve",

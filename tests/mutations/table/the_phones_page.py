@@ -64,8 +64,8 @@ THE_PHONES_PAGE = (
     ),
     Mutation(
         "codes that are tried",
-        PLACE + "_take_pairing",
-        "self._pairings < 1",
+        PLACE + "_take_attempt",
+        "self._attempts < 1",
         "False",
         (
             SITE + "test_codes_cannot_be_tried_without_end",

@@ -1,4 +1,4 @@
-"""The role of phones at the socket: its nine operations, nothing else, and for nobody whom an agent has started."""
+"""The role of phones at the socket: its own operations, nothing else, and for nobody whom an agent has started."""
 
 import asyncio
 import json

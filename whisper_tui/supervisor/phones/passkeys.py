@@ -24,6 +24,7 @@ LONGEST_CLIENT_DATA = 1_000
 ES256, EDDSA, RS256 = -7, -8, -257
 ALGORITHMS = (ES256, EDDSA, RS256)
 _ATTACHMENTS = (None, "platform", "cross-platform")
+_SIGNED = {"clientDataJSON", "authenticatorData", "signature"}
 _TRANSPORTS = ("ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb")
 
 
@@ -88,6 +89,11 @@ def request_options(site: RelyingParty, challenge: bytes, credential_id: str) ->
         "allowCredentials": [{"type": "public-key", "id": credential_id}],
         "userVerification": "required",
     }
+
+
+def sign_in_options(challenge: bytes) -> dict[str, Any]:
+    """Return what a browser needs to sign with whichever of its keys belongs to the name of the page."""
+    return {"challenge": encoded(challenge), "timeout": 120_000, "allowCredentials": [], "userVerification": "required"}
 
 
 def new_key(site: PageAddress, challenge: bytes, attestation: str) -> NewKey:
@@ -172,10 +178,15 @@ class StoredKey(RelyingParty, Protocol):
         ...
 
 
+def named_key(assertion: str) -> str:
+    """Return the id of the key by which a signature says to be made. Raises `NotAllowed`."""
+    return _answer(assertion, "assertion", _SIGNED).id
+
+
 def used_key(key: StoredKey, challenge: bytes, assertion: str) -> UsedKey:
     """Verify a signature over a challenge by this key, with user verification. Raises `NotAllowed`, with the reason."""
     check_installed()
-    answer = _answer(assertion, "assertion", {"clientDataJSON", "authenticatorData", "signature"})
+    answer = _answer(assertion, "assertion", _SIGNED)
     if answer.id != key.credential_id:
         raise _refused("it was made with another key")
     handle = answer.response.get("userHandle")

@@ -130,9 +130,14 @@ class PhoneDevices:
                 found = device
         if found is None:
             raise UnknownPhone("this phone is not paired", hint=PAIR_AGAIN)
-        if found.revoked_at is not None:
-            raise UnknownPhone(f"the phone {found.name} was revoked", hint=PAIR_AGAIN)
-        return found
+        return _not_revoked(found)
+
+    def with_key(self, credential_id: str) -> PairedKey:
+        """Return the phone with this key. Raises `UnknownPhone`."""
+        found = next((device for device in self._devices.values() if device.credential_id == credential_id), None)
+        if found is None:
+            raise UnknownPhone("no paired phone has this passkey", hint=PAIR_AGAIN)
+        return _not_revoked(found)
 
     def named(self, name: str) -> PairedKey:
         """Return the phone with this name or id. Raises `Refused`."""
@@ -161,6 +166,13 @@ class PhoneDevices:
         """Note a signature, before anything follows from it: its count must never be accepted again."""
         change = {"sign_count": sign_count, "synced": synced, "last_used": self._clock()}
         self._put(self._devices[device_id].model_copy(update=change))
+
+    def sign_in(self, device_id: str, sign_count: int, *, synced: bool) -> str:
+        """Note a signature, and give the phone another secret, which is returned. The one before counts no more."""
+        token = new_token()
+        change = {"sign_count": sign_count, "synced": synced, "last_used": self._clock()}
+        self._put(self._devices[device_id].model_copy(update={**change, "token_digest": digest_of_token(token)}))
+        return token
 
     def touch(self, device_id: str) -> None:
         """Note that a phone has denied a call or set it aside."""
@@ -193,3 +205,10 @@ class PhoneDevices:
             raise Refused(f"{self._path} cannot be written: {error.strerror}", hint="Check free disk space") from error
         self._devices = after
         return changed[-1]
+
+
+def _not_revoked(device: PairedKey) -> PairedKey:
+    """Return a phone. Raises `UnknownPhone` if it was revoked."""
+    if device.revoked_at is not None:
+        raise UnknownPhone(f"the phone {device.name} was revoked", hint=PAIR_AGAIN)
+    return device

@@ -50,6 +50,7 @@ from whisper_tui.supervisor.journal.store import Store
 from whisper_tui.supervisor.phones.passkeys import check_installed
 from whisper_tui.supervisor.phones.phone_devices import PairedKey, PhoneDevices
 from whisper_tui.supervisor.phones.phone_pairing import PhonePairings
+from whisper_tui.supervisor.phones.phone_sign_in import PhoneSignIns
 from whisper_tui.supervisor.phones.phone_tiers import permitted
 from whisper_tui.supervisor.phones.phone_yes import DecideWithProof, PhoneYeses, check_seen, decider_of, waiting_record
 from whisper_tui.supervisor.settings import PhoneSettings
@@ -113,6 +114,7 @@ class Phones:
         self._clock = clock
         self._devices = PhoneDevices(state, clock)
         self._pairings = PhonePairings(self._devices, clock)
+        self._sign_ins = PhoneSignIns(self._devices, clock)
         self._yeses = PhoneYeses(store, self._devices, decide, clock, undo_s)
         self._problem: Refused | None = None
         """Why the file of the phones cannot be used."""
@@ -208,6 +210,22 @@ class Phones:
     async def phone_pair(self, code: str, name: str, attestation: str) -> PairedPhone:
         """Take the key of a phone."""
         return self._pairings.take(code, name, attestation)
+
+    async def phone_sign_in_begin(self) -> PhoneChallenge:
+        """Begin to sign in."""
+        await asyncio.to_thread(check_installed)
+        self._check_file()
+        return self._sign_ins.begin()
+
+    async def phone_sign_in(self, nonce: str, assertion: str) -> PairedPhone:
+        """Sign in a paired phone."""
+        self._check_file()
+        phone, used = self._sign_ins.take(nonce, assertion)
+        # No phone may be signed in that nobody was told of: an account may have copied its key.
+        standing = self._store.board.phones[phone.id].change
+        self._announce(phone, standing, decider_of(phone), signed_in=True)
+        token = self._devices.sign_in(phone.id, used.sign_count, synced=used.synced)
+        return PairedPhone(device=self._devices.with_token(token).shown(), token=token)
 
     async def phone_wait(self, device: str, since: int) -> int:
         """Return the revision once it is another one, or after a while."""
@@ -334,7 +352,7 @@ class Phones:
     def _is_doubted(self, device: PairedKey) -> bool:
         return self._store.board.phones[device.id].change == "doubted"
 
-    def _announce(self, device: PairedKey, change: PhoneChange, by: Decider) -> None:
+    def _announce(self, device: PairedKey, change: PhoneChange, by: Decider, *, signed_in: bool = False) -> None:
         event = PhoneChanged(
             at=self._clock(),
             device_id=device.id,
@@ -344,6 +362,7 @@ class Phones:
             origin=device.origin,
             public_key=device.public_key,
             may_approve_from=device.may_approve_from,
+            signed_in=signed_in,
             by=by,
         )
         self._store.record(event, durable=True)

@@ -199,12 +199,33 @@ const PASSKEY_PROBLEMS = {
   NotSupportedError: 'This phone cannot make a passkey of the kind that is needed.'
 }
 
-// ---- Pairing --------------------------------------------------------------------------------------------------------
+// ---- Signing in, and pairing ----------------------------------------------------------------------------------------
 
 function deviceName () {
   const known = ['iPhone', 'iPad', 'Android', 'Macintosh', 'Windows', 'CrOS', 'Linux']
   const found = known.find(name => navigator.userAgent.includes(name))
   return { Macintosh: 'Mac', CrOS: 'Chromebook' }[found] ?? found ?? 'phone'
+}
+
+function showSignIn (problem = null) {
+  const button = make('button', { class: 'main-button', id: 'sign-in', onclick: () => signIn(button) }, 'Sign in with the passkey')
+  const other = make('button', { class: 'center', id: 'to-pair', onclick: () => showPairing() }, 'Pair this phone')
+  show(title('whisper_tui'), [
+    make('p', { class: 'big' }, 'Sign in'),
+    make('p', {}, 'A phone that is paired signs in with its passkey. It stays paired as it was.'),
+    problem && note('bad', problem.message, problem.hint)
+  ], [make('div', { class: 'stack' }, button, other)])
+}
+
+async function signIn (button) {
+  button.disabled = true
+  try {
+    const { nonce, options } = await ask('phone_sign_in_begin')
+    state.device = await ask('phone_sign_in', { nonce, assertion: await signature(options) })
+  } catch (problem) {
+    return showSignIn(problem)
+  }
+  await begin()
 }
 
 function showPairing (problem = null) {
@@ -670,7 +691,7 @@ async function begin (ended = null) {
       if (isGone(problem)) {
         connection(null)
         Object.assign(state, { device: null, calls: null, call: null })
-        return showPairing(ended ?? (problem.kind === 'unknown_phone' ? problem : null))
+        return showSignIn(ended ?? (problem.kind === 'unknown_phone' ? problem : null))
       }
       connection(problem)
       if (state.device === null) show(title('whisper_tui'), [])

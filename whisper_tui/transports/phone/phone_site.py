@@ -29,9 +29,9 @@ LARGEST = 64 * 1024
 """Bytes of one request."""
 MOST_WAITS = 32
 """Requests that may wait for news at once. A page has one."""
-PAIRINGS = 10
-"""Burst size of attempts to pair."""
-PAIRING_EVERY_S = 6.0
+ATTEMPTS = 10
+"""Burst size of attempts to pair or to sign in."""
+ATTEMPT_EVERY_S = 6.0
 """Seconds after which one further attempt is allowed."""
 COOKIE_S = 400 * 86_400
 """Seconds that a browser keeps the secret of its phone, from its last use on: the most that browsers allow."""
@@ -117,7 +117,7 @@ class PhoneSite:
         self._cookie = "__Host-whisper-phone" if self._address.is_https else "whisper-phone"
         self._waits = set[asyncio.Task[Any]]()
         self._clock = clock
-        self._pairings, self._refilled_at = float(PAIRINGS), clock()
+        self._attempts, self._refilled_at = float(ATTEMPTS), clock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -183,7 +183,7 @@ class PhoneSite:
                 raise PhoneRefusal(401, "not_paired", "This phone is not paired")
             given["device"] = token
         else:
-            self._take_pairing()
+            self._take_attempt()
         try:
             result = await self._asked(name, given, request)
         except WhisperError as error:
@@ -231,15 +231,15 @@ class PhoneSite:
         status = next(status for kind, status in STATUS if isinstance(error, kind))
         return PhoneRefusal(status, error.kind, error.message, error.hint)
 
-    def _take_pairing(self) -> None:
-        """Raise `PhoneRefusal` if there were too many attempts to pair."""
+    def _take_attempt(self) -> None:
+        """Raise `PhoneRefusal` if there were too many attempts to pair or to sign in."""
         # A token bucket: the supervisor counts wrong codes, and must not be asked without end.
         now = self._clock()
-        self._pairings = min(float(PAIRINGS), self._pairings + (now - self._refilled_at) / PAIRING_EVERY_S)
+        self._attempts = min(float(ATTEMPTS), self._attempts + (now - self._refilled_at) / ATTEMPT_EVERY_S)
         self._refilled_at = now
-        if self._pairings < 1:
-            raise PhoneRefusal(429, "too_many", "There were too many attempts to pair", "Wait a minute")
-        self._pairings -= 1
+        if self._attempts < 1:
+            raise PhoneRefusal(429, "too_many", "There were too many attempts to pair or to sign in", "Wait a minute")
+        self._attempts -= 1
 
     def _with_cookie(self, response: Response, token: str) -> Response:
         response.headers["Set-Cookie"] = self._set_cookie(token, COOKIE_S)

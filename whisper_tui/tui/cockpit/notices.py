@@ -214,7 +214,7 @@ class RefusedNotices:
 
 
 class PhoneNotices:
-    """Reports each yes of a phone as soon as it can be withdrawn, and each phone that was paired or revoked."""
+    """Reports each yes of a phone as soon as it can be withdrawn, and what happens to phones."""
 
     def __init__(self, cockpit: CockpitContext) -> None:
         self._cockpit = cockpit
