@@ -13,7 +13,7 @@ from whisper_tui.model.run import OutputSizes, Usage
 from whisper_tui.model.verdict import Resolved, Verdict
 from whisper_tui.supervisor.journal.journal import Journal, as_stored
 from whisper_tui.supervisor.journal.journal_search import search_text
-from whisper_tui.supervisor.journal.sqlite_file import link
+from whisper_tui.supervisor.journal.sqlite_file import written
 
 RARE = "needle"
 """A word that one call in `RARE_EVERY` mentions."""
@@ -52,7 +52,7 @@ def write(path: Path, calls: int) -> None:
         events = list(_events(rows, first + (begin - 1) * _PER_CALL, end))
         end = events[-1][-1]
         db.execute("BEGIN")
-        db.executemany("INSERT INTO events (seq, call_id, body, link) VALUES (?, ?, ?, ?)", events)
+        db.executemany("INSERT INTO events (seq, call_id, body, salt, about, link) VALUES (?, ?, ?, ?, ?, ?)", events)
         db.executemany(
             "INSERT INTO calls (id, session_id, open, words) VALUES (?, ?, 0, ?)",
             ((number, _SESSION, pattern.words.replace(str(_CALL), str(number))) for number, pattern in rows),
@@ -61,12 +61,15 @@ def write(path: Path, calls: int) -> None:
     db.close()
 
 
-def _events(rows: Sequence[tuple[int, _Pattern]], seq: int, end: bytes) -> Iterator[tuple[int, int, str, bytes]]:
+def _events(
+    rows: Sequence[tuple[int, _Pattern]], seq: int, end: bytes
+) -> Iterator[tuple[int, int, str, bytes | None, str, bytes]]:
     for number, pattern in rows:
         for body in pattern.bodies:
             text = body.replace(str(_CALL), str(number)).replace(str(_SEQ), str(seq))
-            end = link(end, seq, text)
-            yield seq, number, text, end
+            linked = written(seq, text, str(number))
+            end = linked.link(end)
+            yield seq, number, text, linked.salt, linked.about, end
             seq += 1
 
 

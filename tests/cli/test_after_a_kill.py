@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import ANSWER_S, Instance
 from tests.outside import outside_only
-from whisper_tui.supervisor.journal.sqlite_file import check_file, link
+from whisper_tui.supervisor.journal.sqlite_file import check_file, written
 
 pytestmark = outside_only
 
@@ -28,9 +28,10 @@ def forge(instance: Instance, *facts: dict[str, object]) -> None:
         for fact in facts:
             seq += 1
             body = json.dumps({**fact, "seq": seq, "at": 1.0})
-            end = link(end, seq, body)
-            row = (seq, int(str(fact["call_id"])), body, end)
-            db.execute("INSERT INTO events (seq, call_id, body, link) VALUES (?, ?, ?, ?)", row)
+            text = written(seq, body, str(fact["call_id"]))
+            end = text.link(end)
+            row = (seq, int(str(fact["call_id"])), body, end, text.salt, text.about)
+            db.execute("INSERT INTO events (seq, call_id, body, link, salt, about) VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def approval(call_id: str) -> dict[str, object]:

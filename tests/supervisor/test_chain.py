@@ -1,5 +1,6 @@
 """The chain of the journal: whatever is changed in it afterwards shows."""
 
+import hashlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.model.build import judged, opened, whole_life
 from tests.rows import each_row
 from whisper_tui.model.errors import InvalidRequest, Unavailable
 from whisper_tui.supervisor.journal.journal import Journal
-from whisper_tui.supervisor.journal.sqlite_file import Head, check_file
+from whisper_tui.supervisor.journal.sqlite_file import START, Head, check_file
 
 FACTS = (opened(), *whole_life(), *(judged() for _ in range(20)))
 MORE = (judged(),)
@@ -57,6 +58,11 @@ def test_the_chain_continues_after_another_process(path: Path) -> None:
         ("DELETE FROM events WHERE seq < 4", "the events 1 to 3 were taken out"),
         ("UPDATE events SET link = zeroblob(32) WHERE seq = 7", "event 7 was changed"),
         ("UPDATE events SET link = NULL WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET salt = zeroblob(16) WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET salt = NULL WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET salt = 'text' WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET about = about || '0' WHERE seq = 7", "event 7 was changed"),
+        ("UPDATE events SET about = NULL WHERE seq = 7", "event 7 was changed"),
         ("INSERT INTO events (seq, body) SELECT max(seq) + 1, '{}' FROM events", "was changed"),
     ],
 )
@@ -105,12 +111,39 @@ def test_an_invalid_end_is_refused(text: str) -> None:
 
 
 def test_a_journal_without_a_chain_gets_one_when_it_is_opened(path: Path) -> None:
-    tamper(path, "ALTER TABLE events DROP COLUMN link", "PRAGMA user_version = 1")
+    columns = ("link", "salt", "about")
+    tamper(path, *(f"ALTER TABLE events DROP COLUMN {each}" for each in columns), "PRAGMA user_version = 1")
     journal = Journal(path)
     journal.append(MORE)
     journal.close()
     verdict = check_file(path)
     assert (verdict.problem, verdict.events) == (None, len(FACTS) + 1)
+
+
+def test_a_journal_of_the_format_before_salts_keeps_its_links_and_its_noted_end(path: Path) -> None:
+    end = START
+    with sqlite3.connect(path) as db:
+        for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
+            end = hashlib.sha256(end + seq.to_bytes(8, "big") + body.encode()).digest()
+            db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))
+    db.close()
+    tamper(path, *(f"ALTER TABLE events DROP COLUMN {each}" for each in ("salt", "about")), "PRAGMA user_version = 7")
+    noted = check_file(path).head
+    assert noted == Head(len(FACTS), end)
+    journal = Journal(path)
+    journal.append(MORE)
+    journal.close()
+    verdict = check_file(path, noted)
+    assert (verdict.problem, verdict.events) == (None, len(FACTS) + 1)
+
+
+def test_what_an_event_is_about_is_in_its_link(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        found = dict(db.execute("SELECT json_extract(body, '$.kind'), about FROM events ORDER BY seq DESC"))
+    db.close()
+    assert found["session_opened"] == "s1"
+    assert found["submitted"] == "1 s1"
+    assert found["decided"] == "1"
 
 
 def test_a_missing_or_unreadable_journal_is_reported(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ WHAT_IS_ALLOWED = (
     Mutation(
         "events that are not as they were written",
         "whisper_tui.supervisor.journal.damage.Damage._is_as_written",
-        "is_proven(near, seq)",
+        "is_proven(near, text.seq)",
         "True",
         (DAMAGED + "test_an_event_that_was_changed_to_another_one_is_not_believed",),
     ),

@@ -36,6 +36,7 @@ from whisper_tui.model.event import (
     SessionOpened,
     SessionResumed,
     SessionSaid,
+    Submitted,
     UnaskedSet,
 )
 from whisper_tui.supervisor.journal.damage import Damage, Read, UnreadableEvent
@@ -155,6 +156,30 @@ def session_of(event: Event) -> str | None:
             return event.session_id
         case _:
             return None
+
+
+def call_of(event: Event) -> int | None:
+    """Return the number of the call that an event is about. None: it is about none."""
+    if isinstance(event, Submitted):
+        return int(event.call.id)
+    return int(event.call_id) if isinstance(event, CallEvent) else None
+
+
+def subject_of(event: Event) -> str:
+    """Return the call, session or phone of an event, as its link covers it: nobody can leave out a part of one unseen.
+
+    What was said in a session is not named, so that it can be left out where decisions are shown (decision 41).
+    """
+    match event:
+        case Submitted(call=call):
+            return f"{call.id} {call.session_id}"
+        case PhoneChanged():
+            return f"phone {event.device_id}"
+        case SessionSaid():
+            return ""
+        case _:
+            call_id = call_of(event)
+            return str(call_id) if call_id is not None else session_of(event) or ""
 
 
 def _place(seq: object, session_id: object) -> int:

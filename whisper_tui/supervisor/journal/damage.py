@@ -31,9 +31,9 @@ from whisper_tui.model.event import (
     Submitted,
     UnaskedSet,
 )
-from whisper_tui.supervisor.journal.sqlite_file import START, link_of
+from whisper_tui.supervisor.journal.sqlite_file import START, LinkedText
 
-COLUMNS = "e.seq, e.call_id, e.session_id, CAST(e.body AS BLOB), e.link, p.link"
+COLUMNS = "e.seq, e.call_id, e.session_id, CAST(e.body AS BLOB), e.salt, e.about, e.link, p.link"
 SOURCE = "events e LEFT JOIN events p ON p.seq = e.seq - 1"
 """Select these columns from this source to read events."""
 
@@ -138,26 +138,27 @@ class Damage:
         return next((each.at for each in near if not isinstance(each, UnreadableEvent)), 0.0)
 
     def _event(self, row: Row) -> Read:
-        seq, call_id, session_id, body, own, before = row
+        seq, call_id, session_id, body, salt, about, own, before = row
         try:
-            if not self._is_as_written(seq, _bytes(body), own, _bytes(before)):
+            if not self._is_as_written(LinkedText.read(seq, body, salt, about), own, _bytes(before)):
                 raise ValueError
             return EVENT.validate_json(body)
         except ValueError:  # of pydantic, too: not JSON, or no event
-            about = UnreadableEvent(seq, str(call_id or ""), str(session_id or ""))
+            lost = UnreadableEvent(seq, str(call_id or ""), str(session_id or ""))
             if seq not in self.found:
-                self.found[seq] = about
+                self.found[seq] = lost
                 if seq not in self._noted:
                     _log.error("event %d of the journal %s cannot be read: the file is damaged", seq, self._path)
-            return about
+            return lost
 
-    def _is_as_written(self, seq: int, body: bytes, own: object, before: bytes) -> bool:
-        if link_of(START if seq == 1 else before, seq, body) == own:
+    def _is_as_written(self, text: LinkedText, own: object, before: bytes) -> bool:
+        if text.link(START if text.seq == 1 else before) == own:
             return True
         # The flipped bit may be in the link of this event or of the one before it. Its neighbours tell.
-        query = "SELECT seq, CAST(body AS BLOB), link FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
-        near = {number: (_bytes(text), _bytes(end)) for number, text, end in self._rows(query, seq - 2, seq + 1)}
-        return is_proven(near, seq)
+        query = "SELECT seq, CAST(body AS BLOB), salt, about, link FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
+        rows = self._rows(query, text.seq - 2, text.seq + 1)
+        near = {row[0]: (LinkedText.read(*row[:4]), _bytes(row[4])) for row in rows}
+        return is_proven(near, text.seq)
 
     def _found(self, where: str, *values: object) -> list[Read]:
         query = f"SELECT {COLUMNS} FROM {SOURCE} WHERE {where} ORDER BY e.seq"  # noqa: S608
@@ -210,7 +211,7 @@ def _bytes(value: object) -> bytes:
     return value if isinstance(value, bytes) else b""
 
 
-def is_proven(near: dict[int, tuple[bytes, bytes]], seq: int) -> bool:
+def is_proven(near: dict[int, tuple[LinkedText, bytes]], seq: int) -> bool:
     """True if the text of an event is the one that was written though its link does not fit.
 
     `near`: text and link of it and its neighbours. Each link covers one event and the link before it, so with a link
@@ -218,15 +219,15 @@ def is_proven(near: dict[int, tuple[bytes, bytes]], seq: int) -> bool:
     """
     if seq not in near:
         return False
-    body, own = near[seq]
+    text, own = near[seq]
     ends = [START] if seq == 1 else [near[seq - 1][1]] if seq - 1 in near else []
     if seq - 1 in near:
         before = START if seq == 2 else near[seq - 2][1] if seq - 2 in near else None
         if before is not None:
-            ends.append(link_of(before, seq - 1, near[seq - 1][0]))
+            ends.append(near[seq - 1][0].link(before))
     for end in filter(None, ends):
-        made = link_of(end, seq, body)
-        if made == own or (seq + 1 in near and link_of(made, seq + 1, near[seq + 1][0]) == near[seq + 1][1]):
+        made = text.link(end)
+        if made == own or (seq + 1 in near and near[seq + 1][0].link(made) == near[seq + 1][1]):
             return True
     return False
 

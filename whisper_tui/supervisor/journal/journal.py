@@ -18,7 +18,6 @@ from whisper_tui.model.decision import Approve
 from whisper_tui.model.errors import InvalidRequest
 from whisper_tui.model.event import (
     AttemptRefused,
-    CallEvent,
     Event,
     Finished,
     Paused,
@@ -29,10 +28,30 @@ from whisper_tui.model.event import (
 )
 from whisper_tui.model.packed_calls import own_packing
 from whisper_tui.model.value import Value
-from whisper_tui.supervisor.journal.counters import DENIAL, GRANT, LEVEL, PAUSED, REVIEW, SESSION, Counters, session_of
+from whisper_tui.supervisor.journal.counters import (
+    DENIAL,
+    GRANT,
+    LEVEL,
+    PAUSED,
+    REVIEW,
+    SESSION,
+    Counters,
+    call_of,
+    session_of,
+    subject_of,
+)
 from whisper_tui.supervisor.journal.damage import BY_JOURNAL, COLUMNS, SOURCE, Damage, nothing_unasked
 from whisper_tui.supervisor.journal.journal_search import WordIndex, find_beside, search_text, statement
-from whisper_tui.supervisor.journal.sqlite_file import START, Checkpoints, Head, link, not_read, not_written, open_file
+from whisper_tui.supervisor.journal.sqlite_file import (
+    START,
+    Checkpoints,
+    Head,
+    LinkedText,
+    not_read,
+    not_written,
+    open_file,
+    written,
+)
 from whisper_tui.system import run_files
 
 LARGEST_BATCH = 2 * 1024 * 1024
@@ -167,6 +186,7 @@ class Journal:
             event.model_copy(update={"seq": self.last_seq + offset}) for offset, event in enumerate(events, start=1)
         )
         bodies = [as_stored(event) for event in numbered]
+        texts = [written(each.seq, body, subject_of(each)) for each, body in zip(numbered, bodies, strict=True)]
         end = self._link
         try:
             # Flushing costs milliseconds, writing a tenth of one: only a human's decision and a start are flushed
@@ -175,9 +195,9 @@ class Journal:
             with self._db:
                 # A deferred transaction could fail in its middle because another program writes.
                 self._db.execute("BEGIN IMMEDIATE")
-                for event, body in zip(numbered, bodies, strict=True):
-                    end = link(end, event.seq, body)
-                    self._insert(event, body, end)
+                for event, body, text in zip(numbered, bodies, texts, strict=True):
+                    end = text.link(end)
+                    self._insert(event, body, text, end)
                 self._counters.note(numbered)
         except sqlite3.Error as error:
             raise not_written(self._path, error) from error
@@ -231,7 +251,7 @@ class Journal:
             return ()
         found = self._events("call_id", (int(call_id),))
         # A damaged index may lead to the events of another call.
-        return tuple(each for each in found if _call_of(each) == int(call_id))
+        return tuple(each for each in found if call_of(each) == int(call_id))
 
     def events_of_calls(self, call_ids: Iterable[str]) -> Iterator[tuple[Event, ...]]:
         """Events of these calls, in batches."""
@@ -329,7 +349,7 @@ class Journal:
         with suppress(OSError):  # Without the note, approved calls are asked about again.
             run_files.write_whole(str(self._path.with_suffix(".end")), Head(self.last_seq, self._link).text().encode())
 
-    def _insert(self, event: Event, body: str, end: bytes) -> None:
+    def _insert(self, event: Event, body: str, text: LinkedText, end: bytes) -> None:
         if isinstance(event, Submitted):
             call = event.call
             columns = (int(call.id), call.session_id, call.key, search_text(call))
@@ -341,8 +361,9 @@ class Journal:
             self._db.execute("INSERT OR REPLACE INTO sessions (id, name) VALUES (?, ?)", names)
         elif isinstance(event, AttemptRefused):
             self._db.execute("INSERT INTO refused (seq) VALUES (?)", (event.seq,))
-        row = (event.seq, _call_of(event), session_of(event), body, end)
-        self._db.execute("INSERT INTO events (seq, call_id, session_id, body, link) VALUES (?, ?, ?, ?, ?)", row)
+        row = (event.seq, call_of(event), session_of(event), body, end, text.salt, text.about)
+        insert = "INSERT INTO events (seq, call_id, session_id, body, link, salt, about) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        self._db.execute(insert, row)
 
     def _never_started(self, event: Finished) -> bool:
         return event.ending.kind in {"denied", "withdrawn"}
@@ -409,12 +430,6 @@ def as_stored(value: Value) -> str:
         raise InvalidRequest(
             "the request holds text that is not valid Unicode", hint="Send UTF-8 without lone surrogates"
         ) from error
-
-
-def _call_of(event: Event) -> int | None:
-    if isinstance(event, Submitted):
-        return int(event.call.id)
-    return int(event.call_id) if isinstance(event, CallEvent) else None
 
 
 LARGEST = 2 * 1024 * 1024

@@ -1,6 +1,7 @@
 """The SQLite file of the journal: its hash chain (decision 2), opening, migration and checkpoints, and its errors."""
 
 import hashlib
+import os
 import re
 import sqlite3
 import threading
@@ -51,18 +52,56 @@ class ChainCheck(NamedTuple):
     """A clause about events that were changed, taken out or cannot be read. None: the chain is intact."""
 
 
-def link(previous: bytes, seq: int, body: str) -> bytes:
-    """Return the link of an event: SHA-256 over the link before it, its number and its text."""
-    return link_of(previous, seq, body.encode("utf-8", "surrogatepass"))
+SALT_BYTES = 16
+_CHAIN = b"whisper-chain-2"
 
 
-def link_of(previous: bytes, seq: int, body: bytes) -> bytes:
-    """Return the link of an event whose text is given as the file holds it."""
-    return hashlib.sha256(previous + seq.to_bytes(8, "big", signed=seq < 0) + body).digest()
+class LinkedText(NamedTuple):
+    """The text of an event as the file holds it, with what its link covers besides."""
+
+    seq: int
+    body: bytes
+    salt: bytes | None
+    """Makes a guess at a text that was left out impossible to confirm. None: of formats before 8, which had none."""
+    about: str
+    """The call, session or phone that it is about, as the column has it."""
+
+    @classmethod
+    def read(cls, seq: int, body: object, salt: object, about: object) -> "LinkedText":
+        """Take columns of the file, any of which may have become a value of another type."""
+        return cls(
+            seq,
+            body if isinstance(body, bytes) else b"",
+            salt if isinstance(salt, bytes | None) else b"",
+            about if isinstance(about, str) else "",
+        )
+
+    def link(self, previous: bytes) -> bytes:
+        """Return its link, with the link before it."""
+        if self.salt is None:
+            signed = self.seq < 0
+            return hashlib.sha256(previous + self.seq.to_bytes(8, "big", signed=signed) + self.body).digest()
+        return link_over(previous, self.seq, self.about, commitment(self.salt, self.body))
 
 
-Row = tuple[int, int | None, bytes | None, bytes | None]
-"""Number, call, text and link of an event."""
+def commitment(salt: bytes, body: bytes) -> bytes:
+    """Return the digest that stands for a text in its link: it proves the text, and tells nothing without its salt."""
+    return hashlib.sha256(salt + body).digest()
+
+
+def link_over(previous: bytes, seq: int, about: str, committed: bytes) -> bytes:
+    """Return the link of an event of which only the commitment is known (decision 41)."""
+    number = seq.to_bytes(8, "big", signed=seq < 0)
+    return hashlib.sha256(_CHAIN + previous + number + committed + about.encode("utf-8", "surrogatepass")).digest()
+
+
+def written(seq: int, body: str, about: str) -> LinkedText:
+    """Return the text of a new event, with a salt of its own."""
+    return LinkedText(seq, body.encode("utf-8", "surrogatepass"), os.urandom(SALT_BYTES), about)
+
+
+Row = tuple[int, int | None, bytes | None, object, object, bytes | None]
+"""Number, call, text, salt, subject and link of an event."""
 
 MOST_PROBLEMS = 10
 """Problems that a check names."""
@@ -74,10 +113,11 @@ def check(rows: Iterable[Row], noted: Head | None = None) -> ChainCheck:
     head: Head | None = None
     problems = list[str]()
     try:
-        for seq, call_id, body, stored in rows:
+        for seq, call_id, body, salt, about, stored in rows:
             if seq != expected:
                 problems.append(f"{_missing(expected, seq - 1)} taken out of the journal")
-            made = [link_of(end, seq, body or b"") for end in ends]
+            text = LinkedText.read(seq, body, salt, about)
+            made = [text.link(end) for end in ends]
             if stored in made:
                 events, ends = events + 1, [stored]
             else:
@@ -174,7 +214,9 @@ CREATE TABLE IF NOT EXISTS events (
     call_id INTEGER,
     session_id TEXT,
     body TEXT NOT NULL,
-    link BLOB
+    link BLOB,
+    salt BLOB,
+    about TEXT
 );
 CREATE INDEX IF NOT EXISTS events_by_call ON events (call_id, seq) WHERE call_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS events_by_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
@@ -237,6 +279,9 @@ def open_file(path: Path) -> sqlite3.Connection:
         columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
         if columns and "link" not in columns:
             _add_links(db)
+        for name, kind in (("salt", "BLOB"), ("about", "TEXT")):
+            if columns and name not in columns:
+                db.execute(f"ALTER TABLE events ADD COLUMN {name} {kind}")
         db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
         _add_names(db)
         # Opening may wait long; a write blocks the event loop, so it soon fails and is repeated.
@@ -271,7 +316,7 @@ def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
     """Check the hash chain of the journal in a file, and its pages. Raises `Unavailable` if there is none."""
     _check_there(path)
     # Read-only: a check must not change what it checks, nor migrate an old format.
-    found = check(read_rows(path, "SELECT seq, call_id, CAST(body AS BLOB), link FROM events ORDER BY seq"), noted)
+    found = check(_events(path), noted)
     # The events alone are in the chain. Pages that lead to them, or hold what is found by them, may be damaged as well.
     try:
         pages = [str(row[0]) for row in read_rows(path, f"PRAGMA integrity_check({MOST_PROBLEMS})")]
@@ -282,6 +327,12 @@ def check_file(path: Path, noted: Head | None = None) -> ChainCheck:
     problems = [] if found.problem is None else [found.problem]
     words = " ".join("; ".join(pages).split())
     return found._replace(problem="; ".join([*problems, f"pages of the file are damaged (SQLite says: {words})"]))
+
+
+def _events(path: Path) -> Iterator[Row]:
+    salted = any(row[1] == "salt" for row in read_rows(path, "PRAGMA table_info(events)"))
+    besides = "salt, about" if salted else "NULL, NULL"
+    yield from read_rows(path, f"SELECT seq, call_id, CAST(body AS BLOB), {besides}, link FROM events ORDER BY seq")  # noqa: S608
 
 
 def check_format(path: Path) -> None:
@@ -403,5 +454,5 @@ def _add_links(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         db.execute("ALTER TABLE events ADD COLUMN link BLOB")
         for seq, body in db.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
-            end = link(end, seq, body)
+            end = LinkedText(seq, body.encode("utf-8", "surrogatepass"), None, "").link(end)
             db.execute("UPDATE events SET link = ? WHERE seq = ?", (end, seq))
