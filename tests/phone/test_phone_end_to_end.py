@@ -12,13 +12,14 @@ import pytest
 from tests.chromium import needs_chromium
 from tests.outside import outside_only
 from tests.phone.served_page import BOUND_S, free_port
-from tests.phone.test_phone_page import Phone, phone_at
+from tests.phone.test_phone_page import READ, Phone, phone_at
 from tests.phone.tls_front import tls_front
 from tests.supervisor.phones.authenticator import Authenticator
 from tests.supervisor.phones.conftest import DESK, PhoneBench, bench
 from whisper_tui.model.decision import Approve, Decider, Deny
 from whisper_tui.model.state import Waiting
 from whisper_tui.supervisor.phones.phone_devices import WAIT_S
+from whisper_tui.supervisor.phones.phone_yes import SIGN_S
 from whisper_tui.transports.phone.phone_site import serve
 from whisper_tui.wire import server
 from whisper_tui.wire.phone_client import PhoneClient
@@ -31,15 +32,42 @@ FROM_ELSEWHERE = ("--ignore-certificate-errors", f"--host-resolver-rules=MAP {NA
 """The name of the test leads to this machine, and its certificate is signed by nobody."""
 
 
+class Socket:
+    """The supervisor's socket, at which a page asks."""
+
+    def __init__(self, bench: PhoneBench) -> None:
+        self._bench = bench
+        self._listening: server.Server | None = None
+
+    async def open(self) -> None:
+        bench = self._bench
+        refused = bench.supervisor.attempt_refused
+        self._listening = await server.serve(bench.supervisor, bench.home, {}, refused=refused, phones=bench.phones)
+
+    async def close(self) -> None:
+        assert self._listening is not None
+        await self._listening.close()
+
+    async def restart(self) -> None:
+        """Have another supervisor in the place of this one."""
+        await self.close()
+        await self._bench.restart()
+        await self.open()
+
+
 @pytest.fixture
-async def phone(bench: PhoneBench, tmp_path: Path) -> AsyncIterator[Phone]:
+async def socket(bench: PhoneBench) -> AsyncIterator[Socket]:
+    made = Socket(bench)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def phone(bench: PhoneBench, socket: Socket, tmp_path: Path) -> AsyncIterator[Phone]:
     behind, port = free_port(), free_port()
     origin = f"https://{NAME}:{port}"
     async with AsyncExitStack() as stack:
-        listening = await server.serve(
-            bench.supervisor, bench.home, {}, refused=bench.supervisor.attempt_refused, phones=bench.phones
-        )
-        stack.push_async_callback(listening.close)
         role = await PhoneClient.connect(bench.home)
         stack.push_async_callback(role.close)
         ready = asyncio.get_running_loop().create_future()
@@ -217,3 +245,40 @@ async def test_of_two_phones_the_first_one_decides_and_the_other_one_is_told(ben
     await phone.says(f"Call {call_id} was approved by tablet")
     late = SENT.format(json.dumps(begun))
     assert "approved by tablet" in await phone.browser.value(late)
+
+
+async def test_a_yes_that_is_signed_too_late_does_not_count(bench: PhoneBench, phone: Phone) -> None:
+    await paired(bench, phone)
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    held = await phone.press("approve")
+    # The page has its request as soon as the button is full.
+    async with asyncio.timeout(BOUND_S):
+        while not bench.phones._yeses._asked:
+            await asyncio.sleep(0.02)
+    bench.now += SIGN_S
+    await phone.release(held)
+    await phone.says("The request was not signed within 120 seconds.")
+    assert isinstance((await bench.record(call_id)).state, Waiting)
+    await phone.browser.value(READ)
+    await phone.hold("approve")
+    await bench.ordered(call_id)
+
+
+async def test_a_yes_that_began_before_a_restart_does_not_count_after_it(
+    bench: PhoneBench, phone: Phone, socket: Socket
+) -> None:
+    await paired(bench, phone)
+    call_id = await bench.asked("make", "test")
+    await phone.look_at(int(call_id))
+    begun = await phone.browser.value(f"(async () => {{ {BEGUN} return yes('{call_id}', 'approve') }})()")
+    await socket.restart()
+    late = SENT.format(json.dumps(begun))
+    assert "the supervisor was restarted" in await phone.browser.value(late)
+    record = await bench.record(call_id)
+    assert isinstance(record.state, Waiting) and record.pending_yes is None
+    # The phone goes on with the other supervisor, at which it is paired as before.
+    await phone.until("document.getElementById('offline').hidden")
+    await phone.browser.value(READ)
+    await phone.hold("approve")
+    await bench.ordered(call_id)

@@ -61,13 +61,20 @@ class Phone:
 
     async def hold(self, decision: str) -> None:
         """Hold a button until it is full, and release it."""
+        await self.release(await self.press(decision))
+
+    async def press(self, decision: str) -> dict[str, float]:
+        """Hold a button until it is full, and return where."""
         await self.until(f"document.getElementById({decision!r})?.disabled === false")
-        at = await self.browser.value(
+        at: dict[str, float] = await self.browser.value(
             f"(box => ({{x: box.x + box.width / 2, y: box.y + box.height / 2}}))"
             f"(document.getElementById({decision!r}).getBoundingClientRect())"
         )
         await self.browser.tell("Input.dispatchMouseEvent", type="mousePressed", button="left", clickCount=1, **at)
         await self.until(f"document.querySelector('#{decision} .name').textContent === 'Release'")
+        return at
+
+    async def release(self, at: dict[str, float]) -> None:
         await self.browser.tell("Input.dispatchMouseEvent", type="mouseReleased", button="left", clickCount=1, **at)
 
     async def verifies(self, *, user: bool) -> None:
