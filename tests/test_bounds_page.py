@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.rows import each_row
 from whisper_tui.changes import file_trees, pre_images
 from whisper_tui.cli import bring, far_output
-from whisper_tui.model import api, board, event, phone, preview, protocol_version
+from whisper_tui.model import api, board, event, phone, preview, protocol_version, push_endpoint
+from whisper_tui.notify import phone_push
 from whisper_tui.present import preview_text
 from whisper_tui.supervisor import sessions
 from whisper_tui.supervisor.approvals import admission, command_files, expand, judge
@@ -99,6 +100,9 @@ ROWS = {
     "phone | characters of the answer of a passkey": phone.LONGEST_CREDENTIAL,
     "phone | requests of one phone that are not signed": phone_yes.MOST_ASKED,
     "phone | seconds to sign a request": phone_yes.SIGN_S,
+    "phone | characters of the address of its pushes": push_endpoint.LONGEST_ENDPOINT,
+    "phone | seconds for a push": phone_push.PUSH_S,
+    "phone | bytes of the answer to a push": phone_push.LARGEST_ANSWER,
     "phone | requests to sign in that are not signed": phone_sign_in.MOST_BEGUN,
 }
 

@@ -90,6 +90,29 @@ def test_the_first_phone_is_paired_while_the_page_is_served(instance: Instance) 
 
 
 @pytest.mark.slow
+def test_a_phone_is_woken_by_pushes_as_soon_as_it_wants_them(instance: Instance) -> None:
+    words = [*PROGRAM, "phone", "pair", "--origin", ORIGIN, "--home", str(instance.root)]
+    with Terminal(words, dict(os.environ), instance.workspace) as terminal:
+        found = instance.until(lambda: CODE.search(terminal.text.decode("utf-8", "replace")))
+        paired = asyncio.run(send_key(instance, found[1]))
+        instance.until(lambda: b"Add this phone?" in terminal.text)
+        os.write(terminal.master, b"y\n")
+        assert terminal.process.wait(60) == 0
+
+    async def want_pushes() -> None:
+        client = await PhoneClient.connect(instance.home)
+        # A name that nobody has: what is tried shows in the problem with it.
+        await client.phone_push_to(paired.token, "https://push.invalid/send/abc")
+        await client.close()
+
+    asyncio.run(want_pushes())
+    assert "woken by pushes" in instance.run("phone", "list").stdout
+    instance.call("execute_command", command="echo", args=["hello"])
+    said = instance.until(lambda: instance.rows("status")["notify_problem"])
+    assert said.startswith("Pushes to phones do not arrive: push.invalid ")
+
+
+@pytest.mark.slow
 def test_a_phone_is_confirmed_again_after_a_kill(instance: Instance) -> None:
     words = [*PROGRAM, "phone", "pair", "--origin", ORIGIN, "--home", str(instance.root)]
     with Terminal(words, dict(os.environ), instance.workspace) as terminal:

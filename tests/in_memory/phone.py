@@ -16,6 +16,7 @@ from whisper_tui.model.phone import (
     PhoneCalls,
     PhoneChallenge,
     PhoneDevice,
+    PhonePushing,
     PhoneRegistration,
     PhoneRow,
     SignedDecision,
@@ -23,6 +24,7 @@ from whisper_tui.model.phone import (
 
 CODE = "QX7M-2F4K"
 NOW = 1_796_000_000.0
+PUSH_KEY = "BI5TO2-gv3tGJbswZnwB-2B--fi4qA_vWzAGKHAxh7Kjc-sdveAzGDZtBp-DpvWQAFPHNjPLBBshxV4ahsH0ALQ"
 USER_VERIFIED = 4
 """The bit in the flags of an authenticator."""
 
@@ -36,6 +38,8 @@ class PhoneInMemory:
         self.devices: dict[str, PhoneDevice] = {}
         self.taken: list[tuple[str, str, str]] = []
         """Call, decision and reason of each answer."""
+        self.pushed: dict[str, str] = {}
+        """By the secret of a phone: the address to which it wants pushes."""
         self.confirms = True
         self.undo_s = 0.0
         self.more = 0
@@ -174,6 +178,18 @@ class PhoneInMemory:
         token = secrets.token_urlsafe(32)
         self.devices = {token: device}
         return PairedPhone(device=device, token=token)
+
+    async def phone_count(self, device: str) -> int:
+        await self.phone_device(device)
+        return sum(not call.aside for call in self.waiting.values())
+
+    async def phone_pushing(self, device: str) -> PhonePushing:
+        await self.phone_device(device)
+        return PhonePushing(key=PUSH_KEY, endpoint=self.pushed.get(device, ""))
+
+    async def phone_push_to(self, device: str, endpoint: str) -> PhonePushing:
+        self.pushed[device] = endpoint
+        return await self.phone_pushing(device)
 
     async def phone_wait(self, device: str, since: int) -> int:
         await self.phone_device(device)

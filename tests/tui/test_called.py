@@ -17,10 +17,12 @@ from tests.pictures import universal_time
 from tests.tui.cockpit import Cockpit, open_cockpit
 from tests.tui.scenes import Scenario, workday
 from whisper_tui.model.api import Presence
-from whisper_tui.model.errors import NotAllowed
+from whisper_tui.model.errors import NotAllowed, Refused
+from whisper_tui.model.push_endpoint import PushOrder
 from whisper_tui.model.run import Stall
 from whisper_tui.notify.notifier import BackgroundNotifier
 from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.notify.phone_push import PhonePush
 from whisper_tui.supervisor.sessions import CockpitPresences
 
 ALWAYS = NotifySettings(when="always", title=False)
@@ -178,12 +180,12 @@ class Desk:
 class Background:
     """The notifier of a supervisor, over a played board."""
 
-    def __init__(self, scenario: Scenario, settings: NotifySettings) -> None:
+    def __init__(self, scenario: Scenario, settings: NotifySettings, push: PhonePush | None = None) -> None:
         self.scenario = scenario
         self.people = Desk()
         self.problems: list[str] = []
         self.notifier = BackgroundNotifier(
-            settings, scenario.supervisor.board, self.people, self.problems.append, scenario.clock
+            settings, scenario.supervisor.board, self.people, self.problems.append, scenario.clock, push=push
         )
         self._seen = 0
 
@@ -276,6 +278,69 @@ async def test_do_not_disturb_and_quiet_hours_apply_to_the_program_too(tmp_path:
     quiet.scenario.ask("build")
     await quiet.look()
     assert len(given(tmp_path / "news")) == 1
+
+
+class CountedPhones:
+    """Phones that want pushes, as far as rounds of these are counted."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.problem = ""
+
+    def push_orders(self) -> tuple[PushOrder, ...]:
+        self.rounds += 1
+        if self.problem:
+            raise Refused(self.problem)
+        return ()
+
+    def push_gone(self, order: PushOrder) -> None:
+        raise AssertionError(order)
+
+
+async def test_phones_are_woken_under_the_same_rules() -> None:
+    phones = CountedPhones()
+    background = Background(Scenario.begin(), NotifySettings(title=False), PhonePush(phones))
+    background.people.somebody = True
+    background.scenario.ask("build")
+    await background.look()
+    assert phones.rounds == 0
+    background.people.somebody = False
+    await background.look()
+    await background.look()
+    assert phones.rounds == 1
+    # Two within ten seconds share one, and a person who wants no notifications gets none.
+    background.scenario.ask("test")
+    background.scenario.ask("tag")
+    await background.look()
+    assert phones.rounds == 1
+    background.people.muted = True
+    later(background.scenario)
+    await background.look()
+    assert phones.rounds == 1
+    background.people.muted = False
+    await background.look()
+    assert phones.rounds == 2
+    # The page of a phone shows calls that wait, and nothing else.
+    later(background.scenario)
+    background.notifier.stalled({"1": "needs-input"})
+    await background.look()
+    assert phones.rounds == 2
+    for settings in (ALWAYS.model_copy(update={"quiet": "22:00-23:00"}), NotifySettings(when="never")):
+        quiet = Background(Scenario.begin(), settings, PhonePush(phones))
+        quiet.scenario.ask("build")
+        await quiet.look()
+    assert phones.rounds == 2
+
+
+async def test_a_problem_with_pushes_is_reported_until_they_work() -> None:
+    phones = CountedPhones()
+    background = Background(Scenario.begin(), ALWAYS, PhonePush(phones))
+    for problem in ("the key is damaged", "the key is damaged", ""):
+        phones.problem = problem
+        background.scenario.ask("build")
+        later(background.scenario)
+        await background.look()
+    assert background.problems == ["Pushes to phones do not arrive: the key is damaged", ""]
 
 
 async def test_the_program_gets_runs_that_need_input_or_are_stopped(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from whisper_tui.wire.server import Endpoint, Server, keep_listening, serve
 
 if TYPE_CHECKING:
     from whisper_tui.model.phone_facts import PhoneWords
-    from whisper_tui.notify.desktop_buttons import Objection
+    from whisper_tui.notify.desktop_buttons import DesktopButtons, Objection
     from whisper_tui.notify.notifier import BackgroundNotifier
     from whisper_tui.notify.window_launcher import WindowLauncher
     from whisper_tui.tools import ToolContext, ToolRegistry
@@ -202,13 +202,12 @@ async def _supervise(
         ready()
         _log.info("serving %s as pid %d", home.state, os.getpid())
         agents.prepare_at_rest()
-        notifier = _notifier(supervisor, configuration, server.objection_to, launcher)
+        notifications = _Notifications(supervisor, configuration, server.objection_to, launcher)
         staying = asyncio.create_task(keep_listening(server, occupation, supervisor.stopped.set))
         await supervisor.stopped.wait()
         _log.info("stopping")
         staying.cancel()
-        if notifier is not None:
-            await notifier.close()
+        await notifications.close()
         await server.close()
     finally:
         await supervisor.close()
@@ -237,32 +236,71 @@ async def _served(
     return server
 
 
-def _notifier(
-    supervisor: Supervisor, configuration: Configuration, objection: "Objection", launcher: "WindowLauncher | None"
-) -> "BackgroundNotifier | None":
-    """Begin to notify through the desktop or the user's program. None: neither is configured."""
-    settings, cockpit = configuration.calling, configuration.cockpit
-    if settings.when == "never" or not (settings.desktop or settings.desktop_buttons or settings.command):
-        return None
-    from whisper_tui.notify.desktop_buttons import DesktopButtons
-    from whisper_tui.notify.notifier import BackgroundNotifier
+class _Notifications:
+    """Notifies through the desktop, the user's program and phones, once any of them is to be used."""
 
-    def report(problem: str) -> None:
-        supervisor.notify_problem = problem
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        configuration: Configuration,
+        objection: "Objection",
+        launcher: "WindowLauncher | None",
+    ) -> None:
+        self._supervisor = supervisor
+        self._configuration = configuration
+        self._objection = objection
+        self._launcher = launcher
+        self._notifier: BackgroundNotifier | None = None
+        settings = configuration.calling
+        if settings.when == "never":
+            return
+        if settings.desktop or settings.desktop_buttons or settings.command:
+            self._begin()
+        if supervisor.phones is not None:
+            supervisor.phones.listen_pushed(self._begin)
+
+    async def close(self) -> None:
+        """Notify no more."""
+        if self._notifier is not None:
+            await self._notifier.close()
+
+    def _begin(self) -> None:
+        """Begin, unless it has begun already."""
+        if self._notifier is not None:
+            return
+        from whisper_tui.notify.notifier import BackgroundNotifier
+        from whisper_tui.notify.phone_push import PhonePush
+
+        supervisor = self._supervisor
+        self._notifier = notifier = BackgroundNotifier(
+            self._configuration.calling,
+            supervisor.board,
+            supervisor.presences,
+            self._report,
+            buttons=self._buttons(),
+            push=PhonePush(supervisor.phones) if supervisor.phones is not None else None,
+        )
+        supervisor.listen(notifier.on_event)
+        supervisor.stall_monitor.listen(notifier.stalled)
+        notifier.open()
+
+    def _report(self, problem: str) -> None:
+        self._supervisor.notify_problem = problem
         if problem:
             _log.warning("%s", problem)
 
-    buttons = None
-    if settings.desktop_buttons:
+    def _buttons(self) -> "DesktopButtons | None":
+        supervisor, cockpit = self._supervisor, self._configuration.cockpit
+        if not self._configuration.calling.desktop_buttons:
+            return None
+        from whisper_tui.notify.desktop_buttons import DesktopButtons
+
         by = Decider(surface="notification", who=decider()["who"])
         # No severe risk is approved by a button, so that "grave" leaves nothing to undo.
         undo_s = cockpit.undo_s if cockpit.undo == "every" else 0.0
-        buttons = DesktopButtons(supervisor, supervisor.board, objection, by=by, undo_s=undo_s, launcher=launcher)
-    notifier = BackgroundNotifier(settings, supervisor.board, supervisor.presences, report, buttons=buttons)
-    supervisor.listen(notifier.on_event)
-    supervisor.stall_monitor.listen(notifier.stalled)
-    notifier.open()
-    return notifier
+        return DesktopButtons(
+            supervisor, supervisor.board, self._objection, by=by, undo_s=undo_s, launcher=self._launcher
+        )
 
 
 def _gaps(client: str, root: str, environ: Mapping[str, str], *, by_hook: bool) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 from whisper_tui.model.decision import Decider
+from whisper_tui.model.push_endpoint import LONGEST_ENDPOINT
 from whisper_tui.model.value import Count, Value
 
 PAIR_PATH = "/pair"
@@ -48,6 +49,7 @@ PairingCode = Annotated[str, Field(min_length=1, max_length=40)]
 DeviceName = Annotated[str, Field(min_length=1, max_length=LONGEST_DEVICE_NAME)]
 Credential = Annotated[str, Field(min_length=2, max_length=LONGEST_CREDENTIAL)]
 """`JSON.stringify(credential.toJSON())` of the browser."""
+PushAddress = Annotated[str, Field(max_length=LONGEST_ENDPOINT)]
 Nonce = Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -220,9 +222,20 @@ class PhoneDevice(Value):
     may_approve_from: float
     """Seconds since the epoch. Until then it may only deny and set aside."""
     last_used: float | None = None
+    pushed: bool = False
+    """True if it has asked to be woken by pushes when calls wait."""
     revoked_at: float | None = None
     words: tuple[str, str, str, str]
     """Four words for its public key: phone and desk show the same."""
+
+
+class PhonePushing(Value):
+    """The pushes that wake a phone when calls start to wait. They have no content."""
+
+    key: str
+    """Base64url of the public key by which a push service knows them: `applicationServerKey`."""
+    endpoint: str
+    """The address at a push service. Empty: this phone wants none."""
 
 
 class PairedPhone(Value):
@@ -311,6 +324,18 @@ class PhoneRole(Protocol):
 
         Nothing else about the phone changes. `UnknownPhone`: no phone has this key, or it is revoked.
         """
+        ...
+
+    async def phone_count(self, device: Token) -> Count:
+        """Return the number of calls that wait, without those that are set aside."""
+        ...
+
+    async def phone_pushing(self, device: Token) -> PhonePushing:
+        """Return how this phone is woken."""
+        ...
+
+    async def phone_push_to(self, device: Token, endpoint: PushAddress) -> PhonePushing:
+        """Wake this phone by pushes to this address of its browser. Empty: no more."""
         ...
 
     async def phone_wait(self, device: Token, since: Count) -> Count:

@@ -36,6 +36,7 @@ from whisper_tui.notify.notification_text import (
     waiting_title,
 )
 from whisper_tui.notify.notify_settings import NotifySettings
+from whisper_tui.notify.phone_push import PhonePush
 from whisper_tui.present.phone_notices import phone_sentence
 from whisper_tui.present.quantities import count
 
@@ -324,7 +325,7 @@ class People(Protocol):
 
 
 class BackgroundNotifier:
-    """Notifies through the desktop and the user's program, in the supervisor, so also without an open cockpit."""
+    """Notifies through the desktop, the user's program and phones: in the supervisor, and so without a cockpit, too."""
 
     def __init__(
         self,
@@ -335,9 +336,11 @@ class BackgroundNotifier:
         clock: Callable[[], float] = time.time,
         *,
         buttons: DesktopButtons | None = None,
+        push: PhonePush | None = None,
     ) -> None:
         """`report` gets a description of a problem, or an empty text once notifications work again."""
         self._buttons = buttons
+        self._push = push
         self._settings = settings
         self._board = board
         self._people = people
@@ -419,10 +422,18 @@ class BackgroundNotifier:
             self._phones.clear()
 
     def _notify(self, words: str, content: bytes, waiting: Sequence[CallRecord] = ()) -> None:
-        # In a separate task, because a program may be slow and must not delay the next notification.
-        task = asyncio.create_task(self._deliver(words, content, waiting))
-        self._deliveries.add(task)
-        task.add_done_callback(self._deliveries.discard)
+        # In separate tasks, because a program or a service may be slow and must not delay the next notification.
+        ways = [self._deliver(words, content, waiting)]
+        if self._push is not None and waiting:
+            ways.append(self._wake_phones(self._push))
+        for way in ways:
+            task = asyncio.create_task(way)
+            self._deliveries.add(task)
+            task.add_done_callback(self._deliveries.discard)
+
+    async def _wake_phones(self, push: PhonePush) -> None:
+        # Of waiting calls alone: of all else the page of a phone shows nothing.
+        self._note("Pushes to phones do not arrive", await push.ping())
 
     async def _deliver(self, words: str, content: bytes, waiting: Sequence[CallRecord]) -> None:
         settings = self._settings

@@ -241,6 +241,9 @@ PHONE_OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             _operation(PhoneRole.phone_pair, "decides"),
             _operation(PhoneRole.phone_sign_in_begin, "decides"),
             _operation(PhoneRole.phone_sign_in, "decides"),
+            _operation(PhoneRole.phone_count, "decides"),
+            _operation(PhoneRole.phone_pushing, "decides"),
+            _operation(PhoneRole.phone_push_to, "decides"),
             _operation(PhoneRole.phone_wait, "decides", patient=True),
         )
     }

@@ -17,6 +17,7 @@ from whisper_tui.model.phone import (
     PhoneCalls,
     PhoneChallenge,
     PhoneDevice,
+    PhonePushing,
     PhoneRegistration,
     PhoneRole,
     SignedDecision,
@@ -103,6 +104,21 @@ class PhoneClient(PhoneRole):
     async def phone_sign_in(self, nonce: str, assertion: str) -> PairedPhone:
         """Sign in a paired phone."""
         found: PairedPhone = await self._ask("phone_sign_in", nonce=nonce, assertion=assertion)
+        return found
+
+    async def phone_count(self, device: str) -> int:
+        """Return the number of calls that wait."""
+        found: int = await self._ask("phone_count", device=device)
+        return found
+
+    async def phone_pushing(self, device: str) -> PhonePushing:
+        """Return how this phone is woken."""
+        found: PhonePushing = await self._ask("phone_pushing", device=device)
+        return found
+
+    async def phone_push_to(self, device: str, endpoint: str) -> PhonePushing:
+        """Wake this phone by pushes to this address."""
+        found: PhonePushing = await self._ask("phone_push_to", device=device, endpoint=endpoint)
         return found
 
     async def phone_wait(self, device: str, since: int) -> int:

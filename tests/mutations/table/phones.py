@@ -6,6 +6,8 @@ YES = "tests/supervisor/phones/test_yes.py::"
 PAIRING = "tests/supervisor/phones/test_pairing.py::"
 TIERS = "tests/supervisor/phones/test_tiers.py::"
 ROLE = "tests/supervisor/phones/test_role.py::"
+PUSH = "tests/phone/test_phone_push.py::"
+PUSHING = "tests/supervisor/phones/test_pushing.py::"
 SIGN_IN = "tests/supervisor/phones/test_sign_in.py::"
 APPLYING = "tests/supervisor/phones/test_applying.py::"
 WRONG = YES + "test_a_wrong_signature_decides_nothing_and_uses_the_request_up"
@@ -107,6 +109,48 @@ PHONES = (
         "pairing.wrong >= MOST_WRONG",
         "False",
         (PAIRING + "test_five_wrong_codes_close_a_pairing",),
+    ),
+    Mutation(
+        "pushes go to the internet alone",
+        "whisper_tui.notify.public_address.public_addresses",
+        "is_public(address)",
+        "True",
+        (PUSH + "test_a_name_that_leads_inside_is_not_connected_to",),
+    ),
+    Mutation(
+        "no push goes to this machine",
+        "whisper_tui.notify.public_address.public_addresses",
+        "_is_own(address)",
+        "False",
+        (PUSH + "test_a_public_address_of_this_machine_is_not_connected_to",),
+    ),
+    Mutation(
+        "pushes are sent over TLS alone",
+        "whisper_tui.model.push_endpoint.push_endpoint",
+        'parts.scheme != "https"',
+        "False",
+        (PUSHING + "test_what_is_no_address_of_a_push_service_is_refused",),
+    ),
+    Mutation(
+        "a push service is who it says to be",
+        "whisper_tui.notify.phone_push.PhonePush._status",
+        "server_hostname=endpoint.host",
+        'server_hostname="push.example"',
+        (PUSH + "test_a_certificate_has_to_be_that_of_the_service",),
+    ),
+    Mutation(
+        "a revoked phone is not woken",
+        "whisper_tui.supervisor.phones.phones.Phones.push_orders",
+        "self._devices.living()",
+        "self._devices.all()",
+        (PUSH + "test_a_revoked_phone_is_pushed_to_no_more",),
+    ),
+    Mutation(
+        "the answer to a push is bounded",
+        "whisper_tui.notify.phone_push._asked",
+        "read > LARGEST_ANSWER",
+        "False",
+        (PUSH + "test_a_service_that_does_not_take_it_is_a_problem_and_nothing_more",),
     ),
     Mutation(
         "a request to sign in is used once",

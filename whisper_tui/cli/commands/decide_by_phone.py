@@ -153,6 +153,7 @@ def _line(device: dict[str, Any]) -> str:
     elif device["may_approve_from"] > time.time():
         facts.append(_when("may approve from", device["may_approve_from"]))
     facts.append(_when("last used", device["last_used"]) if device["last_used"] is not None else "never used")
+    facts += ["woken by pushes"] if device["pushed"] else []
     facts.append("key synced by an account" if device["synced"] else "key bound to the phone")
     return visible(f"{device['name']}  {', '.join(facts)}, {device['origin']}, {' '.join(device['words'])}")
 

@@ -46,6 +46,8 @@ class PairedKey(Value):
     may_approve_from: float
     last_used: float | None = None
     revoked_at: float | None = None
+    push_endpoint: str = ""
+    """The address at a push service that wakes it. Empty: it wants no pushes."""
     doubted: bool = False
     """True if the supervisor was killed since: it may only deny until the desk confirms it again."""
 
@@ -60,6 +62,7 @@ class PairedKey(Value):
             paired_at=self.paired_at,
             may_approve_from=self.may_approve_from,
             last_used=self.last_used,
+            pushed=bool(self.push_endpoint),
             revoked_at=self.revoked_at,
             words=four_words(key_digest(self.public_key)),
         )
@@ -106,7 +109,7 @@ class PhoneDevices:
         now, doubted, revoked = self._clock(), list[PairedKey](), list[PairedKey]()
         for device in self.living():
             if not is_recorded(device):
-                revoked.append(device.model_copy(update={"revoked_at": now}))
+                revoked.append(device.model_copy(update={"revoked_at": now, "push_endpoint": ""}))
             elif not device.doubted and (doubt or is_doubted(device)):
                 doubted.append(device.model_copy(update={"doubted": True}))
         if doubted or revoked:
@@ -179,6 +182,10 @@ class PhoneDevices:
         with suppress(Refused):
             self._put(self._devices[device_id].model_copy(update={"last_used": self._clock()}))
 
+    def push_to(self, device_id: str, endpoint: str) -> PairedKey:
+        """Note the address that wakes a phone. Empty: it wants no pushes."""
+        return self._put(self._devices[device_id].model_copy(update={"push_endpoint": endpoint}))
+
     def confirm(self, device_id: str) -> PairedKey:
         """Trust a phone again, after a kill."""
         return self._put(self._devices[device_id].model_copy(update={"doubted": False}))
@@ -186,7 +193,7 @@ class PhoneDevices:
     def revoke(self, device_id: str) -> PairedKey:
         """Let a phone do nothing any more."""
         device = self._devices[device_id]
-        return self._put(device.model_copy(update={"revoked_at": self._clock()}))
+        return self._put(device.model_copy(update={"revoked_at": self._clock(), "push_endpoint": ""}))
 
     def _put(self, *changed: PairedKey) -> PairedKey:
         """Write the file with these phones; what is not on the disk does not hold. Raises `Refused`."""

@@ -38,12 +38,14 @@ from whisper_tui.model.phone import (
     PhoneDecision,
     PhoneDevice,
     PhonePairing,
+    PhonePushing,
     PhoneRegistration,
     SignedDecision,
 )
 from whisper_tui.model.phone_facts import PhoneWords, ShownFacts
 from whisper_tui.model.phone_proof import LONGEST_DOCUMENT, PhoneProof, digest_of, seen_document
 from whisper_tui.model.preview import PreviewChange, PreviewPage
+from whisper_tui.model.push_endpoint import PushOrder, push_endpoint
 from whisper_tui.model.state import CallRecord
 from whisper_tui.policy.risks.later_files import later_kind
 from whisper_tui.supervisor.journal.store import Store
@@ -53,6 +55,7 @@ from whisper_tui.supervisor.phones.phone_pairing import PhonePairings
 from whisper_tui.supervisor.phones.phone_sign_in import PhoneSignIns
 from whisper_tui.supervisor.phones.phone_tiers import permitted
 from whisper_tui.supervisor.phones.phone_yes import DecideWithProof, PhoneYeses, check_seen, decider_of, waiting_record
+from whisper_tui.supervisor.phones.push_key import PushKey
 from whisper_tui.supervisor.settings import PhoneSettings
 
 UNDO_S = 3.0
@@ -116,6 +119,8 @@ class Phones:
         self._pairings = PhonePairings(self._devices, clock)
         self._sign_ins = PhoneSignIns(self._devices, clock)
         self._yeses = PhoneYeses(store, self._devices, decide, clock, undo_s)
+        self._push_key = PushKey(state)
+        self._begin_pushes: Callable[[], None] | None = None
         self._problem: Refused | None = None
         """Why the file of the phones cannot be used."""
         self._revision = int(clock() * 1000)
@@ -226,6 +231,47 @@ class Phones:
         self._announce(phone, standing, decider_of(phone), signed_in=True)
         token = self._devices.sign_in(phone.id, used.sign_count, synced=used.synced)
         return PairedPhone(device=self._devices.with_token(token).shown(), token=token)
+
+    async def phone_count(self, device: str) -> int:
+        """Return the number of calls that wait."""
+        self._phone(device)
+        return len(self._store.board.waiting)
+
+    async def phone_pushing(self, device: str) -> PhonePushing:
+        """Return how this phone is woken."""
+        await asyncio.to_thread(check_installed)
+        return PhonePushing(key=self._push_key.public(), endpoint=self._phone(device).push_endpoint)
+
+    async def phone_push_to(self, device: str, endpoint: str) -> PhonePushing:
+        """Wake this phone by pushes to this address."""
+        phone = self._phone(device)
+        if endpoint:
+            push_endpoint(endpoint)
+        self._devices.push_to(phone.id, endpoint)
+        if endpoint and self._begin_pushes is not None:
+            self._begin_pushes()
+        return await self.phone_pushing(device)
+
+    def listen_pushed(self, begin: Callable[[], None]) -> None:
+        """Have a function called if any phone wants pushes, or as soon as one does; it may be called again."""
+        self._begin_pushes = begin
+        if any(device.push_endpoint for device in self._devices.living()):
+            begin()
+
+    def push_orders(self) -> tuple[PushOrder, ...]:
+        """Return a push for each phone that wants them."""
+        now = self._clock()
+        return tuple(
+            PushOrder(each.id, each.push_endpoint, self._push_key.authorization(each.push_endpoint, each.origin, now))
+            for each in self._devices.living()
+            if each.push_endpoint
+        )
+
+    def push_gone(self, order: PushOrder) -> None:
+        """Forget an address that its push service does not know any more."""
+        # It may have given another one meanwhile.
+        if any(each.id == order.device_id and each.push_endpoint == order.endpoint for each in self._devices.living()):
+            self._devices.push_to(order.device_id, "")
 
     async def phone_wait(self, device: str, since: int) -> int:
         """Return the revision once it is another one, or after a while."""

@@ -1,0 +1,74 @@
+"""The addresses of a host, as far as they are somebody else's, on the internet.
+
+A browser names the host to which the supervisor sends pushes. Without this, it could name one that only this machine
+reaches.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import threading
+from contextlib import suppress
+
+_UNICAST = ipaddress.ip_network("2000::/3")
+_TUNNELS = (ipaddress.ip_network("2001::/32"), ipaddress.ip_network("2002::/16"))
+"""Teredo and 6to4: addresses of IPv4 are in them."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""The addresses by which a network of IPv6 alone reaches those of IPv4."""
+
+
+class NotPublic(OSError):
+    """A host has an address of this machine or of a private network."""
+
+
+async def public_addresses(host: str, port: int) -> tuple[str, ...]:
+    """Return the addresses of a host. Raises `NotPublic` if any is not public, and `OSError` if there are none."""
+    found = await _resolved(host, port)
+    for address in found:
+        if not is_public(address) or _is_own(address):
+            raise NotPublic(f"{host} is {address}, which is no address of another machine on the internet")
+    return found
+
+
+def is_public(address: str) -> bool:
+    """True if an address is one of the internet, and of a single machine."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed.is_global and not parsed.is_multicast
+    if parsed in _NAT64:
+        return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
+    return parsed.is_global and parsed in _UNICAST and not any(parsed in tunnel for tunnel in _TUNNELS)
+
+
+def _is_own(address: str) -> bool:
+    """True if an address is one of this machine."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # Nothing is sent: the system only chooses the address from which it would send, which is the same one at home.
+    with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect((address, 9))
+        return bool(probe.getsockname()[0] == address)
+    return False
+
+
+async def _resolved(host: str, port: int) -> tuple[str, ...]:
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
+
+    def settle(found: tuple[str, ...], problem: OSError | None) -> None:
+        if not answer.done():
+            answer.set_result(found) if problem is None else answer.set_exception(problem)
+
+    def look_up() -> None:
+        found: tuple[str, ...] = ()
+        problem: OSError | None = None
+        try:
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
+        except (OSError, UnicodeError) as error:
+            problem = error if isinstance(error, OSError) else OSError(str(error))
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle, found, problem)
+
+    # In a daemon: a name server that does not answer must not keep the supervisor from ending.
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    return await answer
