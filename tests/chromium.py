@@ -33,6 +33,8 @@ class Browser:
         self._numbers = itertools.count(1)
         self.problems: list[str] = []
         """Errors that the page has logged."""
+        self.workers: dict[str, str] = {}
+        """The ids of the registrations of service workers, by their scopes; if the domain of these is enabled."""
 
     async def tell(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
@@ -44,6 +46,9 @@ class Browser:
                     self.problems.append(answer["params"]["entry"]["text"])
                 case "Runtime.exceptionThrown":
                     self.problems.append(json.dumps(answer["params"]["exceptionDetails"]))
+                case "ServiceWorker.workerRegistrationUpdated":
+                    known = answer["params"]["registrations"]
+                    self.workers |= {each["scopeURL"]: each["registrationId"] for each in known}
             if answer.get("id") == number:
                 if "error" in answer:
                     raise NotDone(answer["error"])

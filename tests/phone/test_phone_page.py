@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chromium import Browser, chromium, needs_chromium
-from tests.in_memory.phone import CODE, NOW, PhoneInMemory, waiting_call
+from tests.in_memory.phone import CODE, NOW, PUSH_KEY, PhoneInMemory, waiting_call
 from tests.phone.served_page import BOUND_S, Site, free_port, site
 from whisper_tui.model.phone import DiffLine, PhoneEffect, PhonePreview
 from whisper_tui.transports.phone.phone_site import serve
@@ -423,3 +423,93 @@ async def test_under_another_name_there_is_no_page(site: Site, phone: Phone) -> 
         await phone.browser.open(f"http://{name}:{site.port}/")
         await phone.says(f"This page is served as {site.origin} and under no other name.")
         assert await phone.browser.value("document.scripts.length") == 0
+
+
+ENDPOINT = "https://push.example/send/abc"
+TAKES_PUSHES = f"""
+let made = null
+PushManager.prototype.getSubscription = async () => made
+PushManager.prototype.subscribe = async options => {{
+  window.asked = options
+  made = {{ endpoint: {ENDPOINT!r}, unsubscribe: async () => {{ made = null; return true }} }}
+  return made
+}}
+"""
+"""A push service of the browser, which one without a window does not have."""
+SHOWN = """navigator.serviceWorker.ready.then(worker => worker.getNotifications())
+  .then(shown => shown.map(one => one.body))"""
+
+
+async def may_notify(phone: Phone) -> None:
+    await phone.browser.tell("Browser.grantPermissions", origin=phone.origin, permissions=["notifications"])
+    await phone.browser.tell("ServiceWorker.enable")
+
+
+async def test_notifications_are_switched_on_and_off_on_the_phone(site: Site, phone: Phone) -> None:
+    await may_notify(phone)
+    await phone.browser.tell("Page.addScriptToEvaluateOnNewDocument", source=TAKES_PUSHES)
+    await phone.pair()
+    (token,) = site.supervisor.devices
+    await phone.says("Notify this phone when calls wait")
+    await phone.click("pushes")
+    await phone.says("Notify this phone no more")
+    assert site.supervisor.pushed == {token: ENDPOINT}
+    asked = "[asked.userVisibleOnly, base64url(asked.applicationServerKey)]"
+    assert await phone.browser.value(asked) == [True, PUSH_KEY]
+    await phone.click("pushes")
+    await phone.says("Notify this phone when calls wait")
+    assert site.supervisor.pushed == {token: ""}
+
+
+async def test_a_phone_that_may_not_notify_says_so(site: Site, phone: Phone) -> None:
+    denied = {"permission": {"name": "notifications"}, "setting": "denied", "origin": site.origin}
+    await phone.browser.tell("Browser.setPermission", **denied)
+    await phone.pair()
+    await phone.says("Notifications of this page are blocked in the settings of this browser.")
+
+
+async def pushed(phone: Phone) -> None:
+    """Wake the worker of the page, as a push service does it."""
+    await phone.until("navigator.serviceWorker.ready.then(worker => worker.active.state === 'activated')")
+    async with asyncio.timeout(BOUND_S):
+        while not phone.browser.workers:
+            await phone.browser.value("1")
+    (worker,) = phone.browser.workers.values()
+    given = {"origin": phone.origin, "registrationId": worker, "data": ""}
+    await phone.browser.tell("ServiceWorker.deliverPushMessage", **given)
+
+
+async def test_a_push_is_shown_as_a_number_and_the_page_closes_it(
+    site: Site, phone: Phone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await may_notify(phone)
+    await phone.pair()
+    await phone.says("Nothing waits")
+    # What the worker asks, and nothing that the page asks meanwhile.
+    asked: list[str] = []
+    count = site.supervisor.phone_count
+
+    async def counted(device: str) -> int:
+        asked.append(device)
+        return await count(device)
+
+    monkeypatch.setattr(site.supervisor, "phone_count", counted)
+    for number, words in ((1, "1 call waits"), (2, "2 calls wait")):
+        site.supervisor.waiting[str(number)] = waiting_call(number, command="make the-secret-release")
+        await pushed(phone)
+        await phone.until(f"{SHOWN}.then(shown => shown.length === 1 && shown[0] === {words!r})")
+    assert asked == list(site.supervisor.devices) * 2
+    site.supervisor.waiting.clear()
+    await pushed(phone)
+    await phone.until(f"{SHOWN}.then(shown => shown[0] === 'Nothing waits any more')")
+    await phone.browser.tell("Page.reload")
+    await phone.until(f"{SHOWN}.then(shown => shown.length === 0)")
+
+
+async def test_a_push_without_a_pairing_says_no_number(site: Site, phone: Phone) -> None:
+    await may_notify(phone)
+    await phone.pair()
+    await phone.says("Nothing waits")
+    site.supervisor.devices.clear()
+    await pushed(phone)
+    await phone.until(f"{SHOWN}.then(shown => shown[0] === 'Calls wait for you')")

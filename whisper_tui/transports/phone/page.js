@@ -21,6 +21,7 @@ const state = {
   read: false, // whether its end was on the screen
   denies: false, // whether the reasons for a denial are open
   busy: false,
+  pushes: '', // '' if this browser has none, or else 'on', 'off' or 'denied'
   drawn: '', // the list or the card on the screen
   ahead: 0 // seconds by which the supervisor's clock is ahead
 }
@@ -275,7 +276,7 @@ function wordsBox (words, text) {
 function showList () {
   const { rows, more } = state.calls
   const waits = state.device.may_approve_from > Date.now() / 1000 + state.ahead
-  const drawn = JSON.stringify([rows, more, state.note, waits])
+  const drawn = JSON.stringify([rows, more, state.note, waits, state.pushes])
   if (main.querySelector('.rows') !== null && drawn === state.drawn) return
   state.drawn = drawn
   const count = rows.length + more
@@ -288,9 +289,17 @@ function showList () {
       count === 0 && make('p', { class: 'big' }, 'Nothing waits'),
       count === 0 && make('p', { class: 'muted' }, 'What an agent asks appears here.'),
       make('ul', { class: 'rows' }, ...rows.map(row)),
-      more > 0 && make('p', { class: 'plain muted' }, `${more} more at the desk.`)
+      more > 0 && make('p', { class: 'plain muted' }, `${more} more at the desk.`),
+      pushes()
     ]
   )
+}
+
+function pushes () {
+  if (state.pushes === '') return null
+  if (state.pushes === 'denied') return make('p', { class: 'plain muted' }, 'Notifications of this page are blocked in the settings of this browser.')
+  const on = state.pushes === 'on'
+  return make('button', { class: 'plain quiet', id: 'pushes', onclick: event => switchPushes(event.target, !on) }, on ? 'Notify this phone no more' : 'Notify this phone when calls wait')
 }
 
 function row (call) {
@@ -302,6 +311,49 @@ function row (call) {
     data(call.command, 'span', 'command mono'),
     data(grade + sentence(call.verdict), 'span', 'verdict'),
     make('span', { class: 'about' }, data(where), since)))
+}
+
+// ---- Pushes ---------------------------------------------------------------------------------------------------------
+
+// Whoever removes the worker or this browser's subscription is without pushes; the desk forgets the address then.
+async function lookAtPushes () {
+  const worker = await navigator.serviceWorker?.ready
+  if (!worker?.pushManager || !window.Notification) return
+  const mine = await worker.pushManager.getSubscription()
+  const { endpoint } = await ask('phone_pushing')
+  state.pushes = Notification.permission === 'denied' ? 'denied' : mine !== null && mine.endpoint === endpoint ? 'on' : 'off'
+  if (state.calls !== null && shownId() === null) showList()
+}
+
+async function switchPushes (button, on) {
+  button.disabled = true
+  state.note = null
+  try {
+    // Phones ask only right after the tap.
+    if (on && await Notification.requestPermission() !== 'granted') return await lookAtPushes()
+    const { pushManager } = await navigator.serviceWorker.ready
+    const { key } = await ask('phone_pushing')
+    // One for another key would be in the way.
+    await (await pushManager.getSubscription())?.unsubscribe()
+    const made = on ? await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: bytes(key) }) : null
+    await ask('phone_push_to', { endpoint: made?.endpoint ?? '' })
+    await lookAtPushes()
+  } catch (problem) {
+    state.note = { kind: 'bad', message: problem instanceof Problem ? problem.message : `This browser takes no pushes (${problem.name}).`, hint: problem.hint }
+    state.drawn = ''
+    if (state.calls !== null && shownId() === null) showList()
+  }
+}
+
+// What a notification says is on the screen now.
+async function closeNotifications () {
+  for (const shown of await (await navigator.serviceWorker?.ready)?.getNotifications?.({ tag: 'calls' }) ?? []) shown.close()
+}
+
+// Of a phone that is a paired one no more.
+async function endPushes () {
+  const worker = await navigator.serviceWorker?.getRegistration()
+  await (await worker?.pushManager?.getSubscription())?.unsubscribe()
 }
 
 // ---- The card -------------------------------------------------------------------------------------------------------
@@ -646,6 +698,7 @@ let following = null
 // Follows what happens for as long as the page is on the screen.
 async function follow () {
   following?.abort()
+  closeNotifications().catch(() => {})
   const mine = following = new AbortController()
   let failures = 0
   while (!mine.signal.aborted && !document.hidden) {
@@ -684,13 +737,17 @@ async function begin (ended = null) {
       state.device = await ask('phone_device')
       failures = 0
       connection(null)
-      if (state.device.confirmed) return follow()
+      if (state.device.confirmed) {
+        lookAtPushes().catch(() => {})
+        return follow()
+      }
       if (byId('unconfirmed') === null) showUnconfirmed()
       await pause(1000)
     } catch (problem) {
       if (isGone(problem)) {
         connection(null)
-        Object.assign(state, { device: null, calls: null, call: null })
+        Object.assign(state, { device: null, calls: null, call: null, pushes: '' })
+        if (problem.kind === 'unknown_phone') endPushes().catch(() => {})
         return showSignIn(ended ?? (problem.kind === 'unknown_phone' ? problem : null))
       }
       connection(problem)

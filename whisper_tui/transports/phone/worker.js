@@ -1,4 +1,5 @@
-// Keeps the shell of the page, so that it opens without a connection and says so. Never a call, and no answer of /api.
+// Keeps the shell of the page, so that it opens without a connection and says so: never a call, and no answer of /api.
+// And says, when a push wakes it, how many calls wait.
 'use strict'
 
 const CACHE = 'shell'
@@ -29,3 +30,37 @@ async function fresh (request, path) {
     return kept
   }
 }
+
+// A push is empty. What is behind it is asked for at the page's own server, and is a number.
+self.addEventListener('push', event => event.waitUntil(
+  waiting().then(number => self.registration.showNotification('whisper_tui', {
+    body: number === null ? 'Calls wait for you' : number === 0 ? 'Nothing waits any more' : number === 1 ? '1 call waits' : `${number} calls wait`,
+    tag: 'calls', // one notification, which the next one replaces
+    renotify: number !== 0,
+    silent: number === 0,
+    icon: '/icon.svg'
+  }))
+))
+
+// null: this phone does not reach the server, or is a paired one no more.
+async function waiting () {
+  try {
+    const answer = await fetch('/api/phone_count', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{}',
+      cache: 'no-store',
+      credentials: 'same-origin',
+      redirect: 'error',
+      signal: AbortSignal.timeout(10_000)
+    })
+    return answer.ok ? Number(await answer.json()) : null
+  } catch {
+    return null
+  }
+}
+
+self.addEventListener('notificationclick', event => {
+  event.notification.close()
+  event.waitUntil(self.clients.matchAll({ type: 'window' }).then(pages => pages.length > 0 ? pages[0].focus() : self.clients.openWindow('/')))
+})
