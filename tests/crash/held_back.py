@@ -1,8 +1,9 @@
 """Kill supervisors while commands run held back, and somebody else edits the same files.
 
 `python -m tests.crash.held_back [--sequences N] [--seed N]`. Each command adds a line of its own to several files. The
-tree must be as if each had run or not: its line stands in all of its files once, or in none, as its agent was told; and
-no line of anybody else is ever lost.
+tree must be as if each had run or not: its line stands in all of its files once, or in none, as its agent was told. If
+somebody has edited a file after its line was written, and another one before, the answer names the file in which the
+line stays. No line of anybody else is ever lost.
 """
 
 import argparse
@@ -85,7 +86,7 @@ class HeldBackKills:
                 (top / f"f{number}").write_text("begin\n")
             edited: list[tuple[str, str]] = []
             editing = asyncio.create_task(self._edit(top, edited))
-            ran: dict[str, tuple[list[str], bool]] = {}
+            ran: dict[str, list[str]] = {}
             for number in range(CALLS):
                 await self._call(door, top, f"call-{number}", ran)
             editing.cancel()
@@ -103,9 +104,7 @@ class HeldBackKills:
             edited.append((name, line))
             self.result.edits += 1
 
-    async def _call(
-        self, door: SupervisorClient, top: Path, token: str, ran: dict[str, tuple[list[str], bool]]
-    ) -> None:
+    async def _call(self, door: SupervisorClient, top: Path, token: str, ran: dict[str, list[str]]) -> None:
         files = sorted(self._chance.sample([f"f{number}" for number in range(FILES)], 3))
         text = self._chance.choice(SHAPES).format(files=" ".join(files), token=token)
         call_id = await self._submit(door, top, token, text)
@@ -130,15 +129,19 @@ class HeldBackKills:
         has_run = isinstance(state.ending, Exited) and not state.discarded
         who = "nobody" if not record.decided_by_human else "a human"
         self.result.outcomes[f"{'ran' if has_run else 'did not run'}, decided by {who}"] += 1
-        ran[token] = files, has_run
+        stays = state.discarded.partition("; what it did to ")[2]
+        self.result.outcomes["a change had to stay"] += bool(stays)
+        ran[token] = [name for name in files if has_run or f"/{name}" in stays]
 
     async def _submit(self, door: SupervisorClient, top: Path, token: str, text: str) -> str:
+        session = None
         while True:
             with suppress(WhisperError):
                 # A kill takes back what let more run than the rules do.
                 if (await door.status()).unasked[""].level != "workspace":
                     await door.set_unasked("workspace", HUMAN, until=time.time() + 3600)
-                session = await door.open_session(
+                # A key counts in its session: a second one would take a repeated submission for another call.
+                session = session or await door.open_session(
                     SessionHello(name=top.name, root=str(top), environment=dict(os.environ))
                 )
                 spec = CommandSpec(command=Shell(text=text), cwd=str(top))
@@ -169,13 +172,13 @@ class HeldBackKills:
         if supervisor is not None and self._field.kill("supervisor", supervisor):
             self.result.kills += 1
 
-    def _compare(self, top: Path, ran: dict[str, tuple[list[str], bool]], edited: list[tuple[str, str]]) -> None:
+    def _compare(self, top: Path, ran: dict[str, list[str]], edited: list[tuple[str, str]]) -> None:
         lines = {path.name: Counter(path.read_text().splitlines()) for path in top.iterdir()}
         expected = {f"f{number}": Counter(["begin"]) for number in range(FILES)}
         for name, line in edited:
             expected[name][line] += 1
-        for token, (files, has_run) in ran.items():
-            for name in files if has_run else ():
+        for token, files in ran.items():
+            for name in files:
                 expected[name][token] += 1
         for name in sorted(lines.keys() | expected.keys()):
             found, wanted = lines.get(name, Counter()), expected.get(name, Counter())

@@ -12,7 +12,9 @@ import pytest
 
 from tests.outside import needs_overlays
 from tests.supervisor.conftest import HUMAN, Bench
-from whisper_tui.changes.change_records import Plan, load_plan
+from whisper_tui.changes.change_records import FileChange, Plan, Result, load_plan
+from whisper_tui.changes.change_steps import ChangeSteps
+from whisper_tui.changes.file_trees import Stamp
 from whisper_tui.model.decision import Approve
 from whisper_tui.model.ending import Denied, Exited, Signalled
 from whisper_tui.model.errors import ChangedSinceSeen, Refused
@@ -292,7 +294,7 @@ async def test_the_changes_of_an_undoable_run_are_dropped_if_a_file_changed_mean
     record = await live.over(call_id)
     assert isinstance(record.state, Ended)
     assert "old.txt" in record.state.discarded
-    assert "None of the file changes" in (agent_note(record) or "")
+    assert "file changes of this command did not become real" in (agent_note(record) or "")
     assert (live.workspace / "old.txt").read_text() == "someone else\n"
     assert not (live.workspace / "started").exists()
 
@@ -547,3 +549,61 @@ async def test_the_reason_of_a_failed_probe_is_the_systems_and_no_traceback(tmp_
     found = await preview_support(str(tmp_path / "no directory"), str(tmp_path))
     assert found.problem.startswith(f"the probe failed: Not a directory: '{tmp_path}/no directory/")
     assert "Error" not in found.problem and ", line" not in found.problem
+
+
+async def test_a_change_that_somebody_has_worked_on_stays_and_is_told_and_the_call_does_not_run_again(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (live.workspace / name).write_text("begin\n")
+    call_id = await live.asked("for f in a b c; do echo mine >> $f; done")
+    report = await live.previewed(call_id)
+    make_real = ChangeSteps.make_real
+
+    def edited_after_the_first(steps: ChangeSteps, number: int, change: FileChange) -> Stamp | None:
+        if number == 1:
+            for name in ("a", "b"):
+                with (live.workspace / name).open("a") as file:
+                    file.write("theirs\n")
+        return make_real(steps, number, change)
+
+    monkeypatch.setattr(ChangeSteps, "make_real", edited_after_the_first)
+    await live.decide(call_id, Approve(preview=report.digest))
+    record = await live.over(call_id)
+    assert isinstance(record.state, Ended) and record.state.ending == Exited(code=0)
+    assert {name: (live.workspace / name).read_text() for name in ("a", "b", "c")} == {
+        "a": "begin\nmine\ntheirs\n",
+        "b": "begin\ntheirs\n",
+        "c": "begin\n",
+    }
+    told = agent_note(record) or ""
+    assert f"what it did to {live.workspace / 'a'} stays" in told and f"{live.workspace / 'b'} changed" in told
+
+
+async def test_an_undo_leaves_what_somebody_works_on_meanwhile_and_says_so(
+    live: LiveBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (live.workspace / name).write_text("begin\n")
+    call_id = await live.asked("for f in a b c; do cp $f new; echo mine >> new; mv new $f; done")
+    await live.previewed(call_id)
+    await live.apply(call_id)
+    take_back = ChangeSteps.take_back
+
+    def edited_after_the_first(steps: ChangeSteps, number: int, change: FileChange, made: Result) -> Stamp | None:
+        if number == 1:
+            with (live.workspace / "b").open("a") as file:
+                file.write("theirs\n")
+        return take_back(steps, number, change, made)
+
+    with monkeypatch.context() as patched, pytest.raises(Refused, match=r"what it did to \S+/b stays") as refused:
+        patched.setattr(ChangeSteps, "take_back", edited_after_the_first)
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)
+    assert "Everything else is undone" in (refused.value.hint or "")
+    assert {name: (live.workspace / name).read_text() for name in ("a", "b", "c")} == {
+        "a": "begin\n",
+        "b": "begin\nmine\ntheirs\n",
+        "c": "begin\n",
+    }
+    with pytest.raises(Refused, match="/b changed since"):
+        await live.supervisor.undo(call_id, (), "undo", HUMAN)

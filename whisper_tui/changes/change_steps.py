@@ -18,6 +18,8 @@ from whisper_tui.changes.change_records import (
     REPLACE,
     WRITE,
     FileChange,
+    Inside,
+    Result,
 )
 from whisper_tui.changes.file_trees import (
     Links,
@@ -31,6 +33,7 @@ from whisper_tui.changes.file_trees import (
     remove_marks,
     remove_tree,
     stamp,
+    stamps_inside,
 )
 from whisper_tui.changes.real_paths import (
     KEPT,
@@ -66,6 +69,21 @@ def is_alike(found: Stamp, wanted: Stamp) -> bool:
 def is_ours(found: Stamp, change: FileChange) -> bool:
     """True if a file may be what a step has put in its place: the new file itself, or a copy of it."""
     return change.after is not None and (found.inode == change.after.inode or is_alike(found, change.after))
+
+
+_COMPARED = 1 << 16
+"""Bytes of a file that are compared at once."""
+
+
+class _ChangedSince(Exception):
+    """A file is not the one that its step has made: if that was made, somebody has changed it since, and it stays."""
+
+
+def _is_changed(found: Stamp, known: Stamp) -> bool:
+    """True if the content of a file is not the one that is known. Other steps may change what has several names."""
+    if found.is_directory or known.is_directory or found.links > 1:
+        return found.is_directory != known.is_directory
+    return (found.size, found.mtime) != (known.size, known.mtime)
 
 
 class _NewFiles:
@@ -170,6 +188,8 @@ class ChangeSteps:
         self._new = _NewFiles(store, real, resumed=resumed)
         self.contents = KeptContents(store)
         """The contents that are kept, or were."""
+        self.left: set[int] = set()
+        """The changes that could not be taken back: somebody has changed their files since."""
         self._mark = f".whisper-tui-{os.stat(store).st_ino:x}"
         self._store = store
 
@@ -198,7 +218,22 @@ class ChangeSteps:
 
         Returns the file as it is then, if no later step changes it; else None.
         """
-        at, after = self._real.find(change.path), change.after
+        at = self._real.find(change.path)
+        begun = self._new.resumed and self._notes.may_be_begun(number)
+        if self._new.resumed and not begun:
+            self._require_as_before(change, at)
+        try:
+            if change.op == WRITE:
+                return self._write(number, change, at, begun=begun)
+            self._notes.add(number)
+            return self._make_real(number, change, at)
+        except Conflict:
+            if not begun:
+                self._notes.remove(number)
+            raise
+
+    def _make_real(self, number: int, change: FileChange, at: Place) -> Stamp | None:
+        after = change.after
         if change.op == ADD:
             self._add(number, change, at)
         elif change.op == DELETE:
@@ -206,11 +241,11 @@ class ChangeSteps:
             return None
         elif change.op == REPLACE:
             self._replace(number, change, at)
-        elif change.op == WRITE:
-            return self._write(number, change, at)
         elif change.op == MOVE:
             return self._rename(change.before, (at, change.path), self._new_place(change))
         elif change.op == ATTRIBUTES and after is not None:
+            if self._is_other_version(change, at):
+                raise Conflict([change.path])
             finish(self._real.at(change.path), after, change.new_attributes)
         elif change.op == LINK:
             _link(change, self._real.at(change.path), self._real.at(change.target))
@@ -292,6 +327,30 @@ class ChangeSteps:
                 exchange(at, new)
                 raise Conflict([change.path])
 
+    def _require_as_before(self, change: FileChange, at: Place) -> None:
+        """Raise `Conflict` if somebody has changed the file of a change that was not begun, or anything in it."""
+        found, before = stamp(at[1], at[0]), change.before
+        if before is None or found is None:
+            changed = found is not None or before is not None
+        elif found.is_directory and change.old_inside is not None:
+            changed = found.inode != before.inode or self._has_changed_inside(change, change.old_inside)
+        else:
+            changed = found.inode != before.inode or _is_changed(found, before)
+        if changed:
+            raise Conflict([change.path])
+
+    def _is_other_version(self, change: FileChange, at: Place) -> bool:
+        """True if a file is neither as it was before a change of its attributes nor as it was after it."""
+        found, before, after = stamp(at[1], at[0]), change.before, change.after
+        if found is None or before is None or after is None or found.inode != before.inode:
+            return True
+        return _is_changed(found, before) and _is_changed(found, after)
+
+    def _has_changed_inside(self, change: FileChange, known: Inside) -> bool:
+        """True if somebody has added or changed anything in a directory."""
+        found = stamps_inside(self._real.at(change.path))
+        return any(name not in known or _is_changed(each, known[name]) for name, each in found.items())
+
     def _require_unchanged(self, found: Stamp | None, change: FileChange) -> None:
         """Raise `Conflict` if somebody has changed a file since the last look.
 
@@ -308,21 +367,24 @@ class ChangeSteps:
 
         Then somebody has worked on it since, and it stays as it is.
         """
-        if (old := self.contents.content(number)) is None:
-            return False
-        new, found = _beginning(change.content), file.beginning(SMALL_BYTES + 1)
-        if len(new) > SMALL_BYTES or not min(len(old), len(new)) <= len(found) <= max(len(old), len(new)):
-            return len(new) <= SMALL_BYTES
-        both = zip(found, old.ljust(len(found), b"\0"), new.ljust(len(found), b"\0"), strict=False)
-        return any(byte not in (one, other) for byte, one, other in both)
+        size = 0
+        with self.contents.opened(number) as old, open(open_file(change.content, os.O_RDONLY), "rb") as new:
+            for one, other in iter(lambda: (old.read(_COMPARED), new.read(_COMPARED)), (b"", b"")):
+                found = file.read(_COMPARED, size)
+                size += len(found)
+                if not min(len(one), len(other)) <= len(found) <= max(len(one), len(other)):
+                    return True
+                both = zip(found, one.ljust(len(found), b"\0"), other.ljust(len(found), b"\0"), strict=False)
+                if found not in (one, other) and any(byte not in (first, second) for byte, first, second in both):
+                    return True
+            return file.read(1, size) != b""
 
-    def _write(self, number: int, change: FileChange, at: Place) -> Stamp | None:
+    def _write(self, number: int, change: FileChange, at: Place, *, begun: bool) -> Stamp | None:
         before, after = change.before, change.after
         if before is None or after is None:
             raise Conflict([change.path])
         if self.contents.has(number):
             with WrittenFile(at, change.path, before.inode) as file:
-                begun = self._new.resumed and self._notes.may_be_begun(number)
                 if begun and self._is_of_others(number, change, file):
                     return None
                 if not begun:
@@ -339,7 +401,10 @@ class ChangeSteps:
                 raise Conflict([change.path])
             if found.inode == before.inode:
                 remove_marks(change.content)
+                self._notes.add(number)
                 self._exchange(change, at, (AT_FDCWD, change.content))
+            elif found.inode != after.inode or _is_changed(found, after):
+                raise Conflict([change.path])
         finish(self._real.at(change.path), after, change.new_attributes)
         return None
 
@@ -370,34 +435,68 @@ class ChangeSteps:
 
     # Taking back
 
-    def take_back(self, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
-        """Take one change back, unless it is. `result`: its file after it was made real; None: it never was.
+    def take_back(self, number: int, change: FileChange, result: Result) -> Stamp | None:
+        """Take one change back, unless it is. `result`: its file after it was made real, and what was in it.
 
-        Raises `OSError`, or `Conflict`. Returns the file as it is then, if no further step changes it; else None.
+        What somebody has changed since stays as it is, and `left` names it. Raises `OSError`, or `Conflict`. Returns
+        the file as it is then, if no further step changes it; else None.
         """
+        try:
+            found = self._take_back(number, change, result)
+        except _ChangedSince:
+            if self._notes.may_be_begun(number):
+                self.left.add(number)
+            return None
+        self._notes.remove(number)
+        return found
+
+    def _take_back(self, number: int, change: FileChange, made: Result) -> Stamp | None:
         if change.op == DELETE:
             return self._restore(number, change)
-        if result is None:
+        if (result := made.found) is None:
             self._tidy(number, change)
+            self._require_nothing_else(change)
             return None
         at, before = self._real.find(change.path), change.before
         if change.op == ATTRIBUTES and before is not None:
+            if self._is_other_version(change, at):
+                raise _ChangedSince
             finish(self._real.at(change.path), before, change.old_attributes)
-        elif change.op == WRITE and result is not None and before is not None:
+        elif change.op == WRITE and before is not None:
             return self._unwrite(number, change, at, result)
         elif change.op == MOVE:
-            return self._rename(result, self._new_place(change), (at, change.path))
+            try:
+                return self._rename(result, self._new_place(change), (at, change.path))
+            except Conflict:
+                self._require_nothing_else(change)
+                return None
         else:
-            found = stamp(at[1], at[0])
-            is_result = found is not None and result is not None and found.inode == result.inode
+            is_result = self._is_as_made(change, at, result, made.inside or change.new_inside)
             if change.op == LINK and is_result:
                 os.unlink(at[1], dir_fd=at[0])
             elif change.op == REPLACE:
                 self._unreplace(number, change, at, is_result)
             elif change.op == ADD:
                 self._unadd(number, change, at, is_result)
+            if not is_result:
+                self._require_nothing_else(change)
         self._clear(number, change, at)
         return stamp(at[1], at[0]) if before is not None and _is_alone(change) else None
+
+    def _is_as_made(self, change: FileChange, at: Place, result: Stamp, inside: Inside | None) -> bool:
+        """True if a file is the one that a step has made, and nobody has changed it or anything in it since."""
+        found = stamp(at[1], at[0])
+        if found is None or found.inode != result.inode:
+            return False
+        if found.is_directory and inside is not None:
+            return not self._has_changed_inside(change, inside)
+        return not _is_changed(found, result)
+
+    def _require_nothing_else(self, change: FileChange) -> None:
+        """Raise `_ChangedSince` if neither the file that a step has made is in its place nor the one before."""
+        found = self._real.stamp(change.new_path)
+        if found is not None and (change.before is None or change.moved_to or not is_alike(found, change.before)):
+            raise _ChangedSince
 
     def make_again(self, number: int, change: FileChange, result: Stamp | None) -> Stamp | None:
         """Make a change real again whose undoing was begun, and remove what that had put beside its file.
@@ -447,7 +546,7 @@ class ChangeSteps:
             return
         if is_result:
             move(at, (AT_FDCWD, change.content))
-        if change.new_inside is not None:
+        if change.new_inside is not None and stamp(change.content) is not None:
             self._new.prepare(change, joined=False)
 
     def _unreplace(self, number: int, change: FileChange, at: Place, is_result: bool) -> None:
@@ -466,25 +565,34 @@ class ChangeSteps:
         if change.before is None:
             return None
         if self.contents.has(number):
-            with WrittenFile(at, change.path, result.inode) as file:
+            try:
+                writing = WrittenFile(at, change.path, result.inode)
+            except Conflict as error:
+                raise _ChangedSince from error
+            with writing as file:
                 is_as_made = change.after is not None and is_alike(file.found, change.after)
                 if not is_as_made and self._is_of_others(number, change, file):
-                    return None
+                    raise _ChangedSince
                 self.contents.restore(number, file.fd)
                 has_attributes = bool(change.old_attributes or change.new_attributes)
                 found = file.finish(change.before, has_attributes=has_attributes)
+                self._notes.remove(number)
             if found is None:
                 finish(self._real.at(change.path), change.before, change.old_attributes)
             return found if _is_alone(change) else None
         present = stamp(at[1], at[0])
-        if present is not None and present.inode == result.inode:
+        if present is not None and change.after is not None and present.inode == change.after.inode:
+            if _is_changed(present, change.after):
+                raise _ChangedSince
             rename(at, (AT_FDCWD, change.content), RENAME_EXCHANGE)
+        elif present is None or change.before is None or present.inode != change.before.inode:
+            self._require_nothing_else(change)
         return None
 
     def _restore(self, number: int, change: FileChange) -> Stamp | None:
         """Move a deleted file or directory back, unless that is done or it was never deleted.
 
-        Raises `Conflict` if its name is taken. Returns the file as it is then, if no further step changes it.
+        Raises `_ChangedSince` if its name is taken. Returns the file as it is then, if no further step changes it.
         """
         try:
             at = self._real.find(change.path)
@@ -500,7 +608,7 @@ class ChangeSteps:
                 move((AT_FDCWD, self.contents.path(number)), at)
             except FileExistsError as error:
                 if self.contents.has(number):
-                    raise Conflict([change.path]) from error
+                    raise _ChangedSince from error
             except FileNotFoundError:
                 pass  # It was never deleted, or an earlier try has moved it.
         found = _with_its_mode(at, change.before)
@@ -514,7 +622,7 @@ class ChangeSteps:
         if found is None:
             rename(self._kept_copy(number, change), at, RENAME_NOREPLACE)
         elif before is not None and found.is_file and found.inode != before.inode and not is_alike(found, before):
-            raise Conflict([change.path])
+            raise _ChangedSince
 
     def _kept_copy(self, number: int, change: FileChange) -> Place:
         """Copy what was kept beside the place that it gets on another file system."""
@@ -532,15 +640,6 @@ class ChangeSteps:
         """Remove what a rename has put aside, on another file system."""
         if change.op in (ADD, DELETE, REPLACE) and self._real.is_elsewhere(at):
             remove_at(self._part(number, change.path))
-
-
-def _beginning(path: str) -> bytes:
-    """Return the content of a file of the store, and no more of a large one than shows that it is large."""
-    fd = open_file(path, os.O_RDONLY)
-    try:
-        return os.read(fd, SMALL_BYTES + 1)
-    finally:
-        os.close(fd)
 
 
 def _is_alone(change: FileChange) -> bool:

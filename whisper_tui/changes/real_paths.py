@@ -12,8 +12,9 @@ import signal
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from whisper_tui.changes.change_records import Attributes, DirectoryState, FileChange
 from whisper_tui.changes.file_trees import (
@@ -62,12 +63,17 @@ _OTHER_KIND = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT)
 
 
 class Conflict(Exception):
-    """Somebody else changed these paths: nothing was done."""
+    """Somebody else changed these paths: none of the changes is real, but for those of `left`."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], left: Iterable[str] = ()) -> None:
         self.paths = list(dict.fromkeys(paths))
+        self.left = list(left)
+        """Paths that keep what the changes did to them, because somebody has changed them since."""
         named = ", ".join(self.paths[:3]) + (", …" if len(self.paths) > 3 else "")
-        super().__init__(f"changed by someone else meanwhile: {named}. Nothing was done; run the preview again.")
+        done = "Nothing was done; run the preview again."
+        if self.left:
+            done = f"What was done to {', '.join(self.left)} stays; everything else is as it was."
+        super().__init__(f"changed by someone else meanwhile: {named}. {done}")
 
 
 class RealPaths:
@@ -253,9 +259,9 @@ class WrittenFile:
         self._lease.end()
         os.close(self.fd)
 
-    def beginning(self, most: int) -> bytes:
+    def read(self, most: int, offset: int) -> bytes:
         """Return so many bytes of its content as it is now. By its descriptor: to open it again would end the lease."""
-        return os.pread(self.fd, most, 0)
+        return os.pread(self.fd, most, offset)
 
     def finish(self, wanted: Stamp, *, has_attributes: bool) -> Stamp | None:
         """Give it its size and time. Returns the file as it is then. None: mode, owner or attributes may differ."""
@@ -416,6 +422,11 @@ class KeptContents:
         if len(content) != size:
             raise OSError(errno.EIO, "it is shorter than when it was written", os.path.join(self._directory, _CONTENTS))
         return content
+
+    def opened(self, number: int) -> BinaryIO:
+        """Open the content that is kept of a file. Raises `OSError`."""
+        content = self.content(number)
+        return open(open_file(self.path(number), os.O_RDONLY), "rb") if content is None else BytesIO(content)
 
     def restore(self, number: int, target: int) -> None:
         """Replace the beginning of an open file by what is kept. Raises `OSError`."""

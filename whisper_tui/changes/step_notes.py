@@ -1,8 +1,9 @@
-"""Notes of the files that an apply has begun to write in place, for whoever goes on with it after a kill.
+"""Notes of the changes that an apply has begun to make real, for whoever goes on with it after a kill.
 
-A rename shows by inodes if it was made, a file that is written in place does not: what differs from its old content may
-be a half of the new one, or the work of somebody else since the kill. The notes are a shared mapping, so they cost no
-call and survive a kill. They are not flushed: after a power failure they say nothing, and any file may be begun.
+Inodes show if a rename was made, unless somebody has saved the file anew since; a file that is written in place shows
+nothing: what differs from its old content may be a half of the new one, or somebody's work since the kill. The notes
+are a shared mapping, so they cost no call and survive a kill. They are not flushed: after a power failure they say
+nothing, and any change may be begun.
 """
 
 import mmap
@@ -43,10 +44,15 @@ class StepNotes:
             os.close(fd)
 
     def may_be_begun(self, number: int) -> bool:
-        """True unless they say that nobody has begun to write the file of a change."""
+        """True unless they say that nobody has begun a change, or that it was taken back."""
         return self._notes is None or self._notes[_HEAD + number] != 0
 
     def add(self, number: int) -> None:
-        """Note that the file of a change is about to be written."""
+        """Note that a change is about to be made real."""
         if self._notes is not None:
             self._notes[_HEAD + number] = 1
+
+    def remove(self, number: int) -> None:
+        """Note that a change was taken back."""
+        if self._notes is not None:
+            self._notes[_HEAD + number] = 0

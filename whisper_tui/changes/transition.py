@@ -205,7 +205,7 @@ def _apply_checked(store: str, plan: Plan) -> Plan:
         if not resumed:
             found = _unique(plan.meanwhile, changed_directories(plan), work.check())
             if found:
-                raise _Touched(found)
+                raise _Touched(found, load_state(store).get("left", ()))
             _begin_apply(store, plan, work)
         untimed = set(load_state(store).get("untimed", ()))
         try:
@@ -232,8 +232,7 @@ def _begin_apply(store: str, plan: Plan, work: TransitionWork) -> None:
     remove_tree(os.path.join(store, KEPT))
     try:
         work.keep()
-        if any(change.op == WRITE for change in plan.changes):
-            make_notes(store, len(plan.changes))
+        make_notes(store, len(plan.changes))
     except OSError as error:
         remove_tree(os.path.join(store, KEPT))
         raise TransitionFailed(f"{_sentence(error)} Nothing was changed.") from error
@@ -249,7 +248,7 @@ def _announce_rollback(store: str, plan: Plan, begun: set[int], untimed: set[str
         for number, change in enumerate(plan.changes)
     }
     save_results(store, results)
-    save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results))
+    save_state(store, UNDOING, untimed=sorted(untimed), chosen=list(results), rolls_back=True)
     return results
 
 
@@ -257,13 +256,14 @@ def _roll_back(store: str, plan: Plan, results: dict[int, Result], error: OSErro
     """Undo the steps that were done before one failed. Raises the reason in any case."""
     try:
         _resume_undo(store, plan, results)
+        left: list[str] = load_state(store).get("left", [])
     except (OSError, TransitionFailed) as second:
         raise TransitionFailed(
             f"{_sentence(error)} Taking back what had been done failed as well: {_sentence(second)} "
             "It will be tried again with the next resumption."
         ) from error
-    if isinstance(error, Conflict):
-        raise error
+    if left or isinstance(error, Conflict):
+        raise Conflict(error.paths if isinstance(error, Conflict) else left, left) from error
     raise TransitionFailed(f"{_sentence(error)} Nothing was changed: all steps before were undone.") from error
 
 
@@ -355,27 +355,37 @@ def _resume_undo(store: str, plan: Plan, results: dict[int, Result]) -> Plan:
 
 
 def _take_back(store: str, plan: Plan, results: dict[int, Result], work: TransitionWork) -> Plan:
-    """Undo the changes that the state names."""
+    """Undo the changes that the state names.
+
+    Raises `Conflict` if somebody has changed files since that was begun: these stay applied. A rollback leaves them as
+    well, and notes it: what is not applied as a whole counts as not applied.
+    """
     state = load_state(store)
-    undone = plan.undone | set(state["chosen"])
-    is_all = len(undone) == len(plan.changes)
-    directories = plan.directories if is_all else tuple(_partly(plan, undone))
     _open_for_writing(plan.directories, work.real)
     try:
         restored = work.make()
     except Conflict as error:
         raise TransitionFailed(f"{error.paths[0]}: replaced meanwhile. Some changes are still applied.") from error
+    left = [plan.changes[number].new_path for number in sorted(work.left)]
+    undone = plan.undone | set(state["chosen"])
+    if not state.get("rolls_back"):
+        undone -= work.left
+    is_all = len(undone) == len(plan.changes)
+    directories = plan.directories if is_all else tuple(_partly(plan, undone))
     _settle(directories, work.real, set(state["untimed"]), applied=False)
     if is_all:
         save_renewed(store, *restored_stamps(plan.changes, restored))
         _flush(store, plan)
-        save_state(store, UNDONE, durable=True)
-        remove_tree(os.path.join(store, KEPT))
+        save_state(store, UNDONE, durable=True, left=left)
+        if not left:
+            remove_tree(os.path.join(store, KEPT))
         # The new stamps are on the disk, for `load_plan`. To have them here as well would take a tenth of the time.
         return plan._replace(state=UNDONE, undone=frozenset())
     save_results(store, stamps_of_rest(plan, results, undone))
     _flush(store, plan)
     save_state(store, APPLIED, durable=True, undone=sorted(undone))
+    if left:
+        raise Conflict(left, left)
     return plan._replace(state=APPLIED, undone=undone)
 
 

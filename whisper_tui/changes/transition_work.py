@@ -31,6 +31,8 @@ class TransitionWork:
     ) -> None:
         self.begun: set[int] = set()
         """The changes whose steps may have been done, or begun."""
+        self.left: set[int] = set()
+        """The changes that could not be taken back, since somebody has changed their files."""
         self.real = RealPaths(store, plan.directories)
         """The opened parents of the steps. Checks open their own: a parent is looked at again before the first step."""
         self._store = store
@@ -76,7 +78,8 @@ class TransitionWork:
             if self._results is None:
                 made[number] = steps.make_real(number, change)
             else:
-                made[number] = steps.take_back(number, change, self._results[number].found)
+                made[number] = steps.take_back(number, change, self._results[number])
+        self.left = steps.left
         return made
 
     def make_again(self) -> Made:

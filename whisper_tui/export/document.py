@@ -213,7 +213,9 @@ def _changes(record: CallRecord) -> Iterator[str]:
     if preview is not None and preview.report is not None:
         by = in_code(f"{preview.by.surface} {preview.by.who}".strip())
         yield f"Previewed {_time(preview.started_at)} by {by}: {in_code(outcome_text(preview.report))}"
-    if record.applies:
+    if record.discarded:
+        yield f"Its changes did not become real: {in_code(record.discarded)}"
+    elif record.applies:
         yield "Applied from its preview: it did not run again"
     if isinstance(record.state, Ended) and record.state.changed is not None:
         yield f"Changed: {in_code(changed_text(record.state.changed, record.spec.cwd))}"

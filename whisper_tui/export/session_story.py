@@ -125,7 +125,8 @@ class SessionStory:
             "decided_by": _by(record.decided_by),
             "decided_in_words": _deciding_words(record.decided_by),
             "reverted_by": _by(record.reverted_by),
-            "applied_preview": record.applies,
+            "applied_preview": record.applies and not record.discarded,
+            "discarded": record.discarded or None,
             **_changes(record),
             "undos": [undo_text(undo, _clock(undo.at)) for undo in (*record.earlier_undos, *_last(record))],
             "edited_by_human": record.edited,
@@ -260,6 +261,8 @@ def _told(row: Row) -> Iterator[str]:
     yield f"{at}  {row['id']:>5}  {words}{asker}  [{row['outcome']}{by}{human}{back}{gone}]"
     if row["alarm"]:
         yield f"{'':17}! {row['alarm']}"
+    if row["discarded"]:
+        yield f"{'':17}changes did not become real: {visible(row['discarded'])}"
     if row["shown_changes"]:
         yield f"{'':17}{row['shown_changes']} (kept)"
     if row["not_undoable_because"]:

@@ -163,7 +163,8 @@ def _changes(record: CallRecord) -> Row:
     ended = record.state if isinstance(record.state, Ended) else None
     return {
         "preview": _preview_row(record),
-        "applied": record.applies,
+        "applied": record.applies and not record.discarded,
+        "discarded": record.discarded or None,
         "changed": None if ended is None or ended.changed is None else ended.changed.model_dump(mode="json"),
         "undoable": record.undoable,
         "not_undoable_because": _not_undoable(record),

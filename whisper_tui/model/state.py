@@ -323,16 +323,21 @@ class CallRecord(Value):
     @property
     def undoable(self) -> bool:
         """True if what it changed is kept: its preview was applied, or its run keeps it."""
-        if isinstance(self.state, Ended) and self.state.unkept:
+        if isinstance(self.state, Ended) and (self.state.unkept or self.state.discarded):
             return False
         return self.applies or bool(self.keeps) or self.asked_undoable
+
+    @property
+    def discarded(self) -> str:
+        """Why its changes did not become real although it has run, as a clause. Empty: they did."""
+        return self.state.discarded if isinstance(self.state, Ended) else ""
 
     @property
     def not_kept_because(self) -> str:
         """Why the changes of its run cannot be undone, as a clause. Empty: they can, or nothing was to be kept."""
         state, plan = self.state, self.verdict.undo if self.verdict is not None else None
         ran = isinstance(state, Ended) and state.attempt is not None and not isinstance(state.ending, FailedToStart)
-        if not isinstance(state, Ended) or not ran or self.undoable or self.function is not None:
+        if not isinstance(state, Ended) or not ran or self.undoable or self.discarded or self.function is not None:
             return ""
         if state.unkept:
             return state.unkept

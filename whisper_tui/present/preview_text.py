@@ -357,10 +357,10 @@ def kept_paragraphs(record: CallRecord, key: str) -> tuple[Paragraph, ...]:
     if record.not_kept_because:
         why = said(f"  not kept: {record.not_kept_because}", "waiting")
         return (BLANK, Paragraph((Span("Changes", "label"), *why), margin=(Span(" "),)))
+    if record.discarded:
+        return (_warning(f"Its changes did not become real: {visible(record.discarded)}."),)
     if not record.undoable:
         return ()
-    if record.state.discarded:
-        return (_warning(f"Its changes did not become real: {visible(record.state.discarded)}."),)
     changed = record.state.changed
     if changed is None and record.applies and record.preview is not None and record.preview.report is not None:
         # So earlier versions have recorded it.

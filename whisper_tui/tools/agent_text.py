@@ -130,6 +130,8 @@ def _who_decided(record: CallRecord) -> str:
 
 def _preview(record: CallRecord) -> str | None:
     """Return the note about a run in a view of the files. None: it changed the real files itself."""
+    if record.discarded:
+        return f"The file changes of this command did not become real: {record.discarded}."
     if record.applies and record.knows_previews:
         return "It ran in a preview as well, and its file changes are real."
     if record.applies:
@@ -137,8 +139,6 @@ def _preview(record: CallRecord) -> str | None:
             f"{_who_decided(record)} let this command run in a preview, without network, and exactly the file changes "
             "that it made there were then applied. The output and the exit code are those of the preview."
         )
-    if isinstance(record.state, Ended) and record.state.discarded:
-        return f"None of the file changes of this command became real: {record.state.discarded}."
     return None
 
 

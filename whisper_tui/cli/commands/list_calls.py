@@ -461,7 +461,8 @@ def _own_shell(own: Row) -> Iterator[tuple[str, str]]:
 
 def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what is known of the preview of a call, and what was done with its changes since."""
-    if not (row["preview"] or row["undos"] or row["not_undoable_because"] or row["undoable"]):
+    discarded = row.get("discarded")  # An older supervisor does not say.
+    if not (discarded or row["preview"] or row["undos"] or row["not_undoable_because"] or row["undoable"]):
         return
     # The words need the model, which takes long to load, and most calls have none of this.
     from whisper_tui.model.preview import ChangedFiles, PreviewReport, Undo
@@ -478,6 +479,8 @@ def _changes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         words.insert(0, changed_text(ChangedFiles.model_validate(changed), row["spec"]["cwd"]))
     if words:
         yield "changes", "; ".join(words)
+    if discarded:
+        yield "changes", f"did not become real: {discarded}"
     if row["state"] == "ended" and row["undoable"] and not row["taken_back"]:
         yield "undo", f"its changes were kept; whisper-tui undo {row['id']} undoes them"
     if row["not_undoable_because"]:

@@ -28,7 +28,7 @@ from whisper_tui.model.state import CallRecord
 from whisper_tui.model.verdict import UndoPlan
 from whisper_tui.supervisor.runs.attempt import attempt_directory
 from whisper_tui.supervisor.runs.executor import Executor, HasEnded, RunKey
-from whisper_tui.supervisor.runs.kept_changes import KeptChanges, named_paths
+from whisper_tui.supervisor.runs.kept_changes import KeptChanges, named_paths, what_stays
 from whisper_tui.system import run_files
 
 KEEPING = "keeping"
@@ -131,11 +131,18 @@ class _KeepingWay:
         return self.changes.directory(self.key)
 
     async def _made_real(self, work: Callable[[str], None]) -> IsOver:
-        """Do the work on the directory with the changes, in a thread. Raises `Conflict`."""
+        """Do the work on the directory with the changes, in a thread.
+
+        Raises `Conflict` if nothing was changed. With a change that had to stay the call is over: it cannot run again.
+        """
         try:
             # Two commands that have changed the same file must not both find it as it was.
             async with self.changes.turn(self.record.id), self.changes.turn(self.changes.workspace(self.record)):
                 await asyncio.to_thread(work, self.directory)
+        except Conflict as conflict:
+            if not (stays := what_stays(conflict)):
+                raise
+            return IsOver(discarded=f"{named_paths(conflict.paths)} changed meanwhile; {stays}")
         except (OSError, ValueError, PreviewTooLarge, TransitionFailed) as error:
             _log.warning("the changes of call %s could not be made real: %s", self.record.id, error)
             return IsOver(discarded=f"they could not be written: {error}")

@@ -49,6 +49,12 @@ def named_paths(paths: Sequence[str]) -> str:
     return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def what_stays(conflict: Conflict) -> str:
+    """Return a clause about the changes that stay although the others do not. Empty: there are none."""
+    what = "what it did to {} stays, because somebody has changed that since"
+    return what.format(named_paths(conflict.left)) if conflict.left else ""
+
+
 class BackgroundTasks:
     """Tasks that nobody awaits, with their errors logged."""
 
@@ -161,6 +167,8 @@ class KeptChanges:
         found = None if attempt is None else self.store_in(self.directory(RunKey(record.id, attempt)))
         if isinstance(record.state, Ended) and not record.undoable:
             why = record.not_kept_because or "nothing of what it changed was kept"
+            if record.discarded:
+                why = "its changes did not become real"
             raise Refused(f"call {record.id} cannot be undone: {why}", hint=f"whisper-tui show {record.id}")
         if isinstance(record.state, Ended) and (found is None or not found.exists):
             message = f"call {record.id} cannot be undone any more: what was kept of its changes was removed"
@@ -201,7 +209,9 @@ class KeptChanges:
         try:
             await asyncio.to_thread(store.move, direction, paths)
         except Conflict as conflict:
-            problem = f"{named_paths(conflict.paths)} changed since"
+            problem = what_stays(conflict) or f"{named_paths(conflict.paths)} changed since"
+            if conflict.left:
+                hint = f"Everything else is {'undone' if direction == 'undo' else 'as it was before'}"
         except DependentChanges as error:
             problem = str(error).rstrip(".")
             hint = "Nothing was changed"
