@@ -109,6 +109,7 @@ WRONG_ANSWERS = {
     ),
     "a refusal": (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "answered 403"),
     "no http": (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP"),
+    "no http, at length": (b"\x1b[2J" * 2_000 + b"\r\n\r\n", "no HTTP"),
     "endless": (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 20_000, "too long"),
     "endlessly informed": (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 4_000, "too long"),
     "nothing": (b"", "no HTTP"),
@@ -122,6 +123,7 @@ async def test_a_service_that_does_not_take_it_is_a_problem_and_nothing_more(
     service.answer, why = WRONG_ANSWERS[which]
     problem = await channel(bench, service).ping()
     assert problem is not None and problem.startswith(f"{NAME} ") and why in problem
+    assert len(problem) < 300 and problem.isprintable()
     assert await wanted(bench, token) != ""
 
 

@@ -281,7 +281,7 @@ ENDED_LARGEST = 64 * 1024 * 1024
 SAID_KEPT = 200
 """Messages of a session that a board keeps."""
 PHONES_KEPT = 100
-"""Phones that a board keeps."""
+"""Phones that a board keeps; revoked ones are left out first."""
 REFUSED_KEPT = 100
 """Refused attempts to decide that a board keeps."""
 
@@ -399,7 +399,9 @@ class Board:
             case PhoneChanged():
                 self.phones[event.device_id] = event
                 while len(self.phones) > PHONES_KEPT:
-                    del self.phones[next(iter(self.phones))]
+                    # One that is not revoked stays: the supervisor asks the board who it is.
+                    revoked = (id_ for id_, each in self.phones.items() if each.change == "revoked")
+                    del self.phones[next(revoked, event.device_id)]
 
     def add_packed(self, part: PackedCalls, *, proven: bool = True) -> None:
         """Add waiting calls that are not here yet. Unless `proven`, lists alone may use what is packed."""

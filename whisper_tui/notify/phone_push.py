@@ -14,6 +14,8 @@ PUSH_S = 10.0
 """Seconds for one push, from looking up its service to the answer."""
 LARGEST_ANSWER = 16_384
 """Bytes of the head of an answer; its body is not read."""
+LONGEST_PROBLEM = 200
+"""Characters of what went wrong."""
 MOST_ADDRESSES = 3
 """Addresses of a service that are tried."""
 KEPT_S = 12 * 3600
@@ -85,7 +87,8 @@ class PhonePush:
         except TimeoutError:
             return f"{endpoint.host} has not answered within {PUSH_S:g} s"
         except (OSError, ValueError) as error:
-            return f"{endpoint.host} cannot be reached: {str(error) or type(error).__name__}"
+            # The service has a say in it.
+            return f"{endpoint.host} cannot be reached: {str(error)[:LONGEST_PROBLEM] or type(error).__name__}"
         return None if 200 <= status < 300 else f"{endpoint.host} answered {status}"
 
     async def _status(self, endpoint: PushEndpoint, authorization: str) -> int:

@@ -140,9 +140,9 @@ PHONES = (
     ),
     Mutation(
         "a revoked phone is not woken",
-        "whisper_tui.supervisor.phones.phones.Phones.push_orders",
-        "self._devices.living()",
-        "self._devices.all()",
+        "whisper_tui.supervisor.phones.phone_devices.PhoneDevices.revoke",
+        '{"revoked_at": self._clock(), "push_endpoint": ""}',
+        '{"revoked_at": self._clock()}',
         (PUSH + "test_a_revoked_phone_is_pushed_to_no_more",),
     ),
     Mutation(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.supervisor.phones.authenticator import MAY_SYNC, USER_PRESENT, USER_VERIFIED, Authenticator
 from tests.supervisor.phones.conftest import DESK, ORIGIN, PhoneBench
+from whisper_tui.model import board as boards
 from whisper_tui.model.board import Board
 from whisper_tui.model.errors import NotAllowed, Refused
 from whisper_tui.model.event import PhoneChanged
@@ -277,6 +278,19 @@ async def test_a_cockpit_that_connects_later_knows_the_phones(bench: PhoneBench,
         if not events:
             break
     assert [phone.name for phone in board.phones.values()] == ["pixel"]
+
+
+async def test_however_many_phones_were_revoked_a_paired_one_stays_known(
+    bench: PhoneBench, key: Authenticator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "PHONES_KEPT", 3)
+    token = await bench.pair(key)
+    for number in range(4):
+        await bench.pair(Authenticator(credential_id=b"%d" % number), f"other {number}")
+        await bench.phones.phone_revoke(f"other {number}", DESK)
+    assert len(bench.supervisor.board.phones) == 3
+    await bench.restart()
+    assert (await bench.phones.phone_device(token)).confirmed
 
 
 async def test_a_file_that_cannot_be_read_stops_all_phones(bench: PhoneBench, key: Authenticator) -> None:
